@@ -400,7 +400,7 @@ def compare(
     now = _side(current, "current", rules)
     then = None if baseline is None else _side(baseline, "baseline", rules)
     refuse_without_rules(now, rules, has_baseline=then is not None)
-    terms = Terms.of(rules, then, now.day, required=then is not None)
+    terms = Terms(rules, then, now.day, required=then is not None)
     verdict = decide(now, terms)
     redact = Redactor(known_secrets(os.environ, Settings()))
     return Verdict.of(

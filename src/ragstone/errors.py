@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ragstone.printable import shown_name
 
@@ -49,6 +49,12 @@ class RagstoneError(Exception):
         self.message = message
         self.where = where
         self.hint = hint
+
+    @classmethod
+    def of(cls, error: RagstoneError, before: str = "") -> Self:
+        """An `error` of another kind as one of this, with a text `before` its
+        message."""
+        return cls(before + error.message, where=error.where, hint=error.hint)
 
     def __str__(self) -> str:
         text = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from ragstone.pipeline import gate as gating
 from ragstone.pipeline import report as reporting
 from ragstone.pipeline import run as running
 from ragstone.pipeline.accept import Accepted, Shown
-from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.pipeline.gate import GateOutcome
 from ragstone.pipeline.gate_request import gate_request, read_policy, report_terms
 from ragstone.pipeline.report import Reported
 from ragstone.pipeline.run_plan import run_plan
@@ -36,13 +36,8 @@ async def evaluate_run(settings: Settings, context: RunContext) -> RunDirectory:
     return await running.evaluate_run(run_plan(settings, context), context)
 
 
-async def gate(
-    settings: Settings,
-    context: RunContext,
-    *,
-    formats: Iterable[Format] = tuple(REPORT_FILES),
-) -> GateOutcome:
-    return await gating.gate(gate_request(settings, context), context, formats=formats)
+async def gate(settings: Settings, context: RunContext) -> GateOutcome:
+    return await gating.gate(gate_request(settings, context), context)
 
 
 async def rescore(

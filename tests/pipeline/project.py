@@ -78,7 +78,7 @@ class Project:
     ) -> GateOutcome:
         """With `reported_again`, the reports must be the same from the stored run alone."""
         settings = self.settings(out, baseline, **more)
-        outcome = asyncio.run(gate(settings, self.context(system), formats=("md", "json")))
+        outcome = asyncio.run(gate(settings, self.context(system)))
         if reported_again:
             again(self.root / out, settings, outcome)
         return outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 
 from ragstone.evaluation.directory import RunDirectory
@@ -11,15 +10,15 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
 from ragstone.pipeline.page import read_page
-from ragstone.report.render import FORMATS, Format, render
+from ragstone.report.render import FORMATS, render
 from ragstone.report.templates import own_templates
 from ragstone.settings.settings import Settings
 from tests.pipeline.asked import gate, report
 
 
-def gated(settings: Settings, context: RunContext, *, formats: Iterable[Format] = tuple(REPORT_FILES)) -> GateOutcome:
+def gated(settings: Settings, context: RunContext) -> GateOutcome:
     """`gate`, and the same reports from the run alone."""
-    outcome = asyncio.run(gate(settings, context, formats=formats))
+    outcome = asyncio.run(gate(settings, context))
     assert outcome.run is not None
     again(outcome.run.path, settings, outcome)
     return outcome

@@ -17,7 +17,7 @@ from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import update_manifest
 from ragstone.pipeline.baseline import baseline_beside
 from ragstone.pipeline.baseline_search import MAX_READ, BaselineStore, NoBaseline, StoredRun, StoreFailed, find_baseline
-from ragstone.pipeline.role import Role, hand_on
+from ragstone.pipeline.role import Role
 from tests.pipeline.conftest import write
 
 SCORES = {"faithfulness": {"a": 1.0, "b": 0.5}}
@@ -195,7 +195,7 @@ def test_a_run_that_was_stopped_hands_its_baseline_on(
 ) -> None:
     good = good_run(tmp_path / "good")
     run = update_manifest(write(tmp_path / "run", SCORES), state=state)
-    hand_on(run.path, Role(carries=carries), good, None, undecided=undecided)
+    Role(carries=carries).hand_on(run.path, good, None, undecided=undecided)
     fact = RunDirectory.open(run.path).manifest.baseline
     assert (fact is not None) is (kept is not None)
     assert (run.path / CARRIED).exists() is bool(kept)

@@ -105,7 +105,7 @@ def test_a_fall_that_more_answers_bear_out_is_confirmed_stored_and_decided_again
     assert replayed(run).scores() == run.scores()
     assert [path.name for path in run.path.iterdir() if path.name.startswith(".")] == []
     policy = load_policy(project.root / "thresholds.toml")
-    terms = Terms.of(policy, ComparedRun.of(project.opened("main")), run.manifest.day)
+    terms = Terms(policy, ComparedRun.of(project.opened("main")), run.manifest.day)
     again = decide(ComparedRun.of(run), terms)
     assert [(check.status, check.interval) for check in again.checks] == [
         (check.status, check.interval) for check in found.verdict.checks

@@ -192,7 +192,7 @@ def test_a_draft_that_counted_in_the_baseline_is_named(
     drafts: Mapping[str, float] | None, baseline: Mapping[str, float] | None, says: str | None
 ) -> None:
     current = compared({"a": 1.0}, drafts)
-    terms = Terms.of(policy_from_mapping({}), None if baseline is None else compared(baseline), None)
+    terms = Terms(policy_from_mapping({}), None if baseline is None else compared(baseline), None)
     warnings = [text for text in decide(current, terms).warnings if "counted in the baseline" in text]
     assert (says in warnings[0]) if says is not None else not warnings
 
@@ -211,5 +211,5 @@ def test_drops_are_accepted_between_run_directories_alone(
     day = datetime.now(UTC).date()
     accepting.accept(load_policy(policy), tmp_path, shown, metric="faithfulness", reason="x", today=day)
     baseline = compared({"a": 1.0}) if by_score_file else ComparedRun.of(run)
-    terms = Terms.of(load_policy(policy), baseline, day if today else None)
+    terms = Terms(load_policy(policy), baseline, day if today else None)
     assert bool(terms.accepted.entries) is in_force

@@ -18,7 +18,7 @@ from ragstone.gate.policy import Policy
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.lines import RunLine
 from ragstone.pipeline.gate_request import history_file, read_policy
-from ragstone.pipeline.history import add_runs, damage
+from ragstone.pipeline.history import RunHistory, add_runs, damage
 from ragstone.printable import shown_name
 from ragstone.report.escape import terminal
 from ragstone.settings.settings import Settings
@@ -131,7 +131,9 @@ def add(
     path = history or named or history_file(settings)
     past = _read(path)
     had = {line.run for line in past.runs}
-    past, added = add_runs(past, runs, read_policy(settings), release=release)
+    past, added = add_runs(
+        RunHistory(past, release=release), runs, read_policy(settings)
+    )
     write_history(path, past)
     for line in added:
         did = "Replaced" if line.run in had else "Added"

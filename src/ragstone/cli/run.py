@@ -46,12 +46,13 @@ def command(failed: Path | None, **flags: object) -> int:
         f"{counts.system_failed} without an answer. Written to {shown_name(str(run.path))}."
     )
     if settings.run.oracle:
-        from ragstone.pipeline.decide import ComparedRun, oracle_of
+        from ragstone.pipeline.decide import ComparedRun, oracle_findings
         from ragstone.report.filters import ORACLE_TITLE, oracle_lines
 
         say(f"{ORACLE_TITLE}:")
-        for line in oracle_lines(oracle_of(ComparedRun.of(run))):
-            say(f"- {line}")
+        for finding in oracle_findings(ComparedRun.of(run)):
+            for line in oracle_lines(finding.data):
+                say(f"- {line}")
     if (error := credulous(run.manifest.judge, run.rounds.judge.planted)) is not None:
         raise error
     answered = counts.scored + counts.partly_failed

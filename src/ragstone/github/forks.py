@@ -108,7 +108,7 @@ async def _decided(
     missing = baseline if isinstance(baseline, NoBaseline) else None
     before = trusted.materialise(job.temporary / "baseline") if trusted else None
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
-    terms = Terms.of(
+    terms = Terms(
         policy,
         ComparedRun.baseline(before),
         job.now().date(),

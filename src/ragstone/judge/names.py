@@ -87,7 +87,7 @@ def moving_name(provider: str, model: str) -> str | None:
     if provider_info is None or not provider_info.snapshots:
         return None
     if model.endswith("-latest"):
-        return f"the judge's name '{model}' means the newest model: its verdicts change when that does."
+        return f"The judge's name '{model}' means the newest model: its verdicts change when that does."
     if model not in provider_info.snapshots:
         return None
     fixed = provider_info.snapshots[model]
@@ -96,7 +96,7 @@ def moving_name(provider: str, model: str) -> str | None:
         if fixed
         else "; a name with a date is a fixed model"
     )
-    return f"the judge's name '{model}' may be moved to another snapshot{instead}."
+    return f"The judge's name '{model}' may be moved to another snapshot{instead}."
 
 
 _SNAPSHOT = re.compile(
@@ -136,6 +136,6 @@ def near_end(provider: str, model: str, today: date) -> str | None:
         return None
     when = "was due to be retired on" if end < today else "will be retired on"
     return (
-        f"the judge's model '{model}' {when} {end.isoformat()} (as announced by {provider_info.read_on}): choose "
+        f"The judge's model '{model}' {when} {end.isoformat()} (as announced by {provider_info.read_on}): choose "
         "another, and let the main branch create a baseline with it."
     )

@@ -21,11 +21,7 @@ def open_baseline(path: Path) -> RunDirectory:
         run = RunDirectory.open(path)
         baseline = eligible_run(run)
     except RunDirectoryError as error:
-        raise BaselineError(
-            f"the baseline can't be used: {error.message}",
-            where=error.where,
-            hint=error.hint,
-        ) from None
+        raise BaselineError.of(error, "the baseline can't be used: ") from None
     if baseline is not None:
         return baseline
     if run.manifest.state != "finished":
@@ -62,18 +58,6 @@ class NamedBaseline:
     stands_in: bool = False
 
 
-def refuse_nested(path: Path, out: Path) -> None:
-    """Raise ConfigError if the baseline in `path` and the run directory `out` are
-    inside each other."""
-    baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
-    is_inside = baseline.is_relative_to(own) or own.is_relative_to(baseline)
-    if is_inside and baseline not in (own, own / CARRIED):
-        raise ConfigError(
-            f"the run directory ({out}) and its baseline ({path}) must not contain each other.",
-            hint="Use a separate directory for --out.",
-        )
-
-
 def baseline_beside(
     path: Path, out: Path, *, resume: bool, writes: bool = True
 ) -> NamedBaseline:
@@ -83,8 +67,13 @@ def baseline_beside(
     before anything is written, if the run `writes`. Raises BaselineError if there is
     none, ConfigError if one is inside the other.
     """
-    refuse_nested(path, out)
     baseline, own = Path(os.path.realpath(path)), Path(os.path.realpath(out))
+    is_inside = baseline.is_relative_to(own) or own.is_relative_to(baseline)
+    if is_inside and baseline not in (own, own / CARRIED):
+        raise ConfigError(
+            f"the run directory ({out}) and its baseline ({path}) must not contain each other.",
+            hint="Use a separate directory for --out.",
+        )
     run = open_baseline(path)
     is_itself = run.path == path
     if baseline != own:

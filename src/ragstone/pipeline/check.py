@@ -4,8 +4,8 @@ of judging."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from ragstone.errors import SystemUnderTestError
@@ -14,7 +14,6 @@ from ragstone.evaluation.rounds.project_metrics import Measures
 from ragstone.evaluation.rounds.rehearsal import Rehearsed, rehearsals, rehearse
 from ragstone.evaluation.rounds.round import refuse_without_given
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.policy import Policy, policy_hash
@@ -116,67 +115,57 @@ def _described(
 ) -> CheckResult:
     plan, policy, judge = session.plan, inputs.terms.policy, session.judge.identity
     golden, metrics, first = plan.golden, plan.selected_metrics(), rehearsed[0]
+    part, base, named = plan.system.settings.part, inputs.base, inputs.request.baseline
     round_ = session.round(
         golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy)
     )
     manifest = round_.describe(session.context)
-    best = perfect_run(golden, metrics, manifest, first.response)
+    best = ComparedRun(perfect_run(golden, metrics, manifest, first.response))
+    names = [metric.info.name for metric in metrics]
     estimate = first.cost
     for later in rehearsed[1:]:
         estimate = estimate.plus(later.cost)
-    names = [metric.info.name for metric in metrics]
+    sizes = []
+    for metric in metrics:
+        excuses = [metric.excuse(sample) for sample in golden]
+        reasons = [excuse.reason for excuse in excuses if excuse is not None]
+        why = most_common(reasons) if reasons else None
+        sizes.append(MetricSize(metric.info.name, len(golden) - len(reasons), why))
+    # The base commit's perfect run would be as good.
+    terms = replace(
+        inputs.terms,
+        baseline=inputs.terms.baseline if base is None else best,
+        required=inputs.terms.baseline_run is not None,
+    )
+    baseline = named.name if isinstance(named, NamedRun) else None
+    if base is not None:
+        baseline = f"{base.name}, asked in the same job"
     return CheckResult(
         golden=golden,
         policy=policy,
         judge=judge,
         first=first,
         estimate=estimate,
-        baseline=_baseline_name(inputs),
-        sizes=tuple(_size(metric, golden) for metric in metrics),
-        rehearsal=_decided(inputs, best),
-        rules=resolve_rules(policy, best),
-        part=plan.system.settings.part,
+        baseline=baseline,
+        sizes=tuple(sizes),
+        rehearsal=decide(best, terms),
+        rules=resolve_rules(policy, best.scores),
+        part=part,
         warnings=(
             *inputs.warnings,
-            *_notes(golden),
-            *remarks(first.response, metrics, plan.system.settings.part),
-            *_unknown_ids(first.response, golden),
-            *_default_rules(policy, judge),
+            *remarks(
+                first.response,
+                metrics,
+                part,
+                golden=golden,
+                policy=policy,
+                floors_warn=FLOORS_WARN if judge.offline else "",
+            ),
             *unrecorded,
         ),
         agreement=agreement_with_people(judge, policy.calibration, names),
         resolution=_resolution(inputs, names, judge),
     )
-
-
-def _decided(inputs: GateInputs, best: RunScores) -> GateVerdict:
-    """The verdict on the perfect run `best`; the base commit's would be as good."""
-    current = ComparedRun(best)
-    baseline = inputs.terms.baseline if inputs.base is None else current
-    required = inputs.baseline is not None
-    terms = replace(inputs.terms, baseline=baseline, baseline_required=required)
-    return decide(current, terms)
-
-
-def _baseline_name(inputs: GateInputs) -> str | None:
-    if inputs.base is not None:
-        return f"{inputs.base.name}, asked in the same job"
-    named = inputs.request.baseline
-    return named.name if isinstance(named, NamedRun) else None
-
-
-def _notes(golden: GoldenSet) -> Iterator[str]:
-    """What reading the golden set's files left to say."""
-    for mapping in golden.mappings:
-        for note in mapping.notes:
-            yield f"{mapping.file}: {note}."
-
-
-def _size(metric: Metric, golden: GoldenSet) -> MetricSize:
-    excuses = [metric.excuse(sample) for sample in golden]
-    reasons = [excuse.reason for excuse in excuses if excuse is not None]
-    why = most_common(reasons) if reasons else None
-    return MetricSize(metric.info.name, len(golden) - len(reasons), why)
 
 
 async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
@@ -207,57 +196,43 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
 
 
 def remarks(
-    response: Response, metrics: Sequence[Metric], part: str | None = None
+    response: Response,
+    metrics: Sequence[Metric],
+    part: str | None,
+    *,
+    golden: GoldenSet,
+    **values: object,
 ) -> list[str]:
-    """Sentences on a response that is valid, and unlikely to be what was meant. `part`:
-    of that half alone. Pure."""
-    answer = response.answer.strip()
-    names: list[str] = []
-    if response.without_texts:
-        names = [one_line(str(context.id)) for context in response.contexts]
+    """Sentences on a golden set, a policy and a response that are valid, and unlikely to
+    be what was meant. `part`: the response is of that half alone. Pure."""
+    answer, contexts = response.answer.strip(), response.contexts
+    ids = [one_line(context.id) for context in contexts if context.id is not None]
+    relevant: dict[str, None] = {}
+    for sample in golden:
+        relevant |= dict.fromkeys(map(one_line, sample.relevant_ids))
+    is_json = False
+    if answer[:1] in ("[", "{"):
+        with suppress(ValueError, RecursionError):
+            json.loads(answer)
+            is_json = True
     return render_lines(
         "remarks.txt.j2",
         "ragstone.pipeline",
+        **values,
         part=part,
+        mappings=golden.mappings,
         answer=answer,
-        is_json=answer[:1] in ("[", "{") and _is_json(answer),
-        contexts=response.contexts,
-        names=names,
+        is_json=is_json,
+        contexts=contexts,
+        names=ids if response.without_texts else [],
         unmeasured=[
             metric.info.name
             for metric in metrics
             if isinstance(metric, BaseMetric) and metric.reads_texts
         ],
+        returned=list(dict.fromkeys(ids)) if relevant.keys().isdisjoint(ids) else [],
+        relevant=list(relevant),
     )
-
-
-def _default_rules(policy: Policy, judge: JudgeIdentity) -> Iterator[str]:
-    """A sentence if the policy, such as the one that `ragstone init` writes, leaves all
-    rules to the defaults."""
-    if policy.file is not None and not policy.named:
-        floors = f", and {FLOORS_WARN}" if judge.offline else ""
-        yield f"{policy.file} names no metric: the default rules apply{floors}."
-
-
-def _unknown_ids(response: Response, golden: GoldenSet) -> Iterator[str]:
-    """A sentence if the contexts have ids, and the golden set names others only."""
-    ids = (context.id for context in response.contexts)
-    returned = dict.fromkeys(name for name in ids if name is not None)
-    relevant: dict[str, float] = {}
-    for sample in golden:
-        relevant |= sample.relevant_ids
-    if returned and relevant and not returned.keys() & relevant.keys():
-        yield (
-            f"None of the ids that were returned ({some(list(returned), 3)}) is among the relevant_ids of the golden "
-            f"set ({some(list(relevant), 3)}): ids are compared as they are written."
-        )
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict | list)
-    except (ValueError, RecursionError):
-        return False
 
 
 async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) -> None:

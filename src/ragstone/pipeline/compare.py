@@ -125,11 +125,7 @@ def compare(
         try:
             then = read_side(baseline, golden, policy)
         except ConfigError as error:
-            raise BaselineError(
-                f"the baseline can't be used: {error.message}",
-                where=error.where,
-                hint=error.hint,
-            ) from None
+            raise BaselineError.of(error, "the baseline can't be used: ") from None
         _refuse_as_baseline(then, baseline, current)
     refuse_without_rules(now, policy, has_baseline=then is not None)
     notes = (
@@ -137,7 +133,7 @@ def compare(
         *(then.scores.remarks if then is not None else ()),
     )
     verdict = decide(
-        now, Terms.of(policy, then, now.day, required=then is not None), notes=notes
+        now, Terms(policy, then, now.day, required=then is not None), notes=notes
     )
     document = run_document(now, verdict, then)
     return Compared(verdict, document, now, then)

@@ -12,10 +12,10 @@ from ragstone.errors import JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.evaluation.directory import SAMPLES, SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.manifest import Cost
-from ragstone.evaluation.round_facts import ConfirmFacts, Observed
+from ragstone.evaluation.round_facts import ConfirmFacts
 from ragstone.evaluation.rounds.confirm import ask_once_more
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.writer import update_rounds, write_manifest
+from ragstone.evaluation.writer import update_manifest, update_rounds, write_manifest
 from ragstone.formatting import counted, some
 from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.findings import Finding, Level
@@ -25,6 +25,8 @@ from ragstone.system.response import RETRIEVAL
 
 Decide = Callable[[RunDirectory], GateVerdict]
 """The verdict on a run."""
+NO_BUDGET = "the judge's budget is used up"
+NO_TIME = "the time limit is reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,26 @@ class Confirmed:
 
     run: RunDirectory
     verdict: GateVerdict
+
+    def saying(self, note: str, level: Level = Level.NOTE) -> Confirmed:
+        """This with a sentence on how it was confirmed."""
+        finding = Finding("confirmed", level, note)
+        return replace(self, verdict=self.verdict.with_findings(finding))
+
+    def standing(self, why: str) -> Confirmed:
+        """The first verdict, with a warning that it was not confirmed."""
+        return self.saying(
+            f"The verdict was not confirmed with more answers, because {why}; it rests on the first answers.",
+            Level.WARNING,
+        )
+
+
+def exhausted(session: Session, cost: Cost) -> str | None:
+    """What a round that costs more than `cost` does not have, as a clause."""
+    if session.budget_spent(cost):
+        return NO_BUDGET
+    seconds_left = session.time_left_s
+    return NO_TIME if seconds_left is not None and seconds_left <= 0 else None
 
 
 async def confirm_run(
@@ -53,11 +75,13 @@ async def confirm_run(
         return first
     if not doubts(verdict, alpha) or settled(verdict, alpha):
         return first
-    if (why := _never(session)) is not None:
-        note = f"The verdict rests on the first answers: {why}."
-        return replace(first, verdict=verdict.with_findings(_finding(note)))
-    if (why := _not_now(run, session)) is not None:
-        return _standing(first, why)
+    if session.plan.recorded is not None:
+        return first.saying(
+            "The verdict rests on the first answers: recorded answers can't be asked for again."
+        )
+    obstacle = exhausted(session, run.manifest.cost)
+    if obstacle is not None:
+        return first.standing(obstacle)
     with writing_to(run.path):
         folder = tempfile.TemporaryDirectory(dir=run.path, prefix=".confirm-")
     # Whoever ends the job from here on leaves a run that is what its first answers say.
@@ -67,10 +91,21 @@ async def confirm_run(
     with folder as place:
         try:
             more, decided = await _rounds(run, decide, policy, session, Path(place))
-        except (JudgeError, SystemUnderTestError, TimeLimitReached) as error:
-            return _standing(first, _why(error))
+        except TimeLimitReached:
+            return first.standing(NO_TIME)
+        except (JudgeError, SystemUnderTestError) as error:
+            if error.where == "judge.max_cost_usd":
+                return first.standing(NO_BUDGET)
+            why = f"asking again failed: {error.message.rstrip('.')}"
+            return first.standing(why)
         if _all_alike(more):
-            return _steady(run, decide)
+            facts = run.rounds.confirm.model_copy(update={"steady": True})
+            steady = update_rounds(run, confirm=facts)
+            verdict = decide(steady)
+            update_manifest(steady, verdict=verdict.status.value)
+            return Confirmed(steady, verdict).saying(
+                "Asked again, the system gave the same answers: each of them is a fact."
+            )
         crashed = any(
             check.kind is CheckKind.ERROR_RATE and check.status is Status.FAIL
             for check in decided.checks
@@ -78,49 +113,8 @@ async def confirm_run(
         if decided.status is Status.ERROR or (
             crashed and not run.scores().system.failed_answers
         ):
-            return _standing(first, "some of the new answers failed")
+            return first.standing("some of the new answers failed")
         return _adopted(first, more, decided, alpha)
-
-
-def _steady(run: RunDirectory, decide: Decide) -> Confirmed:
-    """`run`, whose system says the same when it is asked again: each of its answers is
-    a fact."""
-    steady = update_rounds(
-        run, confirm=run.rounds.confirm.model_copy(update={"steady": True})
-    )
-    verdict = decide(steady)
-    write_manifest(
-        run.path, steady.manifest.model_copy(update={"verdict": verdict.status.value})
-    )
-    note = "Asked again, the system gave the same answers: each of them is a fact."
-    return Confirmed(steady, verdict.with_findings(_finding(note)))
-
-
-def _never(session: Session) -> str | None:
-    """Why this system can't be asked again, as a clause."""
-    if session.plan.recorded is not None:
-        return "recorded answers can't be asked for again"
-    return None
-
-
-def _not_now(run: RunDirectory, session: Session) -> str | None:
-    """Why there is nothing left to ask the system again with, as a clause."""
-    if session.budget_spent(run.manifest.cost):
-        return _NO_BUDGET
-    seconds_left = session.time_left_s
-    return _NO_TIME if seconds_left is not None and seconds_left <= 0 else None
-
-
-_NO_BUDGET = "the judge's budget is used up"
-_NO_TIME = "the time limit is reached"
-
-
-def _why(error: JudgeError | SystemUnderTestError | TimeLimitReached) -> str:
-    if isinstance(error, TimeLimitReached):
-        return _NO_TIME
-    if error.where == "judge.max_cost_usd":
-        return _NO_BUDGET
-    return f"asking again failed: {error.message.rstrip('.')}"
 
 
 async def _rounds(
@@ -139,15 +133,11 @@ async def _rounds(
             replace(run.rounds, confirm=ConfirmFacts(asked_again=True))
         )
         verdict = decide(run)
-        if (
-            not doubts(verdict, policy.alpha, confirmed=True)
-            or settled(verdict, policy.alpha)
-            or _all_alike(run)
-        ):
+        is_clear = settled(verdict, policy.alpha) or _all_alike(run)
+        if is_clear or not doubts(verdict, policy.alpha, confirmed=True):
             break
-    return run.with_manifest(
-        run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})
-    ), verdict
+    manifest = run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})
+    return run.with_manifest(manifest), verdict
 
 
 def _all_alike(run: RunDirectory) -> bool:
@@ -170,56 +160,33 @@ def _adopted(
         for name in (SAMPLES, SYSTEM_LOG):
             if (run.path / name).is_file():
                 (run.path / name).replace(path / name)
-    manifest = then.model_copy(
-        update={
-            "answers": now.answers,
-            "counts": now.counts,
-            "cost": then.cost.plus(now.cost),
-            "wall_s": then.wall_s + now.wall_s,
-        }
+    adopted = update_manifest(
+        RunDirectory(path, then),
+        answers=now.answers,
+        counts=now.counts,
+        cost=then.cost.plus(now.cost),
+        wall_s=then.wall_s + now.wall_s,
     )
-    write_manifest(path, manifest)
-    judge = first.run.rounds.judge
-    observed = _both(judge.observed, run.rounds.judge.observed)
-    adopted = update_rounds(
-        RunDirectory(path, manifest),
-        judge=judge.model_copy(update={"observed": observed}),
-        confirm=ConfirmFacts(asked_again=True),
+    judge, observed = first.run.rounds.judge, run.rounds.judge.observed
+    if judge.observed is not None and observed is not None:
+        observed = judge.observed.plus(observed)
+    judge = judge.model_copy(update={"observed": observed or judge.observed})
+    confirmed = Confirmed(
+        update_rounds(adopted, judge=judge, confirm=ConfirmFacts(asked_again=True)),
+        verdict,
     )
     more = counted(now.answers - then.answers, "more answer")
     repetition = f"{more} to each of {counted(then.golden.samples, 'sample')}"
     if verdict.status is Status.FAIL:
-        return Confirmed(
-            adopted,
-            replace(verdict, reason=f"{verdict.reason} Confirmed with {repetition}."),
-        )
+        reason = f"{verdict.reason} Confirmed with {repetition}."
+        return replace(confirmed, verdict=replace(verdict, reason=reason))
     names = some([check.name for check in doubts(first.verdict, alpha)], 3)
-    failed = first.verdict.status is Status.FAIL
-    before = (
-        f"The first answers failed {names}"
-        if failed
-        else f"The first answers raised a suspicion about {names}"
-    )
-    after = (
-        "it is still inconclusive"
-        if verdict.status is Status.INCONCLUSIVE
-        else "no failure is confirmed"
-    )
-    note = f"{before}; with {repetition}, {after}."
-    return Confirmed(adopted, verdict.with_findings(_finding(note)))
-
-
-def _both(first: Observed | None, second: Observed | None) -> Observed | None:
-    return first or second if first is None or second is None else first.plus(second)
-
-
-def _finding(text: str, level: Level = Level.NOTE) -> Finding:
-    return Finding("confirmed", level, text)
-
-
-def _standing(first: Confirmed, why: str) -> Confirmed:
-    """The first verdict, with a warning that it was not confirmed."""
-    note = f"The verdict was not confirmed with more answers, because {why}; it rests on the first answers."
-    return replace(
-        first, verdict=first.verdict.with_findings(_finding(note, Level.WARNING))
+    before = "raised a suspicion about"
+    if first.verdict.status is Status.FAIL:
+        before = "failed"
+    after = "no failure is confirmed"
+    if verdict.status is Status.INCONCLUSIVE:
+        after = "it is still inconclusive"
+    return confirmed.saying(
+        f"The first answers {before} {names}; with {repetition}, {after}."
     )

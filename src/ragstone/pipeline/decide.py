@@ -30,11 +30,14 @@ from ragstone.gate.golden_set_change import (
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.policy import Policy
 from ragstone.gate.sample_change import SampleChange, sample_change
-from ragstone.gate.verdict import GateVerdict, OracleShares, Status
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
-from ragstone.history.drift import Drift
 from ragstone.judge.names import moving_name, near_end
-from ragstone.pipeline.history import RunHistory, level_of, measure_run_drift
+from ragstone.pipeline.history import (
+    HistoryComparison,
+    RunHistory,
+    compare_with_history,
+)
 from ragstone.pipeline.reproduce import reproduce_lines
 from ragstone.report.document import document_of
 from ragstone.report.escape import one_line
@@ -45,7 +48,6 @@ from ragstone.report.templates import render_lines
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
 
-_RECORDS_AT_ONCE = 200
 _SHOWN_DRAFTS = 10
 
 FailOn = Literal["fail", "inconclusive", "never"]
@@ -58,11 +60,8 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
         return policy, ()
     tags = {tag for sample in golden for tag in sample.tags}
     part = policy.for_part({sample.id for sample in golden}, tags)
-    left_out = [
-        f"must-pass sample {name}"
-        for name in policy.must_pass.ids
-        if name not in part.must_pass.ids
-    ]
+    must_pass, kept = policy.must_pass.ids, part.must_pass.ids
+    left_out = [f"must-pass sample {name}" for name in must_pass if name not in kept]
     left_out += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
     if not left_out:
         return part, ()
@@ -74,19 +73,18 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One side of a comparison. `run` is None for a plain score file.
-
-    `details` are the records behind `scores` if they are not those of `run`: the same
-    answers, judged again. `stored_ids` are the ids in the records of samples that
-    `scores` calls otherwise. `drafts` are the scores of samples that count in no check;
-    they are not in `scores`.
-    """
+    """One side of a comparison."""
 
     scores: RunScores
     run: RunDirectory | None = None
+    """None for a plain score file."""
     details: RunDirectory | None = None
+    """The records behind `scores` if they are not those of `run`: the same answers,
+    judged again."""
     stored_ids: Mapping[str, str] = field(default_factory=dict)
+    """The ids in the records of samples that `scores` calls otherwise."""
     drafts: RunScores | None = None
+    """The scores of samples that count in no check; they are not in `scores`."""
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -101,34 +99,18 @@ class ComparedRun:
         try:
             return None if run is None else cls.of(run)
         except RunDirectoryError as error:
-            raise BaselineError(
-                error.message, where=error.where, hint=error.hint
-            ) from None
+            raise BaselineError.of(error) from None
 
     @property
     def day(self) -> date | None:
         """The day on which the run was started; None for a plain score file."""
         return None if self.run is None else self.run.manifest.day
 
-    def find(self, ids: tuple[str, ...]) -> dict[str, SampleRecord]:
+    def find(self, ids: Sequence[str]) -> dict[str, SampleRecord]:
         """The records of `ids`, if there are records."""
-        source = self.details or self.run
-        if source is None:
-            return {}
-        records = source.find(self.stored_ids.get(name, name) for name in ids)
-        names = ((name, self.stored_ids.get(name, name)) for name in ids)
-        return {name: records[stored] for name, stored in names if stored in records}
-
-    @contextmanager
-    def lookup(self) -> Iterator[Lookup]:
-        """Look up records one by one, by the ids of `scores`. Without records, none is
-        found."""
-        source = self.details or self.run
-        if source is None:
-            yield lambda _: None
-            return
-        with source.lookup() as record_of:
-            yield lambda sample_id: record_of(self.stored_ids.get(sample_id, sample_id))
+        with lookup(self if ids else None) as record_of:
+            records = {name: record_of(name) for name in ids}
+        return {name: record for name, record in records.items() if record is not None}
 
     def beside(self, current: ComparedRun) -> ComparedRun:
         """This run as the baseline of `current`: with the ids that samples with the
@@ -142,47 +124,46 @@ class ComparedRun:
         return replace(self, scores=scores, stored_ids={**self.stored_ids, **ids})
 
 
+@contextmanager
+def lookup(side: ComparedRun | None) -> Iterator[Lookup]:
+    """Look up records one by one, by the ids of the scores of `side`. Without records,
+    none is found."""
+    source = None if side is None else side.details or side.run
+    if side is None or source is None:
+        yield lambda _: None
+        return
+    with source.lookup() as record_of:
+        yield lambda sample_id: record_of(side.stored_ids.get(sample_id, sample_id))
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms on which a run is decided, fixed before it starts. `accepted` are the
-    accepted drops in force.
-
-    `today` is None for a plain score file. `level`: the baseline was found on a branch,
-    so the run is compared with the level of that branch where its history has one.
-    """
+    """The terms on which a run is decided, fixed before it starts."""
 
     policy: Policy
     baseline: ComparedRun | None
-    baseline_required: bool
-    accepted: InForce
     today: date | None
-    seed: int
+    """None for a plain score file."""
+    required: bool = False
+    """Whether there must be a baseline."""
+    seed: int = 0
     level: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        policy: Policy,
-        baseline: ComparedRun | None,
-        today: date | None,
-        *,
-        required: bool = False,
-        seed: int = 0,
-        level: bool = False,
-    ) -> Terms:
-        """The terms of a run of `today`. Drops can be accepted between run directories,
-        not between score files."""
-        accepted = InForce()
-        if today is not None and (baseline is None or baseline.run is not None):
-            accepted = accepted_in(
-                policy.accepted, baseline.run if baseline is not None else None, today
-            )
-        return cls(policy, baseline, required, accepted, today, seed, level)
+    """The baseline was found on a branch, so the run is compared with the level of that
+    branch where its history has one."""
 
     @property
-    def in_force(self) -> Policy:
-        """The policy with the accepted drops in force."""
-        return self.policy.with_accepted(self.accepted)
+    def baseline_run(self) -> RunDirectory | None:
+        """The run directory to compare with."""
+        return None if self.baseline is None else self.baseline.run
+
+    @property
+    def accepted(self) -> InForce:
+        """The accepted drops in force. Drops can be accepted between run directories,
+        not between score files."""
+        run = self.baseline_run
+        if self.today is None or (self.baseline is not None and run is None):
+            return InForce()
+        return accepted_in(self.policy.accepted, run, self.today)
 
 
 def decide(
@@ -202,48 +183,51 @@ def decide(
     commands that a report shows. `unproven` says what was left out, so that the run can
     fail but not pass.
     """
-    run, baseline = current.run, terms.baseline
+    run, baseline, policy = current.run, terms.baseline, terms.policy
     if baseline is not None:
         baseline = baseline.beside(current)
-    corpus, drift, level_notes = Corpus(), Drift(), tuple[str, ...]()
+    accepted, corpus, history = terms.accepted, Corpus(), HistoryComparison()
     reference = None if baseline is None else baseline.scores
+    if past is not None and run is not None:
+        history = compare_with_history(
+            past,
+            run,
+            current.scores,
+            policy,
+            accepted.entries,
+            reference if terms.level else None,
+        )
     changes_of = None
     if run is not None:
         changes_of = partial(_sample_changes, current, baseline, corpus)
-    if past is not None and run is not None:
-        if baseline is not None and terms.level:
-            reference, level_notes = level_of(
-                past,
-                run,
-                current.scores,
-                baseline.scores,
-                terms.policy,
-            )
-        drift = measure_run_drift(
-            past, run, current.scores, terms.policy, terms.accepted.entries
-        )
     verdict = decide_gate(
         current.scores,
-        reference,
-        terms.in_force,
-        baseline_required=terms.baseline_required,
+        history.level or reference,
+        policy.with_accepted(accepted),
+        baseline_required=terms.required,
         seed=terms.seed,
-        drift=drift.checks,
+        drift=history.drift.checks,
         changes_of=changes_of,
     )
+    after = [*findings("drift", Level.NOTE, history.drift.notes)]
+    if run is not None and terms.today is not None:
+        judge = run.manifest.judge
+        ending = near_end(judge.provider, judge.model, terms.today)
+        moving = moving_name(judge.provider, judge.model)
+        if ending:
+            after.append(Finding("judge_retires", Level.ASIDE, ending))
+        if moving:
+            after.append(Finding("judge_name", Level.NOTE, moving))
     verdict = verdict.with_findings(
         *findings("job", Level.NOTE, notes),
-        *findings("level", Level.NOTE, level_notes),
+        *findings("level", Level.NOTE, history.notes),
         *findings("drafts", Level.NOTE, _notes(current, baseline)),
         *findings("job", Level.WARNING, warnings),
         *findings("drafts", Level.WARNING, _turned_into_drafts(current, baseline)),
-        *findings("accepted", Level.WARNING, terms.accepted.in_force_notes),
-        *findings("accepted", Level.ASIDE, terms.accepted.removable),
-        *findings("drift", Level.WARNING, drift.warnings),
-        after=(
-            *findings("drift", Level.NOTE, drift.notes),
-            *_judge_findings(run, terms.today),
-        ),
+        *findings("accepted", Level.WARNING, accepted.in_force_notes),
+        *findings("accepted", Level.ASIDE, accepted.removable),
+        *findings("drift", Level.WARNING, history.drift.warnings),
+        after=after,
     )
     if baseline is not None:
         golden = golden_set_change(
@@ -257,102 +241,88 @@ def decide(
             for change in changes
         ]
         verdict = verdict.with_findings(*golden_set_finding(golden), after=facts)
-    shares = oracle_findings(current, terms.policy.gate.confidence)
+    shares = oracle_findings(current, policy.gate.confidence)
     verdict = verdict.with_findings(after=shares)
-    if run is not None and baseline is not None and baseline.run is not None:
-        commands = _accept_commands(verdict, terms.policy, run, baseline.run, folder)
-        verdict = verdict.with_findings(
-            after=(*findings(ACCEPT, Level.FACT, commands),)
-        )
+    if run is not None and terms.baseline_run is not None:
+        thresholds = policy.file
+        if thresholds is not None and folder is not None:
+            thresholds = Path(thresholds).name
+        then = lasting_fingerprint(terms.baseline_run)
+        commands = [
+            offer.command(
+                run=run.fingerprint,
+                baseline=then,
+                folder=folder,
+                thresholds=thresholds,
+            )
+            for offer in offers(verdict.checks, policy.gate)
+        ]
+        verdict = verdict.with_findings(after=findings(ACCEPT, Level.FACT, commands))
     return verdict if unproven is None else verdict.unproven(unproven)
 
 
-def oracle_of(current: ComparedRun, confidence: float = 0.95) -> OracleShares | None:
-    """Retrieval and generation by the oracle half of a run, with intervals at
-    `confidence`; None if it has none.
-
-    Raises RunDirectoryError.
-    """
+def oracle_findings(
+    current: ComparedRun, confidence: float = 0.95
+) -> tuple[Finding, ...]:
+    """Retrieval and generation by the oracle half of a run, as a finding with intervals
+    at `confidence`; none without one. Raises RunDirectoryError."""
     run = current.run
     if run is None or run.rounds.oracle is None:
-        return None
+        return ()
     half = oracle_half(run)
     scores = None if half is None else half.scores()
-    return oracle_shares(
-        current.scores, scores, run.rounds.oracle, confidence=confidence
-    )
-
-
-def oracle_findings(current: ComparedRun, confidence: float) -> tuple[Finding, ...]:
-    """The shares of retrieval and generation as a finding; none without an oracle half.
-    Raises RunDirectoryError."""
-    shares = oracle_of(current, confidence)
-    return () if shares is None else (Finding(ORACLE, Level.FACT, "", data=shares),)
+    facts = run.rounds.oracle
+    shares = oracle_shares(current.scores, scores, facts, confidence=confidence)
+    return (Finding(ORACLE, Level.FACT, "", data=shares),)
 
 
 def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
     """Sentences on drafts and their scores, and on samples with new ids."""
-    metrics = {} if current.drafts is None else current.drafts.metrics
-    renamed = 0
+    drafts = current.drafts or RunScores(label="", metrics={}, samples={})
+    metrics = drafts.metrics.items()
+    renamed: list[str] = []
     if baseline is not None:
-        renamed = sum(
-            _is_renamed(name, current.scores, baseline.scores)
+        # A sample that lost its id to another one is none of the run.
+        renamed = [
+            name
             for name in baseline.stored_ids
-        )
+            if name in current.scores.samples
+            and same_question(current.scores, baseline.scores, name)
+        ]
     return render_lines(
         "notes.txt.j2",
         "ragstone.pipeline",
-        drafts=[]
-        if current.drafts is None
-        else sorted(map(one_line, current.drafts.samples)),
-        means=means(
-            {name: scores for name, scores in metrics.items() if scores.values}
-        ),
-        renamed=renamed_note(renamed) if renamed else "",
+        drafts=sorted(map(one_line, drafts.samples)),
+        means=means({name: scores for name, scores in metrics if scores.values}),
+        renamed=renamed_note(len(renamed)) if renamed else "",
     )
-
-
-def _is_renamed(name: str, current: RunScores, baseline: RunScores) -> bool:
-    """Whether a sample that was given the id `name` is one of the run, and not one that
-    lost its id to another."""
-    return name in current.samples and same_question(current, baseline, name)
 
 
 def _turned_into_drafts(
     current: ComparedRun, baseline: ComparedRun | None
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """A warning about drafts that counted in the baseline: with their scores, so that
     no failure is silenced unseen."""
     if current.drafts is None or baseline is None:
-        return ()
-    contents = {facts.content_hash for facts in baseline.scores.samples.values()} - {
-        None
-    }
-    drafts = sorted(
-        name
-        for name, facts in current.drafts.samples.items()
-        if name in baseline.scores.samples or facts.content_hash in contents
-    )
-    if not drafts:
-        return ()
-    described = [_with_scores(name, current.drafts) for name in drafts[:_SHOWN_DRAFTS]]
-    more = len(drafts) - len(described)
-    rest = f" and {more:,} more" if more else ""
-    samples = counted(len(drafts), "sample")
-    return (
-        f"Now a draft, which counts in no check: {samples} that counted in the baseline: {'; '.join(described)}{rest}.",
-    )
-
-
-def _with_scores(name: str, drafts: RunScores) -> str:
-    """The id of a draft with its scores, or why it has none."""
-    scores = [
-        f"{metric} {score(metric_scores.values[name])}"
-        for metric, metric_scores in drafts.metrics.items()
-        if name in metric_scores.values
-    ]
-    listed = ", ".join(scores) or drafts.system.failures.get(name) or "no score"
-    return f"{name} ({listed})"
+        return
+    before = baseline.scores.samples
+    contents = {facts.content_hash for facts in before.values()} - {None}
+    described = []
+    for name, facts in sorted(current.drafts.samples.items()):
+        if name in before or facts.content_hash in contents:
+            scores = [
+                f"{metric} {score(metric_scores.values[name])}"
+                for metric, metric_scores in current.drafts.metrics.items()
+                if name in metric_scores.values
+            ]
+            failure = current.drafts.system.failures.get(name)
+            described.append(f"{name} ({', '.join(scores) or failure or 'no score'})")
+    if described:
+        shown = "; ".join(described[:_SHOWN_DRAFTS])
+        more = len(described) - _SHOWN_DRAFTS
+        rest = f" and {more:,} more" if more > 0 else ""
+        samples = counted(len(described), "sample")
+        yield f"Now a draft, which counts in no check: {samples} that counted in the baseline: {shown}{rest}."
 
 
 def _sample_changes(
@@ -362,54 +332,19 @@ def _sample_changes(
     ids: Sequence[str],
     paired: Collection[str],
 ) -> dict[str, SampleChange]:
-    """What became of the samples `ids`, of which some are `paired`, from their records,
-    a part of them at a time."""
+    """What became of the samples `ids`, of which some are `paired`, from their
+    records."""
     changes: dict[str, SampleChange] = {}
-    for start in range(0, len(ids), _RECORDS_AT_ONCE):
-        part = tuple(ids[start : start + _RECORDS_AT_ONCE])
-        both = tuple(sample_id for sample_id in part if sample_id in paired)
-        records = current.find(part)
-        baseline_records = baseline.find(both) if baseline is not None else {}
-        for sample_id in part:
-            if sample_id in records and was_asked(records[sample_id]):
-                record = records[sample_id]
-                baseline_record = baseline_records.get(sample_id)
-                corpus.add(record, baseline_record)
-                changes[sample_id] = sample_change(record, baseline_record)
+    if not ids:
+        return changes
+    with lookup(current) as record_of, lookup(baseline) as before_of:
+        for sample_id in ids:
+            record = record_of(sample_id)
+            if record is not None and was_asked(record):
+                before = before_of(sample_id) if sample_id in paired else None
+                corpus.add(record, before)
+                changes[sample_id] = sample_change(record, before)
     return changes
-
-
-def _judge_findings(run: RunDirectory | None, today: date | None) -> Iterator[Finding]:
-    """A finding if the judge's model will be retired soon, and one if its name can
-    move."""
-    if run is None or today is None:
-        return
-    judge = run.manifest.judge
-    ending = near_end(judge.provider, judge.model, today)
-    if ending:
-        yield Finding("judge_retires", Level.ASIDE, f"{ending[:1].upper()}{ending[1:]}")
-    moving = moving_name(judge.provider, judge.model)
-    if moving:
-        yield Finding("judge_name", Level.NOTE, f"{moving[:1].upper()}{moving[1:]}")
-
-
-def _accept_commands(
-    verdict: GateVerdict,
-    policy: Policy,
-    run: RunDirectory,
-    baseline: RunDirectory,
-    folder: str | None,
-) -> tuple[str, ...]:
-    """The shell commands that accept the drops, or the edit of the golden set, that
-    ended this run."""
-    thresholds = policy.file
-    if thresholds is not None and folder is not None:
-        thresholds = Path(thresholds).name
-    now, then = run.fingerprint, lasting_fingerprint(baseline)
-    return tuple(
-        offer.command(run=now, baseline=then, folder=folder, thresholds=thresholds)
-        for offer in offers(verdict.checks, policy.gate)
-    )
 
 
 def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
@@ -437,7 +372,7 @@ def run_document(
     if baseline is not None:
         baseline = baseline.beside(current)
         scores, details = baseline.scores, baseline.find(ids)
-        manifest = baseline.scores.manifest
+        manifest = scores.manifest
     return document_of(
         verdict,
         current.scores,

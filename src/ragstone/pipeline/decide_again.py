@@ -28,7 +28,6 @@ from ragstone.evaluation.scoring import score_record
 from ragstone.evaluation.serialise import record_line
 from ragstone.evaluation.writer import RunWriter, update_rounds
 from ragstone.formatting import counted, some
-from ragstone.gate.accepted import accepted_in
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
@@ -41,10 +40,9 @@ from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.requirements import (
     MAX_NAMED,
     QuestionCheck,
-    require_commit,
     require_judge,
     require_metrics,
-    require_whole,
+    require_run,
     shown_id,
     uncompared_drops,
 )
@@ -90,11 +88,7 @@ class Decision:
     summary: str
 
 
-def decide_again(
-    run: RunDirectory,
-    terms: DecisionTerms,
-    redact: Redactor,
-) -> Decision:
+def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> Decision:
     """Decide `run` on `terms`.
 
     Raises GoldenSetError for questions that are missing, changed, doubled or were not
@@ -103,147 +97,111 @@ def decide_again(
     an unknown commit, and for files that differed from it; RunDirectoryError for what
     is no run of the whole system.
     """
-    where, manifest = str(run.path), run.manifest
-    require_whole(manifest, terms.part, where)
-    require_commit(manifest, terms.commit, where)
+    where, manifest, golden = str(run.path), run.manifest, terms.golden
+    require_run(manifest, terms.part, terms.commit, where)
     require_judge(manifest.judge, terms.judge, where)
     metrics, unverified = recomputable(manifest, terms.metrics)
     measured = {metric.info.name for metric in metrics}
     require_metrics(measured, terms.required, unverified, where)
-    questions = QuestionCheck.of(terms.golden)
-    golden = GoldenManifest(
-        files=terms.golden.sources,
-        content_hash=terms.golden.content_hash(),
-        samples=len(terms.golden),
+    questions = QuestionCheck.of(golden)
+    golden_manifest = GoldenManifest(
+        files=golden.sources,
+        content_hash=golden.content_hash(),
+        samples=len(golden),
     )
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        neutral = _neutral(manifest, metrics, golden, terms)
-        folder = Path(private) / "run"
-        copy = _recomputed(run, neutral, metrics, questions.golden_sample, folder)
+        folder = Path(private)
+        copy = _recomputed(
+            run, terms, golden_manifest, questions.golden_sample, folder / "run"
+        )
         questions.require_all(where)
-        current = _compared(copy, label=where)
-        baseline = None
+        current = ComparedRun.of(copy)
+        current = replace(current, scores=replace(current.scores, label=where))
+        baseline, past = None, None
         if terms.baseline is not None:
-            baseline = _open_baseline(
-                terms.baseline, run, terms, Path(private) / "baseline"
-            )
-        verdict = _verdict(current, baseline, terms)
-        reference = None if baseline is None else baseline.compared
-        document = redact.tree(run_document(current, verdict, reference))
-    return Decision(verdict, document, _summary(document, terms))
+            baseline = _open_baseline(terms.baseline, run, terms, folder / "baseline")
+            past = _history_in(terms.baseline)
+        verdict = _verdict(current, baseline, past, terms)
+        document = redact.tree(run_document(current, verdict, baseline))
+    against = "no drop was checked, since no baseline is named"
+    if terms.baseline is not None:
+        against = f"baseline {shown_name(str(terms.baseline))}"
+    policy = shown_name(terms.policy.file or "the default policy")
+    summary = (
+        f"Decided again: {verdict.status.value}. By {policy}, {counted(len(golden), 'question')}, "
+        f"commit {terms.commit[:12]}; {against}."
+    )
+    return Decision(verdict, document, summary)
 
 
-# -- the run, written again
-# --------------------------------------------------------------------------------------------
-
-
-def _neutral(
-    manifest: Manifest,
-    metrics: Sequence[Metric],
-    golden: GoldenManifest,
+def _recomputed(
+    run: RunDirectory,
     terms: DecisionTerms,
-) -> Manifest:
-    """A manifest with the identity of the run and of its judge, and with nothing that
-    could excuse the run."""
-    return Manifest(
+    golden: GoldenManifest,
+    sample_of: Callable[[SampleRecord], Sample | None],
+    folder: Path,
+) -> RunDirectory:
+    """The records of `run` with scores from their judgements, as a run in `folder`. A
+    record of which `sample_of` gives no sample is left out.
+
+    Its manifest has the identity of the run and of its judge, and nothing that could
+    excuse the run. Raises RunDirectoryError.
+    """
+    manifest, where, order = run.manifest, str(run.path), list[str]()
+    metrics, _ = recomputable(manifest, terms.metrics)
+    system = SystemManifest.model_validate(
+        manifest.system.model_dump(include={"entrypoint", "commit", "version", "part"})
+    )
+    neutral = Manifest(
         ragstone_version=manifest.ragstone_version,
         state="running",
         created_at=manifest.created_at,
         golden=golden,
         judge=manifest.judge,
-        system=SystemManifest(
-            entrypoint=manifest.system.entrypoint,
-            commit=manifest.system.commit,
-            version=manifest.system.version,
-            part=manifest.system.part,
-        ),
+        system=system,
         metrics={metric.info.name: metric.info.version for metric in metrics},
         repeats=manifest.repeats,
         answers=manifest.answers,
         policy_hash=policy_hash(terms.policy),
         price=terms.price,
     )
-
-
-def _recomputed(
-    run: RunDirectory,
-    manifest: Manifest,
-    metrics: Sequence[Metric],
-    sample_of: Callable[[SampleRecord], Sample | None],
-    folder: Path,
-) -> RunDirectory:
-    """The records of `run` with scores from their judgements, as a run in `folder`. A
-    record of which `sample_of` gives no sample is left out."""
-    order: list[str] = []
-    with closing(RunWriter.create(folder, manifest)) as writer:
+    with closing(RunWriter.create(folder, neutral)) as writer:
         for record in run.records():
             sample = sample_of(record)
-            if sample is not None:
-                scored = _scored_again(
-                    record, sample, metrics, manifest.answers, str(run.path)
+            if sample is None:
+                continue
+            shown = f"sample {shown_id(sample.id)}"
+            if len(record.answers) != manifest.answers:
+                count = counted(len(record.answers), "answer")
+                raise RunDirectoryError(
+                    f"{shown} has {count}, but the manifest says {manifest.answers}.",
+                    where=where,
                 )
-                writer.append(record_line(scored))
-                order.append(sample.id)
-        copy = writer.finish(order, wall_s=run.manifest.wall_s)
-    rounds = run.rounds
-    asked_again = (
-        rounds.confirm.asked_again or bool(run.manifest.earlier) or manifest.answers > 1
-    )
+            try:
+                scored = score_record(metrics, replace(record, sample=sample))
+            except _UNFIT as error:
+                why = one_line(str(error))
+                raise RunDirectoryError(
+                    f"{shown}: answer and judgements don't fit together ({why}).",
+                    where=where,
+                ) from None
+            writer.append(record_line(scored))
+            order.append(sample.id)
+        copy = writer.finish(order, wall_s=manifest.wall_s)
+    judge, confirm = run.rounds.judge, run.rounds.confirm
+    asked_again = confirm.asked_again or bool(manifest.earlier) or manifest.answers > 1
     return update_rounds(
         copy,
-        judge=JudgeFacts(observed=rounds.judge.observed, planted=rounds.judge.planted),
-        confirm=ConfirmFacts(asked_again=asked_again, steady=rounds.confirm.steady),
+        judge=JudgeFacts(observed=judge.observed, planted=judge.planted),
+        confirm=ConfirmFacts(asked_again=asked_again, steady=confirm.steady),
     )
-
-
-def _scored_again(
-    record: SampleRecord,
-    sample: Sample,
-    metrics: Sequence[Metric],
-    answers: int,
-    where: str,
-) -> SampleRecord:
-    """`record` as the answers to `sample`, with scores from their judgements. Raises
-    RunDirectoryError."""
-    shown = f"sample {shown_id(sample.id)}"
-    if len(record.answers) != answers:
-        count = counted(len(record.answers), "answer")
-        raise RunDirectoryError(
-            f"{shown} has {count}, but the manifest says {answers}.", where=where
-        )
-    try:
-        return score_record(metrics, replace(record, sample=sample))
-    except _UNFIT as error:
-        why = one_line(str(error))
-        raise RunDirectoryError(
-            f"{shown}: answer and judgements don't fit together ({why}).", where=where
-        ) from None
-
-
-def _compared(run: RunDirectory, label: str) -> ComparedRun:
-    compared = ComparedRun.of(run)
-    return replace(compared, scores=replace(compared.scores, label=label))
-
-
-# -- what it is compared with
-# ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Baseline:
-    """The `named` run, as it is `compared`: with scores from its judgements. `past` is
-    the history in its folder."""
-
-    named: RunDirectory
-    compared: ComparedRun
-    past: RunHistory | None
 
 
 def _open_baseline(
     path: Path, run: RunDirectory, terms: DecisionTerms, folder: Path
-) -> _Baseline:
-    """The baseline in `path`, written again into `folder`. Raises BaselineError, also
-    if it is `run` itself."""
+) -> ComparedRun:
+    """The baseline in `path`, with scores from its judgements, written again into
+    `folder`. Raises BaselineError, also if it is `run` itself."""
     named = open_baseline(path)
     if named.fingerprint == run.fingerprint:
         raise BaselineError(
@@ -251,51 +209,52 @@ def _open_baseline(
             where=str(path),
             hint="Name an earlier run.",
         )
-    metrics, _ = recomputable(named.manifest, terms.metrics)
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
-        copy = _recomputed(
-            named,
-            _neutral(named.manifest, metrics, golden, terms),
-            metrics,
-            lambda record: record.sample,
-            folder,
-        )
-        compared = _compared(copy, label=str(path))
+        copy = _recomputed(named, terms, golden, lambda record: record.sample, folder)
+        compared = ComparedRun.of(copy)
+    except RunDirectoryError as error:
+        raise BaselineError.of(error) from None
+    # What was accepted before, and by which name later runs know it, is in the named
+    # run.
+    scores = replace(compared.scores, label=str(path))
+    return replace(compared, scores=scores, run=named, details=copy)
+
+
+def _history_in(path: Path) -> RunHistory | None:
+    """The history beside the baseline in `path`, if any. Raises BaselineError."""
+    try:
         history = read_history(path / HISTORY)
     except RunDirectoryError as error:
-        raise BaselineError(error.message, where=error.where, hint=error.hint) from None
-    return _Baseline(named, compared, RunHistory(history) if history.runs else None)
+        raise BaselineError.of(error) from None
+    return RunHistory(history) if history.runs else None
 
 
 def _verdict(
-    current: ComparedRun, baseline: _Baseline | None, terms: DecisionTerms
+    current: ComparedRun,
+    baseline: ComparedRun | None,
+    past: RunHistory | None,
+    terms: DecisionTerms,
 ) -> GateVerdict:
-    policy = strict(terms.policy)
-    past = None if baseline is None else baseline.past
-    limits_drift = "drift" in policy.table.model_fields_set
-    if baseline is not None and past is None and limits_drift:
+    policy, where = strict(terms.policy), str(terms.baseline)
+    has_baseline = baseline is not None
+    if has_baseline and past is None and "drift" in policy.table.model_fields_set:
         raise BaselineError(
             f"the policy limits drift, and there is no {HISTORY} beside the baseline.",
-            where=str(terms.baseline),
+            where=where,
             hint="Name the baseline with its whole run directory.",
         )
-    named = None if baseline is None else baseline.named
-    verdict = decide(
-        current,
-        Terms(
-            policy,
-            None if baseline is None else baseline.compared,
-            baseline_required=baseline is not None,
-            accepted=accepted_in(policy.accepted, named, terms.today),
-            today=terms.today,
-            seed=terms.seed,
-            level=past is not None,
-        ),
-        past=past,
+    decision_terms = Terms(
+        policy,
+        baseline,
+        terms.today,
+        required=has_baseline,
+        seed=terms.seed,
+        level=past is not None,
     )
+    verdict = decide(current, decision_terms, past=past)
     errors = {check.kind for check in verdict.checks if check.status is Status.ERROR}
-    if baseline is None and CheckKind.BASELINE in errors:
+    if not has_baseline and CheckKind.BASELINE in errors:
         raise BaselineError(
             "the policy limits drops, and no baseline is named.",
             hint="Name the run to compare with: --baseline RUN. For a first version, which has none, write "
@@ -303,10 +262,10 @@ def _verdict(
         )
     scored = {name for name, scores in current.scores.metrics.items() if scores.values}
     unguarded = uncompared_drops(policy, verdict.checks, scored)
-    if baseline is not None and verdict.status is Status.PASS and unguarded:
+    if has_baseline and verdict.status is Status.PASS and unguarded:
         raise BaselineError(
             f"the policy limits drops that can't be compared with this baseline: {some(unguarded, MAX_NAMED)}.",
-            where=str(terms.baseline),
+            where=where,
             hint="Name a baseline that was scored in the same way, on the same questions.",
         )
     return verdict.without(ACCEPT)
@@ -319,21 +278,5 @@ def strict(policy: Policy) -> Policy:
     changes: dict[str, str] = {"inconclusive": "fail", "on_judge_change": "fail"}
     if "on_no_baseline" not in policy.gate.model_fields_set:
         changes["on_no_baseline"] = "fail"
-    return replace(
-        policy,
-        table=policy.table.model_copy(
-            update={"gate": policy.gate.model_copy(update=changes)}
-        ),
-    )
-
-
-def _summary(document: Document, terms: DecisionTerms) -> str:
-    against = "no drop was checked, since no baseline is named"
-    if terms.baseline is not None:
-        against = f"baseline {shown_name(str(terms.baseline))}"
-    policy = shown_name(terms.policy.file or "the default policy")
-    questions = counted(len(terms.golden), "question")
-    return (
-        f"Decided again: {document.verdict.status.value}. By {policy}, {questions}, "
-        f"commit {terms.commit[:12]}; {against}."
-    )
+    gate = policy.gate.model_copy(update=changes)
+    return replace(policy, table=policy.table.model_copy(update={"gate": gate}))

@@ -4,7 +4,7 @@ it found, and returns its own."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.evaluation.rounds.session import RunPlan, Session, open_session
-from ragstone.evaluation.writer import write_manifest
+from ragstone.evaluation.writer import update_manifest, write_manifest
 from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE
 from ragstone.gate.policy import Policy, policy_hash
@@ -37,10 +37,10 @@ from ragstone.pipeline.decide import (
     policy_for,
     run_document,
 )
-from ragstone.pipeline.history import RunHistory, add_run, store_history
+from ragstone.pipeline.history import RunHistory, add_run
 from ragstone.pipeline.page import page_of, read_page, write_page
 from ragstone.pipeline.rejudge import rejudge
-from ragstone.pipeline.role import Role, baseline_fact, hand_on
+from ragstone.pipeline.role import Role, baseline_fact
 from ragstone.pipeline.verdict_file import write_verdict
 from ragstone.report.parts import Document, Links
 from ragstone.report.render import Format, render
@@ -75,39 +75,39 @@ OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
 
 @dataclass(frozen=True, slots=True)
 class GateRequest:
-    """What the gate is asked for, read before any of the user's code runs.
-
-    `policy` has `fail-on` applied. `baseline` and `past` are trusted. `earlier` is a
-    run of the same files, whose answers count too. `base` is a system to ask in the
-    same job and compare with; then `baseline` only provides judgements and its lineage.
-    `notes` and `warnings` are shown before those of the verdict. `folder` is the folder
-    in which to run the commands that a report shows; None: any. `unproven` says what
-    the run leaves out, so that it can't pass.
-    """
+    """What the gate is asked for, read before any of the user's code runs."""
 
     run: RunPlan
     policy: Policy
+    """With `fail-on` applied."""
     fail_on: FailOn | None = None
     baseline: RunDirectory | NamedRun | None = None
+    """Trusted, as `past` is."""
     baseline_required: bool = False
     earlier: RunDirectory | None = None
+    """A run of the same files, whose answers count too."""
     base: BaseSystem | OpenBase | None = None
+    """A system to ask in the same job and compare with; then `baseline` only provides
+    judgements and its lineage."""
     past: RunHistory | None = None
     templates: Templates | None = None
     links: Links | None = None
     role: Role = field(default_factory=Role)
     notes: tuple[str, ...] = ()
+    """Shown before those of the verdict, as `warnings` are."""
     warnings: tuple[str, ...] = ()
     folder: str | None = None
+    """The folder in which to run the commands that a report shows; None: any."""
     unproven: str | None = None
+    """What the run leaves out, so that it can't pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateInputs:
-    """Everything that the gate compares with, as it was before the evaluation."""
+    """Everything that the gate compares with: before the evaluation as it was, after it
+    as it can be compared."""
 
     request: GateRequest
-    baseline: RunDirectory | None
     base: BaseSystem | None
     role: Role
     terms: Terms
@@ -117,59 +117,31 @@ class GateInputs:
     @contextmanager
     def handing_on(self, *, undecided: bool = False) -> Iterator[None]:
         """If the block raises, leave baseline and history in the run directory."""
+        request, baseline = self.request, self.terms.baseline_run
         try:
             yield
         except BaseException:
             with suppress(RagstoneError):
-                hand_on(
-                    self.request.run.out,
-                    self.role,
-                    self.baseline,
-                    self.request.past,
-                    undecided=undecided,
+                self.role.hand_on(
+                    request.run.out, baseline, request.past, undecided=undecided
                 )
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """The finished run, and the terms on which to decide it: with the baseline as it
-    can be compared now."""
-
-    run: RunDirectory
-    terms: Terms
-    role: Role
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def baseline(self) -> RunDirectory | None:
-        """The run that this one is compared with."""
-        return None if self.terms.baseline is None else self.terms.baseline.run
-
-
-async def gate(
-    request: GateRequest,
-    context: RunContext,
-    *,
-    formats: Iterable[Format] = tuple(REPORT_FILES),
-) -> GateOutcome:
+async def gate(request: GateRequest, context: RunContext) -> GateOutcome:
     """Evaluate, decide and write the reports.
 
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
-    plan = request.run
     refuse_impossible(request)
     with ExitStack() as stack:
-        stack.enter_context(run_lock(plan.out))
-        private = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
-        )
+        stack.enter_context(run_lock(request.run.out))
+        private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
         inputs = read(request, context, stack)
-        async with open_session(plan, context) as session:
-            evaluated = await evaluate(inputs, session, private)
-            decided = await decide_run(inputs, evaluated, session)
-        return write(inputs, evaluated, decided, context, formats)
+        async with open_session(request.run, context) as session:
+            run, comparable = await evaluate(inputs, session, Path(private))
+            decided = await decide_run(inputs, comparable, run, session)
+        return write(comparable, decided, context)
 
 
 def refuse_impossible(request: GateRequest) -> None:
@@ -194,25 +166,22 @@ def read(
     A base commit stays checked out until `stack` ends. Raises BaselineError,
     ConfigError.
     """
-    plan, baseline, role, notes = (
-        request.run,
-        request.baseline,
-        request.role,
-        request.notes,
-    )
+    plan, baseline, base = request.run, request.baseline, request.base
+    role, notes = request.role, request.notes
     if isinstance(baseline, NamedRun):
         named = baseline_beside(
             baseline.path, plan.out, resume=plan.resume, writes=writes
         )
         role = replace(role, carries=named.is_kept)
         if named.stands_in:
-            notes = (*notes, _STANDS_IN.format(baseline.name))
+            notes += (
+                f"The run in {baseline.name} can't be a baseline; the baseline that it was compared with is used instead.",
+            )
         baseline = named.run
-    base = request.base
     if base is not None and not isinstance(base, BaseSystem):
         base = stack.enter_context(base())
     policy, undrawn = policy_for(request.policy, plan.golden)
-    terms = Terms.of(
+    terms = Terms(
         policy,
         ComparedRun.baseline(baseline),
         context.now().date(),
@@ -220,87 +189,61 @@ def read(
         seed=plan.seed,
         level=base is None and not isinstance(request.baseline, NamedRun),
     )
-    return GateInputs(
-        request, baseline, base, role, terms, notes, (*undrawn, *request.warnings)
-    )
-
-
-_STANDS_IN = "The run in {} can't be a baseline; the baseline that it was compared with is used instead."
+    return GateInputs(request, base, role, terms, notes, undrawn + request.warnings)
 
 
 # -- evaluate
 # ----------------------------------------------------------------------------------------------------------
 
 
-async def evaluate(inputs: GateInputs, session: Session, folder: Path) -> Evaluated:
+async def evaluate(
+    inputs: GateInputs, session: Session, folder: Path
+) -> tuple[RunDirectory, GateInputs]:
     """Evaluate, and make the baseline comparable. `folder` is private and empty.
 
     Whatever ends this, the history and the baseline are handed on in the run directory.
     """
     request, terms, plan = inputs.request, inputs.terms, session.plan
+    notes, base = inputs.notes, inputs.base
     with inputs.handing_on():
         run = await session.evaluate(
-            baseline=inputs.baseline,
-            base=inputs.base,
+            baseline=terms.baseline_run,
+            base=base,
             policy_hash=policy_hash(request.policy),
         )
         if request.earlier is not None:
-            run, notes = _with_earlier_run(run, request.earlier, inputs, session)
-            inputs = replace(inputs, notes=(*inputs.notes, *notes))
-    if inputs.base is not None:
-        return _beside_base(inputs, inputs.base, run, session.context)
+            metrics, baseline = plan.selected_metrics(), terms.baseline_run
+            difference = difference_from(run, request.earlier, metrics, baseline)
+            if difference is None:
+                run = with_earlier_run(run, request.earlier, metrics)
+                runs = counted(len(run.manifest.earlier), "earlier run")
+                notes += (f"Counts the answers of {runs} of the same files.",)
+            else:
+                session.context.say(
+                    f"The answers of an earlier run of the same files are not counted: {difference}."
+                )
+    if base is not None:
+        before = base_run(run)
+        return run, replace(
+            inputs,
+            terms=replace(
+                terms, baseline=ComparedRun.baseline(before), required=True, level=False
+            ),
+            role=replace(inputs.role, carries=False),
+            notes=(*notes, *base.notes, *missing_note(base, before)),
+        )
     with inputs.handing_on(undecided=True):
         current = ComparedRun(run.scores(), run)
         rejudged = await rejudge(
             terms.baseline, current, request.policy, session, folder=folder
         )
     drop_carried(plan.out, BASE_COMMIT)
-    return Evaluated(
-        run.with_manifest(
-            run.manifest.model_copy(
-                update={"cost": run.manifest.cost.plus(rejudged.cost)}
-            )
-        ),
-        replace(terms, baseline=rejudged.baseline),
-        inputs.role,
-        (*inputs.notes, *rejudged.notes),
-        (*inputs.warnings, *rejudged.warnings),
-    )
-
-
-def _with_earlier_run(
-    run: RunDirectory, earlier: RunDirectory, inputs: GateInputs, session: Session
-) -> tuple[RunDirectory, tuple[str, ...]]:
-    """`run` with the answers of `earlier` if that is of the same system, and a sentence
-    that says so."""
-    metrics = session.plan.selected_metrics()
-    difference = difference_from(run, earlier, metrics, inputs.baseline)
-    if difference is not None:
-        session.context.say(
-            f"The answers of an earlier run of the same files are not counted: {difference}."
-        )
-        return run, ()
-    run = with_earlier_run(run, earlier, metrics)
-    runs = counted(len(run.manifest.earlier), "earlier run")
-    return run, (f"Counts the answers of {runs} of the same files.",)
-
-
-def _beside_base(
-    inputs: GateInputs, base: BaseSystem, run: RunDirectory, context: RunContext
-) -> Evaluated:
-    """The terms of a run that is compared with the base commit's, which was evaluated
-    beside it."""
-    before = base_run(run)
-    terms = Terms.of(
-        inputs.terms.policy,
-        ComparedRun.baseline(before),
-        context.now().date(),
-        required=True,
-        seed=inputs.terms.seed,
-    )
-    notes = (*inputs.notes, *base.notes, *missing_note(base, before))
-    return Evaluated(
-        run, terms, replace(inputs.role, carries=False), notes, inputs.warnings
+    cost = run.manifest.cost.plus(rejudged.cost)
+    return run.with_manifest(run.manifest.model_copy(update={"cost": cost})), replace(
+        inputs,
+        terms=replace(terms, baseline=rejudged.baseline),
+        notes=notes + rejudged.notes,
+        warnings=inputs.warnings + rejudged.warnings,
     )
 
 
@@ -309,79 +252,60 @@ def _beside_base(
 
 
 async def decide_run(
-    inputs: GateInputs, evaluated: Evaluated, session: Session
+    inputs: GateInputs, comparable: GateInputs, run: RunDirectory, session: Session
 ) -> Confirmed:
     """The verdict, confirmed with more answers if the policy says so; then the oracle
     half, which explains it."""
-    request, terms = inputs.request, evaluated.terms
+    request, terms = inputs.request, comparable.terms
 
     def decided(run: RunDirectory) -> GateVerdict:
         return decide(
             ComparedRun.of(run),
             terms,
             past=request.past,
-            notes=evaluated.notes,
-            warnings=evaluated.warnings,
+            notes=comparable.notes,
+            warnings=comparable.warnings,
             folder=request.folder,
             unproven=request.unproven,
         )
 
-    first = Confirmed(evaluated.run, decided(evaluated.run))
-    confirmed = await confirm_run(first, decided, request.policy, session)
-    confirmed = replace(confirmed, run=session.with_whole_cost(confirmed.run))
-    if not session.plan.oracle:
-        return confirmed
-    # Whoever ends the job from here on leaves a run with its verdict.
-    run = confirmed.run.with_manifest(
-        confirmed.run.manifest.model_copy(
-            update={"verdict": confirmed.verdict.status.value}
-        )
+    confirmed = await confirm_run(
+        Confirmed(run, decided(run)), decided, request.policy, session
     )
-    write_manifest(run.path, run.manifest)
+    run, verdict = session.with_whole_cost(confirmed.run), confirmed.verdict
+    if not session.plan.oracle:
+        return Confirmed(run, verdict)
+    # Whoever ends the job from here on leaves a run with its verdict.
+    run = update_manifest(run, verdict=verdict.status.value)
     with inputs.handing_on():
         run = await follow_with_oracle(run, session)
     shares = oracle_findings(ComparedRun.of(run), terms.policy.gate.confidence)
-    return Confirmed(run, confirmed.verdict.without(ORACLE).with_findings(after=shares))
+    return Confirmed(run, verdict.without(ORACLE).with_findings(after=shares))
 
 
 # -- write
 # -------------------------------------------------------------------------------------------------------------
 
 
-def write(
-    inputs: GateInputs,
-    evaluated: Evaluated,
-    decided: Confirmed,
-    context: RunContext,
-    formats: Iterable[Format],
-) -> GateOutcome:
+def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOutcome:
     """Write the verdict and the reports into the run, and the baseline too if the run
     must carry it.
 
     The document is redacted here, once, before anything is rendered from it; so is the
     reason in the manifest.
     """
-    request, run, verdict, terms = (
-        inputs.request,
-        decided.run,
-        decided.verdict,
-        evaluated.terms,
-    )
-    baseline, role, past, history = (
-        evaluated.baseline,
-        evaluated.role,
-        request.past,
-        None,
-    )
+    request, terms, role = inputs.request, inputs.terms, inputs.role
+    run, verdict, past = decided.run, decided.verdict, request.past
     if run.manifest.golden.selected:
         role, past = replace(role, refusal=SELECTED), None
-    fact = baseline_fact(verdict, role, baseline, terms)
+    fact = baseline_fact(verdict, role, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
-    manifest = run.manifest.model_copy(
-        update={"verdict": verdict.status.value, "baseline": fact}
+    run = run.with_manifest(
+        run.manifest.model_copy(
+            update={"verdict": verdict.status.value, "baseline": fact}
+        )
     )
-    current = ComparedRun.of(run)
-    current = replace(current, scores=replace(current.scores, manifest=manifest))
+    current, baseline = ComparedRun.of(run), terms.baseline_run
     document = run_document(
         current,
         verdict,
@@ -389,11 +313,9 @@ def write(
         request.links,
         advisory=request.fail_on == "never",
     )
-    if past is not None:
-        history = add_run(
-            past, run, manifest, current.scores, request.policy, verdict.checks
-        )
     document = context.redact.tree(document)
+    if past is not None:
+        history = add_run(past, run, current.scores, request.policy, verdict.checks)
     # Now, while the baseline is where it was.
     write_page(
         run, page_of(current, verdict, terms.baseline, context.redact, request.links)
@@ -401,33 +323,20 @@ def write(
     carried = baseline if role.carries and not fact.eligible else None
     if carried is not None:
         carry(carried, run.path)
-    write_manifest(run.path, manifest)
+    write_manifest(run.path, run.manifest)
     if carried is None and (
         fact.eligible or baseline is not None or not context.trusts_checkout
     ):
         drop_carried(run.path)
-    if past is not None and history is not None:
-        store_history(past, run, history)
-    finished = run.with_manifest(manifest)
-    write_verdict(finished, document)
-    reports = tuple(_report(run, document, name, request.templates) for name in formats)
+    if past is not None:
+        past.store(run, history)
+    write_verdict(run, document)
+    reports: list[Path] = []
+    for name, file in REPORT_FILES.items():
+        page = read_page(run) if name == "html" else ()
+        text = render(document, name, templates=request.templates, page=page)
+        replace_text(run.path / file, text)
+        reports.append(run.path / file)
     return GateOutcome(
-        verdict, document, finished, exit_code_of(verdict, request.fail_on), reports
+        verdict, document, run, exit_code_of(verdict, request.fail_on), tuple(reports)
     )
-
-
-def _report(
-    run: RunDirectory, document: Document, name: Format, templates: Templates | None
-) -> Path:
-    """Write the report in one format; returns its path."""
-    path = run.path / REPORT_FILES[name]
-    replace_text(
-        path,
-        render(
-            document,
-            name,
-            templates=templates,
-            page=read_page(run) if name == "html" else (),
-        ),
-    )
-    return path

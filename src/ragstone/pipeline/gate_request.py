@@ -14,11 +14,12 @@ from ragstone.evaluation.directory import HISTORY
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.history.file import read_history
 from ragstone.pipeline.base_checkout import base_from_git, refuse_two_baselines
 from ragstone.pipeline.baseline import NamedRun
 from ragstone.pipeline.decide_again import DecisionTerms
 from ragstone.pipeline.gate import GateRequest
-from ragstone.pipeline.history import read_run_history
+from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.report import ReportTerms
 from ragstone.pipeline.run_plan import project_metrics, read_golden_set, run_plan
 from ragstone.report.templates import own_templates
@@ -139,6 +140,10 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
         if gate.baseline is None
         else NamedRun(settings.path(gate.baseline), gate.baseline)
     )
+    past = None
+    if settings.run.history is not None:
+        file = settings.path(settings.run.history)
+        past = RunHistory(read_history(file), file)
     return GateRequest(
         run=plan.requiring(policy.named_metrics),
         policy=policy,
@@ -148,9 +153,7 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
         base=None
         if gate.baseline_commit is None
         else partial(base_from_git, settings, context, policy),
-        past=None
-        if settings.run.history is None
-        else read_run_history(settings.path(settings.run.history)),
+        past=past,
         templates=own_templates(settings.root),
         warnings=() if gate.baseline_folder is None else (_FOLDER_NOT_READ,),
     )

@@ -4,15 +4,15 @@ for later reports."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import PAGE, RunDirectory
 from ragstone.evaluation.files import replace_texts
 from ragstone.files import open_regular
 from ragstone.gate.verdict import GateVerdict
-from ragstone.pipeline.decide import ComparedRun
+from ragstone.pipeline.decide import ComparedRun, lookup
 from ragstone.report.document import sample_rows
 from ragstone.report.page import MAX_PACKED, pack, read_line
 from ragstone.report.parts import Links, SampleRow
@@ -37,23 +37,16 @@ def page_of(
     if baseline is not None:
         baseline = baseline.beside(current)
 
+    then = None if baseline is None else baseline.scores
+
     def samples() -> Iterator[tuple[SampleRow, Callable[[], Json | None]]]:
-        then = baseline.scores if baseline is not None else None
-        with ExitStack() as stack:
-            record_of = stack.enter_context(current.lookup())
-            before_of = (
-                stack.enter_context(baseline.lookup())
-                if baseline is not None
-                else lambda _: None
-            )
+        with lookup(current) as record_of, lookup(baseline) as before_of:
 
             def texts(sample_id: str) -> Json | None:
                 now = record_of(sample_id)
-                return (
-                    None
-                    if now is None
-                    else sample_texts(now, before_of(sample_id), redact)
-                )
+                if now is None:
+                    return None
+                return sample_texts(now, before_of(sample_id), redact)
 
             for row in sample_rows(
                 verdict, current.scores, then, links or Links(), current.drafts
@@ -66,13 +59,8 @@ def page_of(
 def write_page(run: RunDirectory, lines: Iterable[str]) -> None:
     """Keep the lines of the page in `run`, written one by one. Raises
     RunDirectoryError."""
-
-    def text() -> Iterator[str]:
-        yield f"{_head(run)}\n"
-        for line in lines:
-            yield f"{line}\n"
-
-    replace_texts(run.path / PAGE, text())
+    texts = (f"{line}\n" for line in chain([_head(run)], lines))
+    replace_texts(run.path / PAGE, texts)
 
 
 def read_page(run: RunDirectory) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def _decided(run: RunDirectory, wanted: ReportTerms) -> Compared:
     current = ComparedRun.of(run)
     baseline = _baseline(run, wanted.baseline)
     policy = wanted.policy(run.manifest.metrics)
-    terms = Terms.of(
+    terms = Terms(
         policy, baseline, current.day, required=baseline is not None, seed=wanted.seed
     )
     past = RunHistory(read_history(wanted.history or run.path / HISTORY))

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
-from ragstone.errors import ConfigError, GoldenSetError, JudgeError, RunDirectoryError
+from ragstone.errors import (
+    ConfigError,
+    GoldenSetError,
+    JudgeError,
+    RagstoneError,
+    RunDirectoryError,
+)
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.formatting import clipped, counted, some
@@ -34,54 +40,56 @@ MAX_ID_CHARACTERS = 100
 _NOT_COMPARED = frozenset({"id", "origin"})
 
 
-def require_whole(manifest: Manifest, part: str | None, where: str) -> None:
-    """Raise an error unless the run is a finished one of the whole golden set, and of
-    `part` of the system."""
-    if manifest.state != "finished":
-        raise JudgeError(
-            f"the run was {manifest.state}, not finished.",
-            where=where,
-            hint="Finish it with --resume, then decide.",
-        )
-    if manifest.oracle_of is not None:
-        raise RunDirectoryError(
-            "it is an oracle half: its answers were given the right contexts.",
-            where=where,
-        )
-    if manifest.system.part != part:
-        evaluated, expected = (
-            name or "the whole system" for name in (manifest.system.part, part)
-        )
-        raise RunDirectoryError(
-            f"it evaluated {evaluated}, and the config says {expected}.", where=where
-        )
-
-
-def require_commit(manifest: Manifest, commit: str, where: str) -> None:
-    """Raise ConfigError unless the run is of exactly this commit, with no changed
-    file."""
-    evaluated = manifest.system.commit
-    if evaluated is None:
-        raise ConfigError(
-            "the run does not know its commit.",
-            where=where,
-            hint="Run the gate in a git checkout.",
-        )
-    if evaluated != commit:
-        raise ConfigError(
-            f"the run is of commit {evaluated[:40]}, not of {commit}.", where=where
-        )
+def require_run(manifest: Manifest, part: str | None, commit: str, where: str) -> None:
+    """Raise the error of the first thing that the run is not: a finished one of the
+    whole golden set, of `part` of the system, and of exactly this commit, with no
+    changed file."""
+    whole = "the whole system"
+    evaluated = manifest.system.commit or ""
     changed = None if manifest.invocation is None else manifest.invocation.changed
-    if changed is None:
-        raise ConfigError(
+    in_git = "Run the gate in a git checkout."
+    requirements: list[tuple[bool, type[RagstoneError], str, str | None]] = [
+        (
+            manifest.state == "finished",
+            JudgeError,
+            f"the run was {manifest.state}, not finished.",
+            "Finish it with --resume, then decide.",
+        ),
+        (
+            manifest.oracle_of is None,
+            RunDirectoryError,
+            "it is an oracle half: its answers were given the right contexts.",
+            None,
+        ),
+        (
+            manifest.system.part == part,
+            RunDirectoryError,
+            f"it evaluated {manifest.system.part or whole}, and the config says {part or whole}.",
+            None,
+        ),
+        (bool(evaluated), ConfigError, "the run does not know its commit.", in_git),
+        (
+            evaluated == commit,
+            ConfigError,
+            f"the run is of commit {evaluated[:40]}, not of {commit}.",
+            None,
+        ),
+        (
+            changed is not None,
+            ConfigError,
             "it is not known whether files differed from the commit.",
-            where=where,
-            hint="Run the gate in a git checkout.",
-        )
-    if changed:
-        raise ConfigError(
-            f"{counted(changed, 'file')} differed from the commit.", where=where
-        )
+            in_git,
+        ),
+        (
+            not changed,
+            ConfigError,
+            f"{counted(changed or 0, 'file')} differed from the commit.",
+            None,
+        ),
+    ]
+    for is_met, kind, message, hint in requirements:
+        if not is_met:
+            raise kind(message, where=where, hint=hint)
 
 
 def require_judge(judge: JudgeIdentity, name: str, where: str) -> None:
@@ -135,22 +143,18 @@ class QuestionCheck:
         not answer one."""
         name = record.sample.id
         expected = self.golden.get(name)
-        problem = self._problem(record, expected)
-        if problem is not None:
-            self.problems.append(f"{shown_id(name)} {problem}")
-        if expected is not None:
-            self._seen.add(name)
-        return expected if problem is None else None
-
-    def _problem(self, record: SampleRecord, expected: Sample | None) -> str | None:
         if expected is None:
-            return "is not in the golden set"
-        if expected.id in self._seen:
-            return "is doubled"
-        different = differing_fields(record.sample, expected)
-        if different:
-            return f"has another {some(different)}"
-        return None if was_asked(record) else "was not asked"
+            problem = "is not in the golden set"
+        elif name in self._seen:
+            problem = "is doubled"
+        elif different := _differing_fields(record.sample, expected):
+            problem = f"has another {some(different)}"
+        else:
+            problem = "" if was_asked(record) else "was not asked"
+        self._seen.add(name)
+        if problem:
+            self.problems.append(f"{shown_id(name)} {problem}")
+        return None if problem else expected
 
     def require_all(self, where: str) -> None:
         """Raise GoldenSetError that names the questions that are missing, changed,
@@ -173,9 +177,9 @@ def shown_id(name: str) -> str:
     return f"'{clipped(one_line(name), MAX_ID_CHARACTERS)}'"
 
 
-def differing_fields(recorded: Sample, expected: Sample) -> list[str]:
+def _differing_fields(recorded: Sample, expected: Sample) -> list[str]:
     """The fields in which two samples of one id differ, wherever they were written."""
-    names = (field.name for field in fields(Sample) if field.name not in _NOT_COMPARED)
+    names = [field.name for field in fields(Sample) if field.name not in _NOT_COMPARED]
     return [
         name.replace("_", " ")
         for name in names
@@ -191,17 +195,14 @@ def uncompared_drops(
     compared = {
         (check.metric, check.slice) for check in checks if check.kind in CHANGES
     }
-    rules: list[tuple[str, str | None, MetricRule]] = [
-        (name, None, rule) for name, rule in policy.metrics.items()
-    ]
-    for tag, part in policy.slices.items():
-        rules += [(name, tag, rule) for name, rule in part.metrics.items()]
-    return [
-        name if tag is None else f"{name} on '{tag}'"
-        for name, tag, rule in rules
-        if (rule.max_drop is not None or rule.max_rise is not None)
-        and rule.action is not Action.WARN
-        and name in scored
-        and not is_relative(name)
-        and (name, tag) not in compared
-    ]
+    tables: list[tuple[str | None, Mapping[str, MetricRule]]] = [(None, policy.metrics)]
+    tables += [(tag, part.metrics) for tag, part in policy.slices.items()]
+    drops = []
+    for tag, rules in tables:
+        for name, rule in rules.items():
+            limits_drop = rule.max_drop is not None or rule.max_rise is not None
+            blocks = limits_drop and rule.action is not Action.WARN
+            is_scored = name in scored and not is_relative(name)
+            if blocks and is_scored and (name, tag) not in compared:
+                drops.append(name if tag is None else f"{name} on '{tag}'")
+    return drops

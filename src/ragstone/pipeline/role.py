@@ -9,11 +9,11 @@ from pathlib import Path
 from ragstone.evaluation.directory import RunDirectory, read_manifest
 from ragstone.evaluation.lineage import carry, lineage, used
 from ragstone.evaluation.manifest import AcceptedDrop, BaselineFact
-from ragstone.evaluation.writer import write_manifest
+from ragstone.evaluation.writer import update_manifest
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import Terms
-from ragstone.pipeline.history import RunHistory, store_history
+from ragstone.pipeline.history import RunHistory
 
 MAX_SPENT = 200
 """Maximum number of spent accepted drops that are remembered, newest first."""
@@ -34,68 +34,66 @@ class Role:
     run_id: int | None = None
     artifact: tuple[int, str] | None = None
 
+    def fact(self, baseline: RunDirectory | None, reason: str) -> BaselineFact:
+        """What a run that can't be a baseline, for this `reason`, says of the one it
+        was compared with."""
+        if baseline is None:
+            return BaselineFact(eligible=False, reason=reason)
+        return BaselineFact(
+            eligible=False,
+            reason=reason,
+            used=used(baseline, run_id=self.run_id, artifact=self.artifact),
+            lineage=lineage(baseline),
+        )
 
-def baseline_fact(
-    verdict: GateVerdict, role: Role, baseline: RunDirectory | None, terms: Terms
-) -> BaselineFact:
+    def hand_on(
+        self,
+        out: Path,
+        baseline: RunDirectory | None,
+        past: RunHistory | None,
+        *,
+        undecided: bool,
+    ) -> None:
+        """Put baseline and history into the run in `out` that was stopped: its artifact
+        may be the newest one.
+
+        `undecided`: the run itself had finished.
+        """
+        manifest = read_manifest(out)
+        if manifest.state != "stopped" and not undecided:
+            return
+        reason = "the run was stopped, not finished"
+        if undecided:
+            reason = "the gate was stopped before its verdict"
+        if self.carries and baseline is not None:
+            carry(baseline, out)
+        fact = self.fact(baseline, reason)
+        run = update_manifest(RunDirectory(out, manifest), baseline=fact)
+        if past is not None and past.file is None:
+            past.store(run, past.history)
+
+
+def baseline_fact(verdict: GateVerdict, role: Role, terms: Terms) -> BaselineFact:
     """Whether the run with this verdict can be a baseline, and what it was compared
     with."""
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal
     entries = terms.accepted.entries
-    before = baseline.manifest.baseline if baseline is not None else None
-    spent = dict.fromkeys(
-        (
-            *(entry.id for entry in entries),
-            *(before.spent if before is not None else ()),
+    spent = [entry.id for entry in entries]
+    baseline = terms.baseline_run
+    if baseline is not None and baseline.manifest.baseline is not None:
+        spent += baseline.manifest.baseline.spent
+    accepted = [
+        AcceptedDrop(
+            id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
         )
+        for entry in entries
+    ]
+    return role.fact(baseline, reason).model_copy(
+        update={
+            "eligible": eligible,
+            "accepted": tuple(accepted),
+            "spent": tuple(dict.fromkeys(spent))[:MAX_SPENT],
+        }
     )
-    return BaselineFact(
-        eligible=eligible,
-        reason=reason,
-        used=None
-        if baseline is None
-        else used(baseline, run_id=role.run_id, artifact=role.artifact),
-        lineage=() if baseline is None else lineage(baseline),
-        accepted=tuple(
-            AcceptedDrop(
-                id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
-            )
-            for entry in entries
-        ),
-        spent=tuple(spent)[:MAX_SPENT],
-    )
-
-
-def hand_on(
-    out: Path,
-    role: Role,
-    baseline: RunDirectory | None,
-    past: RunHistory | None,
-    *,
-    undecided: bool,
-) -> None:
-    """Put baseline and history into a run that was stopped: its artifact may be the
-    newest one.
-
-    `undecided`: the run itself had finished.
-    """
-    manifest = read_manifest(out)
-    if manifest.state != "stopped" and not undecided:
-        return
-    fact = BaselineFact(
-        eligible=False,
-        reason="the gate was stopped before its verdict"
-        if undecided
-        else "the run was stopped, not finished",
-        used=None
-        if baseline is None
-        else used(baseline, run_id=role.run_id, artifact=role.artifact),
-        lineage=() if baseline is None else lineage(baseline),
-    )
-    if role.carries and baseline is not None:
-        carry(baseline, out)
-    write_manifest(out, manifest.model_copy(update={"baseline": fact}))
-    if past is not None and past.file is None:
-        store_history(past, RunDirectory(out, manifest), past.history)

@@ -15,7 +15,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.history.file import read_history, write_history
 from ragstone.history.lines import FigurePart, RunLine, WindowPart
-from ragstone.pipeline.history import damage, line_of
+from ragstone.pipeline.history import RunHistory, damage
 from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.drafts import add_drafts, read_samples
 from ragstone.tools.monitor.findings import judge_window, values_before
@@ -119,7 +119,7 @@ def _line(
             coverage=1.0,
         )
     else:
-        line = line_of(run, run.manifest, scores, policy)
+        line = RunHistory().line(run, scores, policy)
         for metric, part in line.metrics.items():
             figures[metric] = FigurePart(value=part.mean, n=part.n)
     part_of_window = WindowPart(end=period.end, figures=figures)
