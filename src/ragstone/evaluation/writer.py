@@ -235,8 +235,9 @@ def refuse_foreign(path: Path) -> None:
     run."""
     problem = ""
     with disk_errors(path, kind=RunDirectoryError):
-        place = path.resolve()
-        if path.is_symlink() and not path.exists():
+        is_dangling = path.is_symlink() and not path.exists()
+        place = path if is_dangling else path.resolve()
+        if is_dangling:
             problem = "it is a dangling link."
         elif place.exists() and not place.is_dir():
             problem = "it is a file."
