@@ -118,7 +118,7 @@ def test_a_submodule_that_is_checked_out_can_not_be_compared(
     api: GitHubApi, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {"path": "library", "type": "commit", "mode": SUBMODULE, "sha": "d" * 40}
-    monkeypatch.setattr(module, "list_commit_files", lambda *_: (GitTreeElement(api.requester, {}, entry),))
+    monkeypatch.setattr(module, "list_commit_files", lambda *_: (GitTreeElement(api, {}, entry),))
     (checkout / "library").mkdir()
     assert changed_files(api, BASE_SHA, checkout) == ()
     (checkout / "library" / "code.py").touch()

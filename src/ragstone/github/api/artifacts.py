@@ -47,7 +47,7 @@ def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
     # `WorkflowRun.get_artifacts` can't name what it wants.
     path = f"{api.path}/actions/runs/{run_id}/artifacts"
     artifacts = PaginatedList(
-        Artifact, api.requester, path, {"name": name}, list_item="artifacts"
+        Artifact, api, path, {"name": name}, list_item="artifacts"
     )
     # The server filters by name and run, and so do we.
     of_run = [
@@ -99,7 +99,7 @@ def download(api: GitHubApi, path: str) -> bytes:
     while True:
         with reading_replies():
             # The redirect is not followed here.
-            headers, _ = api.requester.requestJsonAndCheck("GET", f"{api.path}/{path}")
+            headers, _ = api.requestJsonAndCheck("GET", f"{api.path}/{path}")
             location = str(headers["location"])
         try:
             return fetch_without_token(api, location, deadline)
@@ -147,6 +147,6 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
                     )
                 if time.monotonic() > deadline:
                     raise GitHubApiError(unreachable, f"{host} is too slow")
-    except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+    except (HTTPError, OSError, ValueError) as error:
         raise GitHubApiError(unreachable, f"{host}: {type(error).__name__}") from None
     return bytes(body)

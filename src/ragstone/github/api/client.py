@@ -23,7 +23,6 @@ from enum import StrEnum
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-import requests
 from github import Auth, BadAttributeException, GithubException
 from github.GithubObject import GithubObject
 from github.PaginatedList import PaginatedList
@@ -102,15 +101,30 @@ class RetryPolicy:
     """After a write with unknown outcome, before checking whether it succeeded."""
 
 
-class _PatientRequester(Requester):
-    """Sends the requests of all of PyGithub's objects. They load what they lack only
-    when it is read."""
+class GitHubApi(Requester):
+    """The API of one repository, under one token. Not for use from several threads.
 
-    def __init__(self, auth: Auth.Auth | None, api_url: str, api: GitHubApi) -> None:
+    `repository` is PyGithub's. It and what is made of it send their requests through
+    this, and raise GitHubApiError. Many objects send one only when an attribute is
+    read that they lack.
+    """
+
+    def __init__(
+        self,
+        token: SecretStr,
+        *,
+        repository: str,
+        api_url: str = "https://api.github.com",
+        patience: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.patience = patience or RetryPolicy()
+        secret = token.get_secret_value()
         super().__init__(
-            auth=auth,
+            auth=Auth.Token(secret) if secret else None,
             base_url=api_url,
-            timeout=api.patience.timeout_s,
+            timeout=self.patience.timeout_s,
             user_agent=f"ragstone/{__version__}",
             per_page=PER_PAGE,
             verify=True,
@@ -118,8 +132,22 @@ class _PatientRequester(Requester):
             pool_size=None,
             lazy=True,
         )
-        self._api = api
+        self.plain_http = api_url.startswith("http://")
+        self.sleep = sleep
+        self.path = f"/repos/{repository}"
+        self.repository = Repository(self, url=self.path)
+        self._now = now
         self._paused_s = 0.0
+        self._runs: dict[int, WorkflowRun] = {}
+
+    def workflow_run(self, run_id: int) -> WorkflowRun:
+        """Run `run_id`, of which GitHub is asked once."""
+        return self._runs.setdefault(run_id, self.repository.get_workflow_run(run_id))
+
+    def close(self) -> None:
+        """Never raises."""
+        with suppress(Exception):
+            super().close()
 
     def requestJsonAndCheck(  # noqa: N802 - PyGithub's name
         self,
@@ -141,14 +169,10 @@ class _PatientRequester(Requester):
                 )
             except GithubException as error:
                 api_error, pause = self._refusal(path, error, changes)
-            except (requests.RequestException, OSError) as error:
-                message, kind = (
-                    f"{path}: {type(error).__name__}",
-                    ApiErrorKind.UNREACHABLE,
-                )
-                api_error = GitHubApiError(kind, message, wrote=changes)
-            except (ValueError, RuntimeError, AssertionError, RecursionError) as error:
-                message, kind = f"{path}: {type(error).__name__}", ApiErrorKind.BROKEN
+            except (OSError, ValueError, RuntimeError, AssertionError) as error:
+                is_reply = not isinstance(error, OSError)
+                kind = ApiErrorKind.BROKEN if is_reply else ApiErrorKind.UNREACHABLE
+                message = f"{path}: {type(error).__name__}"
                 api_error = GitHubApiError(kind, message, wrote=changes)
             # A rate-limited POST was rejected unread; after any other error it may have
             # succeeded.
@@ -174,12 +198,12 @@ class _PatientRequester(Requester):
         is_limit = after is not None or is_used_up or _LIMIT_WORDS.search(reason)
         kind, pause = _KINDS.get(status, ApiErrorKind.INVALID), None
         if status == 429 or (status == 403 and is_limit):
-            kind, pause = ApiErrorKind.LIMITED, self._api.patience.max_pause_s
+            kind, pause = ApiErrorKind.LIMITED, self.patience.max_pause_s
             reset = headers.get("x-ratelimit-reset", "")
             if after is not None and after.isdecimal():
                 pause = float(after)
             elif is_used_up and reset.isdecimal():
-                pause = max(0.0, float(reset) - self._api.now()) + 1.0
+                pause = max(0.0, float(reset) - self._now()) + 1.0
         elif status >= 500:
             kind, pause = ApiErrorKind.UNREACHABLE, 0.0
         message = f"{path}: {reason}"
@@ -188,7 +212,7 @@ class _PatientRequester(Requester):
     def _pause(self, at_least_s: float, attempt: int) -> bool:
         """Wait before the next attempt; False if there is none, or if that would take
         too long."""
-        patience = self._api.patience
+        patience = self.patience
         pause = max(at_least_s, patience.first_pause_s * 2 ** (attempt - 1))
         total_s = self._paused_s + pause
         if (
@@ -198,46 +222,8 @@ class _PatientRequester(Requester):
         ):
             return False
         self._paused_s = total_s
-        self._api.sleep(pause)
+        self.sleep(pause)
         return True
-
-
-class GitHubApi:
-    """The API of one repository, under one token. Not for use from several threads.
-
-    `repository` is PyGithub's. What is made of it raises GitHubApiError when it sends a
-    request, which many objects do only when an attribute is read.
-    """
-
-    def __init__(
-        self,
-        token: SecretStr,
-        *,
-        repository: str,
-        api_url: str = "https://api.github.com",
-        patience: RetryPolicy | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self.plain_http = api_url.startswith("http://")
-        self.patience = patience or RetryPolicy()
-        self.sleep = sleep
-        self.now = now
-        self.path = f"/repos/{repository}"
-        secret = token.get_secret_value()
-        auth = Auth.Token(secret) if secret else None
-        self.requester: Requester = _PatientRequester(auth, api_url, self)
-        self.repository = Repository(self.requester, url=self.path)
-        self._runs: dict[int, WorkflowRun] = {}
-
-    def workflow_run(self, run_id: int) -> WorkflowRun:
-        """Run `run_id`, of which GitHub is asked once."""
-        return self._runs.setdefault(run_id, self.repository.get_workflow_run(run_id))
-
-    def close(self) -> None:
-        """Never raises."""
-        with suppress(Exception):
-            self.requester.close()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from github.AuthenticatedUser import AuthenticatedUser
@@ -41,7 +42,7 @@ def own_login(api: GitHubApi) -> str | None:
     """Who posts with our token. None: an installation (as that of a workflow's token),
     which may not query its own name: then we are some bot."""
     try:
-        return AuthenticatedUser(api.requester, url="/user").login
+        return AuthenticatedUser(api, url="/user").login
     except GitHubApiError as api_error:
         if api_error.kind in (ApiErrorKind.REFUSED, ApiErrorKind.NOT_FOUND):
             return None
@@ -147,14 +148,7 @@ def follow_up(
         posts = own_posts(listing, mark, login)
         # A pull request is listed as an issue. Its `pull_request` would be asked for,
         # where there is none.
-        return [
-            issue
-            for issue in posts
-            if not issue.html_url.endswith(f"/pull/{issue.number}")
-        ]
-
-    def create() -> Issue:
-        return api.repository.create_issue(title, content)
+        return [issue for issue in posts if "/pull/" not in issue.html_url]
 
     def close(issue: Issue) -> None:
         issue.edit(state="closed", state_reason="completed")
@@ -164,6 +158,7 @@ def follow_up(
         own[0].edit(title=title, body=content)
         return f"The issue {own[0].html_url} was updated."
     if failing:
+        create = partial(api.repository.create_issue, title, content)
         opened = create_once(api, create, find=find, remove=close)
         return f"The issue {opened.html_url} was opened."
     if not own:
