@@ -8,8 +8,9 @@ GitHub.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import EXIT_PASS, RagstoneError
@@ -26,17 +27,12 @@ from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.commit_files import CommitFiles
+from ragstone.github.comparison import Comparison, find_comparison
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.golden.sample import GoldenSet
-from ragstone.pipeline.baseline_search import (
-    NoBaseline,
-    TrustedBaseline,
-    find_baseline,
-    history_from,
-)
 from ragstone.pipeline.decide import (
     ComparedRun,
     Terms,
@@ -59,8 +55,10 @@ PREFACE = (
 UNVERIFIED = "Unverified: parts of this run can't be verified."
 MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
 
+Write = Callable[[str], None]
 
-async def fork_report(job: Job, api: GitHubApi) -> Report:
+
+async def fork_report(job: Job, api: GitHubApi, write: Write) -> Report:
     """Read the run that this workflow_run job follows, and decide on it with the policy
     of this checkout.
 
@@ -70,9 +68,9 @@ async def fork_report(job: Job, api: GitHubApi) -> Report:
     golden = read_golden_set(job.settings)
     policy, undrawn = policy_for(read_policy(job.settings), golden)
     try:
-        return await _decided(job, api, golden, policy, undrawn)
+        return await _decided(job, api, golden, policy, undrawn, write)
     except NothingToPost as nothing:
-        note = nothing.reason
+        note = str(nothing)
     except GitHubApiError as api_error:
         note = f"The run could not be read: {api_error}"
     except ArchiveRefused as refused:
@@ -83,7 +81,12 @@ async def fork_report(job: Job, api: GitHubApi) -> Report:
 
 
 async def _decided(
-    job: Job, api: GitHubApi, golden: GoldenSet, policy: Policy, undrawn: Sequence[str]
+    job: Job,
+    api: GitHubApi,
+    golden: GoldenSet,
+    policy: Policy,
+    undrawn: Sequence[str],
+    write: Write,
 ) -> Report:
     settings = job.settings
     head, pull = head_and_pull(api, job.event)
@@ -100,22 +103,20 @@ async def _decided(
     run = open_members(members, job.temporary / "untrusted", custom)
     vouched = vouch(run, golden, custom)
     current = ComparedRun(vouched.scores, run)
-    baseline: TrustedBaseline | NoBaseline | None = None
+    comparison, past = Comparison(), None
     if job.plan.baseline is BaselineSource.ARTIFACT:
         branch = job.plan.baseline_branch or base.branch
-        baseline = find_baseline(job.artifacts(api, branch))
-    trusted = baseline if isinstance(baseline, TrustedBaseline) else None
-    missing = baseline if isinstance(baseline, NoBaseline) else None
-    before = trusted.materialise(job.temporary / "baseline") if trusted else None
+        job = replace(job, plan=replace(job.plan, baseline_branch=branch))
+        comparison = find_comparison(job, settings, None, write)
+        past = RunHistory(comparison.history, main=False)
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
     terms = Terms(
         policy,
-        ComparedRun.baseline(before),
-        job.now().date(),
+        ComparedRun.baseline(comparison.run),
+        datetime.now(UTC).date(),
         seed=settings.run.seed,
         level=True,
     )
-    history, damage = history_from(baseline.history if baseline else None)
     changes = changes_by_a_fork(CommitFiles(job, api, head.head_sha), settings, policy)
     rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
     terms = replace(terms, baseline=rejudged.baseline)
@@ -124,19 +125,18 @@ async def _decided(
         *undrawn,
         *vouched.doubts,
         *changes,
-        missing.reason if missing else None,
-        damage,
+        *comparison.notes,
         *rejudged.warnings,
     )
-    unproven = base.unproven or (missing.unproven if missing else None)
     verdict = decide(
         current,
         terms,
-        past=RunHistory(history, main=False) if baseline else None,
+        past=past,
         notes=rejudged.notes,
         warnings=tuple(warning for warning in warnings if warning),
-        unproven=UNVERIFIED if vouched.doubts else unproven,
+        unproven=UNVERIFIED if vouched.doubts else base.unproven or comparison.unproven,
     )
+    trusted = comparison.trusted
     links = job.links(head.head_sha, head.html_url, trusted.url if trusted else None)
     document = run_document(current, verdict.without(ACCEPT), terms.baseline, links)
     return Report(
@@ -174,7 +174,7 @@ async def _judged_offline(
         seed=run.seed,
         cached=False,
     )
-    session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
+    session = Session(plan, RunContext(environ={}, redact=job.redact))
     try:
         if current.run is None or current.run.manifest.judge != session.judge_identity:
             return Rejudged(baseline)

@@ -85,7 +85,6 @@ async def run_on_github(
     inputs: ActionInputs | None = None,
     container: Container | None = None,
     patience: RetryPolicy | None = None,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> int:
     """Handle the event, publish the result on GitHub, and return the exit code.
 
@@ -137,7 +136,6 @@ async def run_on_github(
                 places=Places(settings.root, workspace),
                 api=api,
                 temporary=Path(temporary),
-                now=now,
             )
             reports = plan.task is JobTask.REPORT
             report = await (_report_of_pull(job) if reports else _gate(job))
@@ -164,7 +162,7 @@ def _baseline_input(
 
 
 async def _gate(job: Job) -> Report:
-    started = job.now().replace(microsecond=0)
+    started = datetime.now(UTC).replace(microsecond=0)
     container = job.container
     warnings: tuple[str, ...] = ()
     if job.runs_users_code:
@@ -224,7 +222,7 @@ async def _report_of_pull(job: Job) -> Report:
         )
     check_baseline_inputs(job)
     with commands_stopped(job.out) as write:
-        report = await fork_report(job, job.api)
+        report = await fork_report(job, job.api, write)
         if report.document is not None:
             write(render(report.document, "text"))
     return report

@@ -11,9 +11,7 @@ from ragstone.github.api.event import Event
 
 
 class NothingToPost(Exception):  # noqa: N818 - an outcome to report
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """The message is a sentence that says why."""
 
 
 @reading_replies()
@@ -40,12 +38,9 @@ def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReques
         and getattr(pull.head.repo, "id", None) == repository_id
         and getattr(pull.base.repo, "id", None) == head.repository.id
     ]
-    if not pulls:
-        raise NothingToPost(
-            "No open pull request has this commit as its head: nothing to post."
+    if len(pulls) != 1:
+        count = (
+            "Several open pull requests have" if pulls else "No open pull request has"
         )
-    if len(pulls) > 1:
-        raise NothingToPost(
-            "Several open pull requests have this commit as their head: nothing to post."
-        )
+        raise NothingToPost(f"{count} this commit as head: nothing to post.")
     return head, pulls[0]
