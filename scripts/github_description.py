@@ -23,7 +23,6 @@ REPOSITORY = "/repos/{owner}/{repo}"
 OPERATIONS = (
     ("get", "/user"),
     ("get", REPOSITORY),
-    ("get", f"{REPOSITORY}/actions/artifacts"),
     ("get", f"{REPOSITORY}/actions/artifacts/{{artifact_id}}/{{archive_format}}"),
     ("get", f"{REPOSITORY}/actions/runs/{{run_id}}"),
     ("get", f"{REPOSITORY}/actions/runs/{{run_id}}/artifacts"),
@@ -43,7 +42,6 @@ OPERATIONS = (
     ("patch", f"{REPOSITORY}/issues/comments/{{comment_id}}"),
     ("delete", f"{REPOSITORY}/issues/comments/{{comment_id}}"),
     ("get", f"{REPOSITORY}/pulls"),
-    ("get", f"{REPOSITORY}/tags"),
     ("get", f"{REPOSITORY}/tarball/{{ref}}"),
 )
 """What Ragstone asks GitHub: method and path."""

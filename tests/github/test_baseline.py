@@ -174,25 +174,6 @@ def test_behind_runs_without_an_artifact_an_older_one_is_the_baseline(main: Main
     assert main.found().run_id == 1
 
 
-def test_what_an_artifact_says_of_its_run_is_not_believed(main: Main, files: Files) -> None:
-    oddities: list[dict[str, Any]] = [
-        {"event": "pull_request", "head_repository_id": FORK_ID},
-        {"event": "push", "head_repository_id": FORK_ID},
-        {"event": "pull_request_target"},
-        {"event": "push", "workflow_id": 43},
-        {"event": "push", "status": "in_progress"},
-        {"event": "push", "sha": "e" * 40},
-    ]
-    for run, odd in enumerate(oddities, start=1):
-        main.github.add_run(run, **odd)
-        lies = {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}
-        main.github.add_artifact(run, files)["workflow_run"].update(lies)
-    for run in range(100, 112):
-        main.github.add_run(run, conclusion="cancelled")
-    assert isinstance(main.find(), NoBaseline)
-    assert main.github.storage_seen == []
-
-
 @pytest.mark.parametrize("event", ["push", "workflow_dispatch"])
 def test_the_run_of_a_tag_named_like_the_branch_is_not_the_baseline(main: Main, files: Files, event: str) -> None:
     # GitHub gives the tag's name where a branch's would stand, and the tag may point anywhere.
@@ -221,29 +202,30 @@ def test_the_history_is_that_of_the_newest_run_that_left_one_and_outlives_the_ba
 # -- poisoning ---------------------------------------------------------------------------------------------------------
 
 
+BY_OTHERS: dict[str, dict[str, Any]] = {
+    "a fork whose branch is called main": {"event": "push", "head_repository_id": FORK_ID},
+    "a fork's pull request from main": {"event": "pull_request", "head_repository_id": FORK_ID},
+    "a pull request of the same repository": {"event": "pull_request"},
+    "pull_request_target": {"event": "pull_request_target"},
+    "workflow_run": {"event": "workflow_run"},
+    "issue_comment": {"event": "issue_comment"},
+    "a head repository that is gone": {"event": "push", "head_repository_id": None},
+    "another branch": {"event": "push", "branch": "topic"},
+    "another workflow": {"event": "push", "workflow_id": 43},
+    "a run that has not ended": {"event": "push", "status": "in_progress"},
+    "a branch that looks like a queue": {"event": "push", "branch": "gh-readonly-queue/main/pr-1"},
+    "a queue without its branch": {"event": "merge_group", "branch": "main"},
+    "a run of another repository": {"event": "push", "repository_id": FORK_ID},
+    "a commit that is not on the branch": {"event": "push", "sha": "e" * 40},
+}
+
+
 @pytest.mark.attack(
     by="fork",
     tries="a branch or tag called `main` as the baseline",
     stopped_by="workflow, event, branch and commit are verified with GitHub",
 )
-@pytest.mark.parametrize(
-    "run",
-    [
-        pytest.param({"event": "push", "head_repository_id": FORK_ID}, id="a fork whose branch is called main"),
-        pytest.param({"event": "pull_request", "head_repository_id": FORK_ID}, id="a fork's pull request from main"),
-        pytest.param({"event": "pull_request"}, id="a pull request of the same repository"),
-        pytest.param({"event": "pull_request_target"}, id="pull_request_target"),
-        pytest.param({"event": "workflow_run"}, id="workflow_run"),
-        pytest.param({"event": "issue_comment"}, id="issue_comment"),
-        pytest.param({"event": "push", "head_repository_id": None}, id="a head repository that is gone"),
-        pytest.param({"event": "push", "branch": "topic"}, id="another branch"),
-        pytest.param({"event": "push", "workflow_id": 43}, id="another workflow"),
-        pytest.param({"event": "push", "status": "in_progress"}, id="a run that has not ended"),
-        pytest.param({"event": "push", "branch": "gh-readonly-queue/main/pr-1"}, id="a branch that looks like a queue"),
-        pytest.param({"event": "merge_group", "branch": "main"}, id="a queue without its branch"),
-        pytest.param({"event": "push", "repository_id": FORK_ID}, id="a run of another repository"),
-    ],
-)
+@pytest.mark.parametrize("run", BY_OTHERS.values(), ids=list(BY_OTHERS))
 def test_a_run_that_others_can_bring_about_is_never_the_baseline(
     main: Main, files: Files, run: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,9 +239,13 @@ def test_a_run_that_others_can_bring_about_is_never_the_baseline(
     repository_id = run.get("repository_id", 1001)
     described = {name: value for name, value in run.items() if name != "repository_id"}
     for run_id, workflow_id in ((5, 42), (6, QUALITY)):  # the same of another workflow, which the job may name
-        main.github.add_run(run_id, **{"workflow_id": workflow_id, **described}, artifact=files)
+        main.github.add_run(run_id, **{"workflow_id": workflow_id, **described})
         main.github.runs[-1]["repository"].update(id=repository_id)
+        # What an artifact says of its run is not believed.
+        lies = {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}
+        main.github.add_artifact(run_id, files)["workflow_run"].update(lies)
     assert isinstance(main.find(), NoBaseline)
+    assert main.github.storage_seen == []
     assert isinstance(main.find(named="quality.yml"), NoBaseline)
     # GitHub does give null for a head repository that was deleted, whatever its description says.
     problems = main.github.problems
@@ -301,8 +287,7 @@ def test_an_artifact_of_another_run_or_name_is_not_taken_for_ours(
     main.github.add_run(2, event="pull_request", head_repository_id=FORK_ID)
     artifact = main.github.add_artifact(run_id, files, name=name)
     reply = Reply(200, {"total_count": 1, "artifacts": [artifact]})
-    for listing in ("_run_artifacts", "_list_artifacts"):
-        monkeypatch.setattr(main.github, listing, lambda *_: reply)
+    monkeypatch.setattr(main.github, "_run_artifacts", lambda *_: reply)
     assert "has an artifact called" in main.reason()
 
 

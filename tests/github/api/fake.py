@@ -85,9 +85,7 @@ class FakeGitHub:
         self.actors: dict[str, Actor] = {TOKEN: Actor("github-actions[bot]")}
         self.comments: list[dict[str, Any]] = []
         self.issues: list[dict[str, Any]] = []
-        """The files that differ between two commits: base and head."""
         self.pulls: list[dict[str, Any]] = []
-        self.tags: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, tuple[dict[str, Any], bytes]] = {}
         self.workflows = {"gate.yml": WORKFLOW_ID}
@@ -369,10 +367,6 @@ class FakeGitHub:
         found = [artifact for artifact, _ in self.artifacts.values() if artifact["workflow_run"]["id"] == int(identity)]
         return _listing(seen, found, "artifacts", name=itemgetter("name"))
 
-    def _list_artifacts(self, seen: Seen, actor: Actor) -> Reply:
-        found = sorted((artifact for artifact, _ in self.artifacts.values()), key=itemgetter("id"), reverse=True)
-        return _listing(seen, found, "artifacts", name=itemgetter("name"))
-
     def _download(self, seen: Seen, actor: Actor, identity: str) -> Reply:
         if int(identity) not in self.artifacts:
             raise Refusal(404)
@@ -473,17 +467,6 @@ class FakeGitHub:
         found = [pull for pull in self.pulls if pull["state"] == seen.query.get("state", "open")]
         return _listing(seen, found, head=lambda pull: pull["head"]["label"])
 
-    def _list_tags(self, seen: Seen, actor: Actor) -> Reply:
-        return _listing(seen, self.tags)
-
-    def add_tag(self, name: str, sha: str) -> None:
-        base = self.repository_url
-        balls = {
-            f"{kind}_url": f"{base}/{kind.removesuffix('_url')}/refs/tags/{name}" for kind in ("zipball", "tarball")
-        }
-        commit = {"sha": sha, "url": f"{base}/commits/{sha}"}
-        self.tags.insert(0, {"name": name, "commit": commit, **balls, "node_id": "REF_1"})
-
     def _answer_storage(self, seen: Seen) -> Reply:
         self.storage_seen.append(seen)
         if "authorization" in seen.headers:
@@ -515,7 +498,6 @@ ROUTES = (
     ("GET", r"/actions/workflows/([^/]+)", "actions", "_workflow"),
     ("GET", r"/actions/runs/(\d+)", "actions", "_run"),
     ("GET", r"/actions/runs/(\d+)/artifacts", "actions", "_run_artifacts"),
-    ("GET", "/actions/artifacts", "actions", "_list_artifacts"),
     ("GET", r"/actions/artifacts/(\d+)/zip", "actions", "_download"),
     ("GET", r"/compare/([^/]+)\.\.\.([^/]+)", "contents", "_compare"),
     ("GET", r"/branches/(.+)", "contents", "_branch"),
@@ -525,7 +507,6 @@ ROUTES = (
     ("GET", r"/git/commits/([^/]+)", "contents", "_git_commit"),
     ("GET", r"/tarball/([^/]+)", "contents", "_tarball"),
     ("GET", "/pulls", "pull-requests", "_list_pulls"),
-    ("GET", "/tags", "contents", "_list_tags"),
 )
 
 
