@@ -61,16 +61,11 @@ def _run(environ: Mapping[str, str], out: TextIO) -> int:
     settings = action_settings(inputs, environ, workspace)
     with tempfile.TemporaryDirectory(prefix="ragstone-private-") as private:
         container = _container(inputs, environ, workspace, Path(private))
-        with container.guarding() if container is not None else nullcontext():
-            return asyncio.run(
-                run_on_github(
-                    settings,
-                    environ=environ,
-                    out=out,
-                    inputs=inputs,
-                    container=container,
-                )
+        with nullcontext() if container is None else container.guarding():
+            job = run_on_github(
+                settings, environ=environ, out=out, inputs=inputs, container=container
             )
+            return asyncio.run(job)
 
 
 def action_settings(
@@ -87,11 +82,9 @@ def action_settings(
             f"no such folder: {inputs.working_directory}",
             where="input 'working-directory'",
         )
-    config = (
-        _inside(workspace, str(directory / inputs.config), "config")
-        if inputs.config is not None
-        else None
-    )
+    config = None
+    if inputs.config is not None:
+        config = _inside(workspace, str(directory / inputs.config), "config")
     overrides = dict(inputs.overrides)
     if inputs.baseline not in ("artifact", "commit", "none"):
         overrides["gate.baseline"] = inputs.baseline
@@ -130,7 +123,7 @@ def _container(
                 hint="Let the container start as root, or use `ragstone gate --github` in a plain `run:` step.",
             )
         return None
-    directory = _inside(workspace, inputs.working_directory, "working-directory")
+    directory = (workspace / inputs.working_directory).resolve()
     setup = SystemSetup(inputs.setup, inputs.requirements, inputs.python_version)
     base = confine_base(confinement) if inputs.baseline == "commit" else None
     folders = RunnerFolders(environ, workspace)

@@ -22,25 +22,20 @@ def decided(checkout: Checkout, commit: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_run_of_the_commit_passes_and_one_with_a_file_that_a_step_edited_does_not(
-    checkout: Checkout,
-) -> None:
+def test_a_run_passes_whose_files_were_those_of_the_commit_as_github_has_it(checkout: Checkout) -> None:
     checkout.write("thresholds.toml", POLICY)
-    checkout.is_commit(MERGE_SHA)
-    assert checkout.gate("push").code == 0
-    code, said = decided(checkout, MERGE_SHA)
-    assert (code, said.startswith("Decided again: pass.")) == (0, True), said
-    assert decided(checkout, "f" * 40)[0] == 2
-
     golden = checkout.root / "golden.jsonl"
-    golden.write_text(golden.read_text(encoding="utf-8") + "\n", encoding="utf-8")  # by a step before the gate
-    assert checkout.gate("push").code == 0
-    code, said = decided(checkout, MERGE_SHA)
-    assert (code, "1 file differed from the commit" in said) == (2, True), said
-
-
-def test_where_github_does_not_say_what_a_commit_has_the_run_is_refused(checkout: Checkout) -> None:
-    checkout.write("thresholds.toml", POLICY)
-    assert checkout.gate("push").code == 0
-    code, said = decided(checkout, MERGE_SHA)
-    assert (code, "not known whether files differed" in said) == (2, True), said
+    runs = []
+    for prepare in (
+        lambda: None,  # GitHub does not know the commit
+        lambda: checkout.is_commit(MERGE_SHA),
+        lambda: golden.write_text(golden.read_text(encoding="utf-8") + "\n", encoding="utf-8"),  # by an earlier step
+    ):
+        prepare()
+        assert checkout.gate("push").code == 0
+        runs.append(decided(checkout, MERGE_SHA))
+    (unknown, unknown_text), (same, same_text), (edited, edited_text) = runs
+    assert (unknown, "not known whether files differed" in unknown_text) == (2, True), unknown_text
+    assert (same, same_text.startswith("Decided again: pass.")) == (0, True), same_text
+    assert (edited, "1 file differed from the commit" in edited_text) == (2, True), edited_text
+    assert decided(checkout, "f" * 40)[0] == 2

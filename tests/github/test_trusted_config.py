@@ -16,12 +16,11 @@ import pytest
 
 from ragstone.action import action_settings
 from ragstone.errors import ConfigError, GitHubError
-from ragstone.github import commit_files
 from ragstone.github.annotations import Places
 from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.event import build_event
-from ragstone.github.api.reviewed import ReviewedBase, reviewed_base
-from ragstone.github.commit_files import BaseFiles, BaseUnreadable
+from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.commit_files import BaseFiles
 from ragstone.github.inputs import read_inputs
 from ragstone.github.trusted_config import CLUSTER, DIGESTS, GUARDED, restrict_to_base
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
@@ -101,7 +100,7 @@ class Base:
     @property
     def commit(self) -> Base:
         if self.folder is None:
-            raise BaseUnreadable("GitHub is down")
+            raise GitHubApiError(ApiErrorKind.UNREACHABLE, "GitHub is down")
         return self
 
     @property
@@ -144,7 +143,8 @@ def held(folder: Path, change: Change) -> Any:
     environ = {name: value.replace("$HEAD", str(head)) for name, value in change.environ.items()}
     settings = load_settings(directory=head, environ=environ, within=head)
     files: Any = Base(None if change.base is None else base, head)
-    return restrict_to_base(settings, files, environ=environ, workspace=head)
+    job: Any = SimpleNamespace(settings=settings, environ=environ, places=Places(head, head))
+    return restrict_to_base(job, files)
 
 
 ELSEWHERE = 'base_url = "https://evil.example/v1"\n'
@@ -420,24 +420,6 @@ def test_a_base_that_can_not_be_read_gives_no_key_away(
     assert listener.heard == []
 
 
-def base_files(checkout: Checkout, api: GitHubApi, reviewed: ReviewedBase, settings: Settings) -> BaseFiles:
-    places = Places(checkout.root, checkout.root)
-    job: Any = SimpleNamespace(api=api, base=reviewed, settings=settings, places=places, temporary=checkout.files)
-    return BaseFiles(job)
-
-
-def test_a_base_commit_that_github_does_not_tell_makes_the_base_unreadable(
-    checkout: Checkout, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise GitHubApiError(ApiErrorKind.BROKEN, "GitHub answered with status 502")
-
-    monkeypatch.setattr(commit_files, "base_commit", fail)
-    reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
-    with pytest.raises(BaseUnreadable, match="status 502"):
-        _ = base_files(checkout, api, reviewed, Settings()).commit
-
-
 def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     github: FakeGitHub, checkout: Checkout, listener: Listener, api: GitHubApi
 ) -> None:
@@ -445,11 +427,16 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     github.files[BASE_SHA]["conf/gate.toml"] = f'[judge]\nbase_url = "{listener.url}"\n'.encode()
     github.files[BASE_SHA]["conf/ragstone.toml"] = b'[judge]\nbase_url = "https://other.example"\n'
     checkout.write("conf/gate.toml", f'[judge]\nname = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n')
-    settings = action_settings(inputs, {"OPENAI_API_KEY": KEY}, checkout.root)
-    reviewed = reviewed_base(api, build_event(runner("pull_request"), pull_request()))
-    files = base_files(checkout, api, reviewed, settings)
-    found = restrict_to_base(settings, files, environ={"OPENAI_API_KEY": KEY}, workspace=checkout.root)
-    assert found.settings.value.judge.base_url == listener.url
+    environ = {"OPENAI_API_KEY": KEY}
+    job: Any = SimpleNamespace(
+        api=api,
+        base=reviewed_base(api, build_event(runner("pull_request"), pull_request())),
+        settings=action_settings(inputs, environ, checkout.root),
+        environ=environ,
+        places=Places(checkout.root, checkout.root),
+        temporary=checkout.files,
+    )
+    assert restrict_to_base(job, BaseFiles(job)).settings.value.judge.base_url == listener.url
 
 
 SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}
@@ -522,16 +509,6 @@ def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(checkout: Ch
         with pytest.raises(BlockingIOError):
             scheduler.accept()
     refused(found, "'run.dask' differs from the base branch", "what comes back could run code here", "RAGSTONE_DASK")
-
-
-def test_the_cluster_of_the_base_branch_is_used(github: FakeGitHub, checkout: Checkout) -> None:
-    toml = config('name = "offline"\n').replace("[run]", '[run]\ndask = "tcp://127.0.0.1:1"')
-    github.files[BASE_SHA]["ragstone.toml"] = toml.encode()
-    checkout.write("ragstone.toml", toml)
-    with connecting_at_most("0.1s"):
-        found = checkout.gate("pull_request", pull_request())
-    assert found.code == 5
-    assert "no connection with the Dask scheduler" in found.log
 
 
 @pytest.mark.attack(

@@ -10,7 +10,7 @@ from ragstone.evaluation.rounds.judge_watch import CANARIES
 from ragstone.gate.policy import Policy
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
-from ragstone.github.commit_files import BaseFiles, BaseUnreadable
+from ragstone.github.commit_files import BaseFiles
 from ragstone.github.credentials import asks_a_server
 from ragstone.github.job import Job
 from ragstone.github.trusted_config import Trusted
@@ -94,7 +94,7 @@ def _reviewed_templates(
         ]
         folder = commit.new_folder()
         commit.read(names, folder)
-    except (BaseUnreadable, GitHubApiError) as unreadable:
+    except GitHubApiError as unreadable:
         why = f"The report templates are not used, because the base branch can't be read: {unreadable}."
         return None, (why,)
     base = own_templates(folder / commit.place, folder)

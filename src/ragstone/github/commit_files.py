@@ -15,7 +15,7 @@ from ragstone.gate.accepted import ACCEPTED_FILE
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.github.api.base_files import list_base_files, read_base_files
-from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.reviewed import base_commit
 from ragstone.github.job import Job
 from ragstone.golden.load import load_golden_set
@@ -135,10 +135,6 @@ class CommitFiles:
         return of_commit if is_own else of_checkout
 
 
-class BaseUnreadable(Exception):  # noqa: N818 - an outcome to report
-    """The files of the base can't be read; the message is a clause that says why."""
-
-
 class BaseFiles:
     """The files of what a job trusts, which are looked up when they are first
     needed."""
@@ -148,12 +144,9 @@ class BaseFiles:
 
     @cached_property
     def commit(self) -> CommitFiles | None:
-        """None if the checkout is the base itself. Raises BaseUnreadable."""
+        """None if the checkout is the base itself. Raises GitHubApiError."""
         api = self._job.api
         if api is None:
-            raise BaseUnreadable("there is no GitHub token")
-        try:
-            sha = base_commit(api, self._job.base)
-        except GitHubApiError as api_error:
-            raise BaseUnreadable(str(api_error)) from None
+            raise GitHubApiError(ApiErrorKind.REFUSED, "there is no GitHub token")
+        sha = base_commit(api, self._job.base)
         return None if sha is None else CommitFiles(self._job, api, sha)

@@ -38,7 +38,6 @@ from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
-from ragstone.report.parts import Links
 from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import recognised
 
@@ -63,12 +62,7 @@ async def evaluate(job: Job, write: Write) -> Report:
     try:
         refuse_own_baseline(job)
         base_commit = find_base_commit(job)
-        restricted = restrict_to_base(
-            job.settings,
-            base_files,
-            environ=job.environ,
-            workspace=job.places.workspace,
-        )
+        restricted = restrict_to_base(job, base_files)
         # Taken back for this run, in force once they are merged.
         changes = notes = restricted.notes
         checkout = read_checkout(job, restricted.settings, base_files)
@@ -82,7 +76,6 @@ async def evaluate(job: Job, write: Write) -> Report:
                 progress=LineProgress(job.out),
                 say=lambda line: write(job.redact(line) + "\n"),
                 redact=job.redact,
-                now=job.now,
                 trusts_checkout=False,
             )
             settings = judged.settings
@@ -96,6 +89,10 @@ async def evaluate(job: Job, write: Write) -> Report:
             changes += changed.sentences
             notes = changed.sentences + notes + file_notes + comparison.notes
             role = _role(job, comparison.trusted)
+            event = job.event
+            compared = None if comparison.trusted is None else comparison.trusted.url
+            if base_commit is not None:
+                compared = event.address_of("commit", base_commit)
             request = GateRequest(
                 run=plan if job.container is None else job.container.staged(plan),
                 policy=checkout.policy,
@@ -106,12 +103,12 @@ async def evaluate(job: Job, write: Write) -> Report:
                 past=RunHistory(
                     comparison.history,
                     main=role.refusal is None,
-                    pull_request=merged_pull_request(job.event.message),
-                    github_run=job.event.run_id or None,
-                    event=job.event.kind.value,
+                    pull_request=merged_pull_request(event.message),
+                    github_run=event.run_id or None,
+                    event=event.kind.value,
                 ),
                 templates=checkout.templates,
-                links=_links(job, base_commit, comparison.trusted),
+                links=job.links(event.report_sha, event.run_url, compared),
                 role=role,
                 warnings=_with_base(job, notes),
                 folder=_policy_folder(checkout.policy, job.settings.root, job.places),
@@ -224,16 +221,6 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
     return find_earlier_run(
         job.api, job.event.run_id, job.inputs.artifact_name, tree, folder, write
     )
-
-
-def _links(
-    job: Job, base_commit: str | None, baseline: TrustedBaseline | None
-) -> Links:
-    event = job.event
-    compared = baseline.url if baseline is not None else None
-    if base_commit is not None:
-        compared = f"{event.server_url}/{event.repository}/commit/{base_commit}"
-    return job.links(event.report_sha, event.run_url, compared)
 
 
 def _policy_folder(policy: Policy, root: Path, places: Places) -> str | None:

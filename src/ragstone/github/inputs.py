@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.pipeline.notify import checked_address
-from ragstone.settings.load import option_of, variable_of
+from ragstone.settings.load import option_of
 from ragstone.settings.variables import TOKENS, Variables
 
 DEFAULT_ARTIFACT = "ragstone-run"
@@ -115,12 +115,9 @@ class Input:
 
     @property
     def variable(self) -> str:
-        """The corresponding environment variable for `ragstone gate --github`."""
-        return (
-            variable_of(self.key)
-            if self.key is not None
-            else f"RAGSTONE_{self.name.upper().replace('-', '_')}"
-        )
+        """The corresponding environment variable for `ragstone gate --github`, if it is
+        not that of a setting."""
+        return f"RAGSTONE_{self.name.upper().replace('-', '_')}"
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {
@@ -144,9 +141,6 @@ INPUTS = tuple(
     Input(name, **{**row, "read": _READERS[row.get("read", "text")]})
     for name, row in _TABLES.items()
 )
-
-COMMENT_ID = f"^{_TABLES['comment-id']['pattern']}$"
-"""What identifies a gate, as a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)

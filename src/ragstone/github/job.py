@@ -3,9 +3,8 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -45,7 +44,6 @@ class Job:
     places: Places
     api: GitHubApi | None
     temporary: Path
-    now: Callable[[], datetime]
 
     @property
     def runs_users_code(self) -> bool:
@@ -71,8 +69,7 @@ class Job:
     def links(self, sha: str, run: str, baseline: str | None) -> Links:
         """The addresses in a report: of the files at commit `sha`, of the `run`, of
         what it is compared with."""
-        event = self.event
-        blob = f"{event.server_url}/{event.repository}/blob/{sha}"
+        blob = self.event.address_of("blob", sha)
         return Links(
             origin=lambda origin: self.places.link(origin, blob),
             run=run,

@@ -24,7 +24,7 @@ from ragstone.gate.policy_changes import (
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
 from ragstone.github.checkout import Checkout
-from ragstone.github.commit_files import BaseFiles, BaseUnreadable, CommitFiles
+from ragstone.github.commit_files import BaseFiles, CommitFiles
 from ragstone.golden.sample import Bound, GoldenSet
 from ragstone.report.summary import SUBJECTS
 from ragstone.settings.settings import METRICS, TABLES, Settings
@@ -84,7 +84,7 @@ def changes_to_the_gate(
             sample_changes(then, now, drafts=drafts),
             _metric_changes(files, base, settings),
         )
-    except (BaseUnreadable, GitHubApiError, RagstoneError) as error:
+    except (GitHubApiError, RagstoneError) as error:
         return _unread(_reason(error), unproven)
     return GateChanges(tuple(f"{subject}{phrase}." for phrase in phrases), unproven)
 

@@ -23,8 +23,9 @@ from typing import Generic, TypeVar
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.github.api.client import GitHubApiError
-from ragstone.github.commit_files import BaseFiles, BaseUnreadable, CommitFiles
+from ragstone.github.commit_files import BaseFiles, CommitFiles
 from ragstone.github.inputs import INPUTS
+from ragstone.github.job import Job
 from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
 from ragstone.judge.names import FITTED
@@ -97,19 +98,14 @@ class Restricted:
     notes: tuple[str, ...] = ()
 
 
-def restrict_to_base(
-    settings: Settings,
-    base_files: BaseFiles,
-    *,
-    environ: Mapping[str, str],
-    workspace: Path,
-) -> Restricted:
-    """`settings` in which nothing can redirect the judge's key or the answers, or add a
-    model.
+def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
+    """The job's settings in which nothing can redirect the judge's key or the answers,
+    or add a model.
 
     Raises ConfigError for a value in the checkout's config that differs from the
     base's, and GitHubError if the base is needed and can't be read.
     """
+    settings, environ, workspace = job.settings, job.environ, job.places.workspace
     judge, in_file = settings.judge, settings.from_file
     credentials = {variable(name, environ) for name in credential_variables()}
     keys = {*judge.secrets(), *credentials} - {""}
@@ -150,7 +146,7 @@ def restrict_to_base(
         copy = None
         if base is not None and bundle is not None:
             copy = base.read([bundle]).get(bundle)
-    except (BaseUnreadable, GitHubApiError) as unreadable:
+    except GitHubApiError as unreadable:
         _refuse_exposed(settings, environ, workspace)
         if needed:
             raise GitHubError(

@@ -74,17 +74,16 @@ def test_an_earlier_attempt_of_the_own_run_counts(
     assert pull.earlier() is not None
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"event": "push"},
-        {"workflow_id": 43},
-        {"head_branch": "another"},
-        {"status": "in_progress"},
-        {"head_commit": None},
-    ],
-    ids=str,
+OTHERS = (
+    {"event": "push"},
+    {"workflow_id": 43},
+    {"head_branch": "x"},
+    {"status": "in_progress"},
+    {"head_commit": None},
 )
+
+
+@pytest.mark.parametrize("said", OTHERS, ids=str)
 def test_only_finished_runs_of_this_workflow_for_this_pull_request_count(
     pull: Pull, files: dict[str, bytes], said: dict[str, Any]
 ) -> None:
@@ -127,38 +126,24 @@ def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
     assert pull.github.storage_seen == []
 
 
-def damaged(files: dict[str, bytes], reason: str) -> Mapping[str, bytes] | bytes:
-    """An artifact that does not count for that reason."""
-    kinds: dict[str, Mapping[str, bytes] | bytes] = {
-        "it is of other files": changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
-        "is of other files.": changed(files, invocation=None),
-        "not a readable zip archive": b"no archive",
-        "no run that this version can read": {**files, MANIFEST: b"{}"},
-        "does not follow from the recorded": {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},
-        "it has no answers of its own": changed(files, earlier=[1]),
-        "it has no answers of its own to every question": changed(files, state="stopped"),
-    }
-    return kinds[reason]
+DAMAGED: dict[str, Callable[[dict[str, bytes]], Mapping[str, bytes] | bytes]] = {
+    "it is of other files": lambda files: changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
+    "is of other files.": lambda files: changed(files, invocation=None),
+    "not a readable zip archive": lambda _: b"no archive",
+    "no run that this version can read": lambda files: {**files, MANIFEST: b"{}"},
+    "does not follow from the recorded": lambda files: {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},
+    "it has no answers of its own": lambda files: changed(files, earlier=[1]),
+    "it has no answers of its own to every question": lambda files: changed(files, state="stopped"),
+}
+"""Artifacts that don't count, by the reason."""
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        *(
-            "it is of other files",
-            "is of other files.",
-            "not a readable zip archive",
-            "no run that this version can read",
-        ),
-        *("does not follow from the recorded", "it has no answers of its own"),
-        "it has no answers of its own to every question",
-    ],
-)
+@pytest.mark.parametrize("reason", DAMAGED)
 def test_what_does_not_count_is_left_out_with_a_reason_for_the_one_before(
     pull: Pull, files: dict[str, bytes], reason: str
 ) -> None:
     pull.ran(901, changed(files, wall_s=7.0))
-    pull.ran(EARLIER, damaged(files, reason))
+    pull.ran(EARLIER, DAMAGED[reason](files))
     found = pull.earlier()
     assert reason in pull.said[-1]
     assert found is not None

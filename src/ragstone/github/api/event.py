@@ -120,7 +120,11 @@ class Event(_Payload):
 
     @property
     def run_url(self) -> str:
-        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+        return self.address_of("actions", "runs", str(self.run_id))
+
+    def address_of(self, *path: str) -> str:
+        """The address of something of this repository, for readers."""
+        return "/".join((self.server_url, self.repository, *path))
 
     @property
     def without_secrets(self) -> bool:

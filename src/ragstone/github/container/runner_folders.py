@@ -52,12 +52,8 @@ class RunnerFolders:
         """Take over the folders before any user code runs. Raises ConfigError if that
         is not possible."""
         for folder in self._folders:
-            try:
+            with _protecting(folder):
                 self._close(folder, confinement)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise _not_closed(folder, error.strerror or str(error)) from None
         for above in {
             above for path in self._files for above in path.parents if above.exists()
         }:
@@ -86,19 +82,14 @@ class RunnerFolders:
         """Create the command files afresh: anything in their place is removed unread.
         Raises ConfigError."""
         for path in self._files:
-            try:
-                with _opened(path.parent) as folder:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path.name, dir_fd=folder)
-                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                    descriptor = os.open(path.name, flags, 0o600, dir_fd=folder)
-                    os.fchown(descriptor, 0, os.fstat(folder).st_gid)
-                    os.fchmod(descriptor, 0o660)
-                    os.close(descriptor)
-            except FileNotFoundError:
-                continue  # no such folder, so there is nothing to write
-            except OSError as error:
-                raise _not_closed(path, error.strerror or str(error)) from None
+            with _protecting(path), _opened(path.parent) as folder:
+                with suppress(FileNotFoundError):
+                    os.unlink(path.name, dir_fd=folder)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                descriptor = os.open(path.name, flags, 0o600, dir_fd=folder)
+                os.fchown(descriptor, 0, os.fstat(folder).st_gid)
+                os.fchmod(descriptor, 0o660)
+                os.close(descriptor)
 
     def give_back(self) -> None:
         """Return folders and files to their owners. Call only when no user code runs
@@ -134,6 +125,18 @@ def _not_closed(path: Path, why: str) -> ConfigError:
         where=str(path),
         hint="Keep the runner's folders on a local file system, or use `ragstone gate --github` in a `run:` step.",
     )
+
+
+@contextmanager
+def _protecting(path: Path) -> Iterator[None]:
+    """Raise ConfigError for what fails, but for a folder that is not there: nothing is
+    written to it."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _not_closed(path, error.strerror or str(error)) from None
 
 
 @contextmanager
