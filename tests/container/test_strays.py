@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import SystemUnderTestError
+from ragstone.github.container import confinement
 from ragstone.github.container.confinement import end_strays, kill_all_of, living
 from tests.needs import needs_root
 
@@ -131,7 +132,8 @@ def test_a_process_without_its_first_thread_counts_as_living(stranger: Stranger)
 
 
 @pytest.mark.usefixtures("processes")
-def test_where_one_does_not_end_it_is_named(stranger: Stranger) -> None:
+def test_where_one_does_not_end_it_is_named(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confinement, "kill_all_of", lambda _uid: None)
     stranger.start(IN_A_SESSION_OF_ITS_OWN)
     with pytest.raises(SystemUnderTestError, match=r"don't end, though they were killed: \d+ \(python.*nothing is pub"):
-        end_strays(stranger.uid, patience_s=0.0, kill=lambda _uid: None)
+        end_strays(stranger.uid, patience_s=0.0)

@@ -19,7 +19,6 @@ from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places
 from ragstone.github.api.base_tree import tree_of
 from ragstone.github.api.changed_files import changed_files
-from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import find_base_commit, prepare_base
@@ -186,11 +185,8 @@ def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]
         return plan, ()
     sha = job.event.sha
     changed = changed_files(job.api, sha, job.places.workspace)
-    try:
-        tree = tree_of(job.api, sha)
-    except GitHubApiError:
-        tree = None
-    facts = {"changed": None if changed is None else len(changed), "tree": tree}
+    count = None if changed is None else len(changed)
+    facts = {"changed": count, "tree": tree_of(job.api, sha)}
     plan = replace(plan, invocation=plan.invocation.model_copy(update=facts))
     commit = f"commit {sha[:12]}"
     if changed is None:
@@ -200,8 +196,8 @@ def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]
         return plan, ()
     names = some([shown_name(name) for name in changed])
     verb = "differs" if len(changed) == 1 else "differ"
-    count = counted(len(changed), "file")
-    return plan, (f"{count} of this checkout {verb} from {commit}: {names}.",)
+    files = counted(len(changed), "file")
+    return plan, (f"{files} of this checkout {verb} from {commit}: {names}.",)
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:

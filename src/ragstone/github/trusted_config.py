@@ -137,15 +137,15 @@ def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
         *([_BUNDLE] if bundle is not None else []),
     ]
     of_verdict = [key for key in _OF_VERDICT if key in in_file]
-    if not (needed or entrusted or fitted or of_verdict):
+    if not (needed or entrusted or of_verdict):
         return Restricted(Trusted(settings))
     budget_open = entrusted and (_BUDGET in in_file or judge.max_cost_usd is None)
     try:
         base = base_files.commit
-        base_settings = None if base is None else base.settings
-        copy = None
-        if base is not None and bundle is not None:
-            copy = base.read([bundle]).get(bundle)
+        if base is None:  # the checkout is the base itself
+            return Restricted(Trusted(settings))
+        base_settings = base.settings
+        copies = {} if bundle is None else base.read([bundle])
     except GitHubApiError as unreadable:
         _refuse_exposed(settings, environ, workspace)
         if needed:
@@ -161,8 +161,6 @@ def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
         unread = f"Can't read whether the base branch limits the cost of judging ({unreadable})."
         notes = restricted.notes + ((unread,) if budget_open else ())
         return replace(restricted, notes=notes)
-    if base is None or base_settings is None:  # the checkout is the base itself
-        return Restricted(Trusted(settings))
     _refuse_exposed(settings, environ, workspace)
     if unpinned:
         raise ConfigError(
@@ -192,6 +190,7 @@ def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
     if bundle is not None:
         # The checkout's may be changed, now or while user code runs.
         own = read_regular(workspace / bundle, within=workspace, limit=MAX_CA_BYTES)
+        copy = copies.get(bundle)
         if copy is None or copy.read_bytes() != own:
             raise _refused(_BUNDLE, settings, base)
         settings = settings.having(_BUNDLE, str(copy))

@@ -13,6 +13,7 @@ import shutil
 import stat
 import tarfile
 import zlib
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
@@ -33,12 +34,11 @@ MAX_TREE_BYTES = 2 * 1024**3
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
-@reading_replies()
 def tree_of(api: GitHubApi, sha: str) -> str | None:
-    """Git's name for all files of commit `sha`; None if GitHub has no such commit.
-    Raises GitHubApiError."""
-    commit = if_present(lambda: api.repository.get_git_commit(sha))
-    return None if commit is None else commit.tree.sha
+    """Git's name for all files of commit `sha`; None if GitHub doesn't tell."""
+    with suppress(GitHubApiError), reading_replies():
+        return api.repository.get_git_commit(sha).tree.sha
+    return None
 
 
 @reading_replies()

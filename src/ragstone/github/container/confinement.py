@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,9 +231,7 @@ _STAND_IN = 65_531
 can't kill the gate."""
 
 
-def end_strays(
-    uid: int, *, patience_s: float = 10.0, kill: Callable[[int], None] | None = None
-) -> None:
+def end_strays(uid: int, *, patience_s: float = 10.0) -> None:
     """Kill every process of `uid`, and wait until none is left.
 
     Raises SystemUnderTestError that names those that don't die within `patience_s`.
@@ -242,7 +240,7 @@ def end_strays(
     while True:
         # A killed process can't fork any more, so what is not found afterwards doesn't
         # exist.
-        (kill or kill_all_of)(uid)
+        kill_all_of(uid)
         survivors = living(uid)
         if not survivors:
             return
