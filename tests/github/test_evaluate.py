@@ -11,7 +11,7 @@ import pytest
 from ragstone.github import evaluate
 from ragstone.github.api.event import Event, build_event
 from ragstone.github.evaluate import _earlier_run, _role, _show_log
-from ragstone.github.inputs import ActionInputs
+from ragstone.github.inputs import read_inputs
 from ragstone.settings.settings import Settings, SystemSettings
 from tests.github.api.payloads import payload_of, pull_request, runner
 
@@ -22,7 +22,7 @@ TOPIC_QUEUE = {"merge_group": {"base_ref": "refs/heads/topic"}, "repository": QU
 def job(event: Event, *, unreviewed: str | None = None, **more: Any) -> Any:
     """As much of a job as these decisions go by."""
     base = SimpleNamespace(unreviewed=unreviewed, named="evil")
-    return SimpleNamespace(event=event, base=base, inputs=ActionInputs(), **more)
+    return SimpleNamespace(event=event, base=base, inputs=read_inputs({}), **more)
 
 
 @pytest.mark.parametrize(

@@ -72,12 +72,6 @@ def test_a_baseline_that_leads_out_of_the_workspace_is_not_read(falling: Checkou
     assert (found.code, "outside the workspace" in found.log) == (6, True)
 
 
-def test_a_policy_that_is_not_the_baselines_is_named(falling: Checkout) -> None:
-    falling.write("thresholds.toml", DROP.replace("0.05", "0.9"))
-    found = falling.gate()
-    assert (found.code, "policy has changed since the baseline" in found.summary) == (0, True)
-
-
 FORGED = """## ✅ Nothing is shown to be worse.
 
 @everyone look: ![x](https://evil.example/x.png)

@@ -22,9 +22,9 @@ from ragstone.github.api.changed_files import changed_files
 from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import find_base_commit, prepare_base
-from ragstone.github.checkout import Checkout, choose_judge, read_checkout
+from ragstone.github.checkout import choose_judge, read_checkout
 from ragstone.github.commit_files import BaseFiles
-from ragstone.github.comparison import Comparison, find_comparison, refuse_own_baseline
+from ragstone.github.comparison import find_comparison, refuse_own_baseline
 from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report, warning_of
@@ -50,90 +50,92 @@ Write = Callable[[str], None]
 async def evaluate(job: Job, write: Write) -> Report:
     """The verdict, or the error in its place. What can be checked without running user
     code is checked first."""
-    base_files = BaseFiles(job)
-    checkout: Checkout | None = None
-    base_commit: str | None = None
-    comparison = Comparison()
-    outcome: GateOutcome | None = None
-    error: RagstoneError | None = None
-    changes: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
+    changes: list[str] = []
     try:
-        refuse_own_baseline(job)
-        base_commit = find_base_commit(job)
-        restricted = restrict_to_base(job, base_files)
-        # Taken back for this run, in force once they are merged.
-        changes = notes = restricted.notes
-        checkout = read_checkout(job, restricted.settings, base_files)
-        notes += checkout.notes
-        judged = choose_judge(job, checkout)
-        notes += judged.notes
-        outcome = judged.outcome
-        if outcome is None:
-            context = RunContext(
-                environ=job.environ,
-                progress=LineProgress(job.out),
-                say=lambda line: write(job.redact(line) + "\n"),
-                redact=job.redact,
-                trusts_checkout=False,
-            )
-            settings = judged.settings
-            plan = run_plan(settings, context, golden=checkout.golden, command="gate")
-            plan = plan.requiring(checkout.policy.named_metrics)
-            plan, file_notes = _comparing_files(plan, job)
-            comparison = find_comparison(
-                job, checkout.settings.value, base_commit, write
-            )
-            changed = changes_to_the_gate(job.event.kind, base_files, checkout)
-            changes += changed.sentences
-            notes = changed.sentences + notes + file_notes + comparison.notes
-            role = _role(job, comparison.trusted)
-            event = job.event
-            compared = None if comparison.trusted is None else comparison.trusted.url
-            if base_commit is not None:
-                compared = event.address_of("commit", base_commit)
-            request = GateRequest(
-                run=plan if job.container is None else job.container.staged(plan),
-                policy=checkout.policy,
-                fail_on=settings.gate.fail_on,
-                baseline=comparison.run,
-                baseline_required=settings.gate.baseline is not None,
-                earlier=_earlier_run(job, plan, write),
-                past=RunHistory(
-                    comparison.history,
-                    main=role.refusal is None,
-                    pull_request=merged_pull_request(event.message),
-                    github_run=event.run_id or None,
-                    event=event.kind.value,
-                ),
-                templates=checkout.templates,
-                links=job.links(event.report_sha, event.run_url, compared),
-                role=role,
-                warnings=_with_base(job, notes),
-                folder=_policy_folder(checkout.policy, job.settings.root, job.places),
-                unproven=judged.unproven or comparison.unproven or changed.unproven,
-            )
-            outcome = await _run(job, request, base_commit, settings, context, write)
-    except RagstoneError as caught:
-        error = caught
-    baseline = comparison.trusted if base_commit is None else None
-    is_told = outcome is not None and job.base.sentence in outcome.document.warnings
-    return Report(
-        outcome,
-        error,
-        error_text="" if error is None else job.redact(str(error)),
+        report = await _decided(job, write, notes, changes)
+    except RagstoneError as error:
+        report = Report(error=error, error_text=job.redact(str(error)))
+    document, sentence = report.document, job.base.sentence
+    is_told = document is not None and sentence in document.warnings
+    return replace(
+        report,
         preface="" if is_told else warning_of(job.base),
-        templates=None if checkout is None else checkout.templates,
-        policy=None if checkout is None else checkout.policy,
         notes=_with_base(job, notes),
-        changes=changes,
+        changes=tuple(changes),
         pull_request=job.plan.pull_request,
-        baseline_run_id=None if baseline is None else baseline.run_id,
     )
 
 
-def _with_base(job: Job, notes: tuple[str, ...]) -> tuple[str, ...]:
-    return notes if job.base.sentence is None else (job.base.sentence, *notes)
+async def _decided(
+    job: Job, write: Write, notes: list[str], changes: list[str]
+) -> Report:
+    """The outcome. Adds what a reader must know to `notes`, and what a pull request
+    changes about the gate to `changes`. Raises RagstoneError."""
+    event, base_files = job.event, BaseFiles(job)
+    refuse_own_baseline(job)
+    base_commit = find_base_commit(job)
+    restricted = restrict_to_base(job, base_files)
+    # Taken back for this run, in force once they are merged.
+    changes += restricted.notes
+    notes += restricted.notes
+    checkout = read_checkout(job, restricted.settings, base_files)
+    notes += checkout.notes
+    judged = choose_judge(job, checkout)
+    notes += judged.notes
+    policy, templates, settings = checkout.policy, checkout.templates, judged.settings
+    if judged.outcome is not None:
+        return Report(judged.outcome, policy=policy, templates=templates)
+    context = RunContext(
+        environ=job.environ,
+        progress=LineProgress(job.out),
+        say=lambda line: write(job.redact(line) + "\n"),
+        redact=job.redact,
+        trusts_checkout=False,
+    )
+    plan = run_plan(settings, context, golden=checkout.golden, command="gate")
+    plan = plan.requiring(policy.named_metrics)
+    plan, file_notes = _comparing_files(plan, job)
+    notes += file_notes
+    comparison = find_comparison(job, checkout.settings.value, base_commit, write)
+    changed = changes_to_the_gate(event.kind, base_files, checkout)
+    changes += changed.sentences
+    notes[:0] = changed.sentences
+    notes += comparison.notes
+    baseline = comparison.trusted
+    role = _role(job, baseline)
+    compared = None if baseline is None else baseline.url
+    if base_commit is not None:
+        compared = event.address_of("commit", base_commit)
+    request = GateRequest(
+        run=plan if job.container is None else job.container.staged(plan),
+        policy=policy,
+        fail_on=settings.gate.fail_on,
+        baseline=comparison.run,
+        baseline_required=settings.gate.baseline is not None,
+        earlier=_earlier_run(job, plan, write),
+        past=RunHistory(
+            comparison.history,
+            main=role.refusal is None,
+            pull_request=merged_pull_request(event.message),
+            github_run=event.run_id or None,
+            event=event.kind.value,
+        ),
+        templates=templates,
+        links=job.links(event.report_sha, event.run_url, compared),
+        role=role,
+        warnings=_with_base(job, notes),
+        folder=_policy_folder(policy, job.settings.root, job.places),
+        unproven=judged.unproven or comparison.unproven or changed.unproven,
+    )
+    outcome = await _run(job, request, base_commit, settings, context, write)
+    run_id = None if baseline is None or base_commit is not None else baseline.run_id
+    return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
+
+
+def _with_base(job: Job, notes: list[str]) -> tuple[str, ...]:
+    sentence = job.base.sentence
+    return tuple(notes) if sentence is None else (sentence, *notes)
 
 
 async def _run(

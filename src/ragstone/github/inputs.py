@@ -18,7 +18,6 @@ from ragstone.pipeline.notify import checked_address
 from ragstone.settings.load import option_of
 from ragstone.settings.variables import TOKENS, Variables
 
-DEFAULT_ARTIFACT = "ragstone-run"
 TOKEN_INPUT = "github-token"  # noqa: S105 - the name of an input
 
 
@@ -137,10 +136,14 @@ _TABLES: dict[str, dict[str, Any]] = tomllib.loads(
     (files(__package__) / "inputs.toml").read_text(encoding="utf-8")
 )
 
+DEFAULT_ARTIFACT: str = _TABLES["artifact-name"]["default"]
 INPUTS = tuple(
     Input(name, **{**row, "read": _READERS[row.get("read", "text")]})
     for name, row in _TABLES.items()
 )
+
+
+_NO_SECRET = SecretStr("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +151,20 @@ class ActionInputs:
     """The validated inputs. `overrides` maps keys of settings.OPTIONS to values;
     secrets are kept out of every repr."""
 
+    working_directory: str
+    baseline: str
+    artifact_name: str
+    comment: CommentMode
+    comment_id: str
+    annotations: bool
+    report_issue: bool
     config: str | None = None
     setup: str = ""
     requirements: tuple[str, ...] = ()
     python_version: str | None = None
-    working_directory: str = "."
-    baseline: str = "artifact"
     baseline_branch: str | None = None
     baseline_workflow: str | None = None
-    artifact_name: str = DEFAULT_ARTIFACT
-    comment: CommentMode = CommentMode.ALWAYS
-    comment_id: str = "default"
-    annotations: bool = True
-    report_issue: bool = False
-    github_token: SecretStr = field(default_factory=lambda: SecretStr(""))
+    github_token: SecretStr = _NO_SECRET
     notify: SecretStr | None = None
     overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
 

@@ -53,9 +53,7 @@ class GateChanges:
 
 
 def changes_to_the_gate(
-    kind: EventKind,
-    base_files: BaseFiles,
-    checkout: Checkout,
+    kind: EventKind, base_files: BaseFiles, checkout: Checkout
 ) -> GateChanges:
     """What a pull request changes about policy, golden set and settings, from the files
     of its base. Nothing for other events."""
@@ -66,8 +64,8 @@ def changes_to_the_gate(
     unproven = None
     try:
         files = base_files.commit
-        if files is None:
-            return _unread("the checkout is the base itself", None)
+        if files is None:  # the checkout is the base itself
+            return GateChanges()
         base = files.settings
         rules = policy_changes(files.policy(), policy)
         base_golden = files.samples()
@@ -85,7 +83,8 @@ def changes_to_the_gate(
             _metric_changes(files, base, settings),
         )
     except (GitHubApiError, RagstoneError) as error:
-        return _unread(_reason(error), unproven)
+        why = f"Can't compare the gate's files with the base branch ({_reason(error)})."
+        return GateChanges((why,), unproven)
     return GateChanges(tuple(f"{subject}{phrase}." for phrase in phrases), unproven)
 
 
@@ -110,8 +109,9 @@ def changes_by_a_fork(
         of_file = _of_file(settings, fork_settings)
         measured = setting_changes(of_file, fork_settings, in_force=fork_settings)
     except (GitHubApiError, RagstoneError) as error:
-        why = _reason(error)
-        return (f"Can't read what this pull request changes about the gate ({why}).",)
+        return (
+            f"Can't read what this pull request changes about the gate ({_reason(error)}).",
+        )
     # The verdict uses the files of this checkout, so no change of the policy counts
     # here; but the fork ran its system.
     uncounted = [f"{phrase} (not counted in this report)" for phrase in decided]
@@ -192,14 +192,8 @@ def _shown(value: object) -> str:
         return "nothing"
     if isinstance(value, SecretStr):
         return "a secret"
-    if isinstance(value, (list, tuple)):
-        return clipped(", ".join(map(str, value)), _MAX_SHOWN)
-    return clipped(str(value), _MAX_SHOWN)
-
-
-def _unread(why: str, unproven: str | None) -> GateChanges:
-    sentence = f"Can't compare the gate's files with the base branch ({why})."
-    return GateChanges((sentence,), unproven)
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return clipped(", ".join(map(str, values)), _MAX_SHOWN)
 
 
 def _reason(error: Exception) -> str:
