@@ -75,8 +75,8 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (f"{GOOD}\n{GOOD}", "is duplicated", 11),
         (GOOD.replace('"faithfulness"', '"golden set"'), "`edit` is needed for the metric 'golden set'", 1),
         (GOOD + f'edit = "{OTHER}"\n', "and is for no other", 1),
-        ("[accepted]\nmetric = 'x'\n", "must be a list", None),
-        ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", None),
+        ("[accepted]\nmetric = 'x'\n", "must be a list", 1),
+        ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", 1),
         ("[[accepted]\n", "not valid TOML", None),
     ],
 )

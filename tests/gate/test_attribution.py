@@ -27,23 +27,21 @@ def verdict(worse: set[str], *, baseline: bool = True) -> GateVerdict:
 
 @pytest.mark.parametrize("baseline", [True, False])
 @pytest.mark.parametrize(
-    ("worse", "side", "points_at"),
+    ("worse", "side"),
     [
-        ({"faithfulness"}, Side.GENERATION, "generation"),
-        ({"answer_relevancy", "faithfulness"}, Side.GENERATION, "generation"),
-        ({"context_recall"}, Side.RETRIEVAL, "retrieval"),
-        ({"context_recall", "faithfulness"}, Side.BOTH, "retrieval and generation"),
+        ({"faithfulness"}, Side.GENERATION),
+        ({"answer_relevancy", "faithfulness"}, Side.GENERATION),
+        ({"context_recall"}, Side.RETRIEVAL),
+        ({"context_recall", "faithfulness"}, Side.BOTH),
     ],
 )
-def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, points_at: str, baseline: bool) -> None:
+def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, baseline: bool) -> None:
     found = verdict(worse, baseline=baseline)
     attribution = found.explanation.attribution
     assert attribution is not None
     assert attribution.side is side
     failed = [check for check in found.checks if check.status == "fail" and check.metric is not None]
     assert {check.metric for check in failed} >= worse
-    bounds = [check for check in failed if check.kind in ("floor", "drop")]
-    assert all(check.reason.endswith(f"This points at {points_at}.") for check in bounds)
     assert attribution.reason.startswith(("Retrieval: context_recall", "Generation: "))
     if worse == {"faithfulness"}:
         assert attribution.reason == f"Generation: faithfulness {'−0.51' if baseline else '0.45'}."

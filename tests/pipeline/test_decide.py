@@ -14,6 +14,7 @@ import pytest
 import ragstone
 from ragstone.cli.main import main
 from ragstone.evaluation.score_files import scores_from_mapping
+from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import load_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.pipeline import accept as accepting
@@ -69,7 +70,7 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
 
     failed = all_three()
     assert failed.verdict.status is Status.FAIL
-    assert failed.verdict.accept
+    assert failed.verdict.of_kind(ACCEPT)
     accepted(project, "out")
     passed = all_three()
     assert passed.exit_code == 0
@@ -130,7 +131,7 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     assert "50 %, at most 5 % may" in edits(found)[0]
     assert found.run is not None
     assert not found.run.manifest.standing.eligible
-    [command] = found.verdict.accept
+    command = found.verdict.of_kind(ACCEPT)[0].text
     assert command.startswith("ragstone accept --metric 'golden set' --of 0.5:")
     assert command in (project / "out" / "report.md").read_text(encoding="utf-8")
     run_command(command)

@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import os
-import tomllib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +28,12 @@ from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
-from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source
+from ragstone.gate.source import MAX_RULES_BYTES, Source
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.printable import shell_command
 from ragstone.settings.load import parse_toml, read_text
-from ragstone.settings.toml_lines import statements
+from ragstone.settings.toml_lines import key_lines
 
 ACCEPTED_FILE = "accepted.toml"
 """Next to the policy file, and separate from it: a command writes it, and must not
@@ -327,7 +326,7 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     """The entries in the text of the file `where`. Raises ConfigError with file and
     line."""
     document = parse_toml(text, Path(where))
-    source = Source(where, _lines(text))
+    source = Source(where, key_lines(text))
     try:
         entries = _AcceptedFile.model_validate(document).accepted
     except ValidationError as error:
@@ -352,20 +351,6 @@ def entry_text(entry: AcceptedEntry) -> str:
             written = f"{value:.4f}".rstrip("0")
         text += f"{name} = {written}\n"
     return text
-
-
-def _lines(text: str) -> dict[KeyPath, int]:
-    """The lines of the entries and of their keys."""
-    lines: dict[KeyPath, int] = {}
-    place = -1
-    for number, statement in statements(text):
-        if statement.lstrip().startswith("[["):
-            place += 1
-            lines[TABLE, str(place)] = number
-        else:
-            for key in tomllib.loads(statement):
-                lines[TABLE, str(place), key] = number
-    return lines
 
 
 def title_of(metric: str | None, slice_: str | None) -> str:

@@ -19,17 +19,13 @@ from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.retrieval_changes import retrieval_fell
 from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import (
-    CHANGES,
     COMPARING,
-    LEVELS,
     MIN_SAMPLES,
     SYSTEM,
-    Attribution,
     Check,
     CheckKind,
     Explanation,
     GateVerdict,
-    Side,
     Status,
 )
 
@@ -71,9 +67,7 @@ def decide_gate(
     explanation = Explanation()
     if complete:
         explanation = explain(evidence, changes_of)
-        attribution = explanation.attribution
-        decided = tuple(_with_side(check, attribution) for check in evidence.decided)
-        evidence = replace(evidence, decided=decided, explanation=explanation)
+        evidence = replace(evidence, explanation=explanation)
         findings = tuple(all_findings(evidence))
     else:
         findings = tuple(check.finding for check in evidence.decided)
@@ -134,21 +128,6 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
             filter(evidence.policy.lower_is_better, evidence.current.metrics)
         ),
     )
-
-
-def _with_side(check: Check, attribution: Attribution | None) -> Check:
-    """Add to a failed check of a metric which half of the system it points at."""
-    is_of_scores = check.kind in LEVELS | CHANGES and not check.by_words
-    if attribution is None or not is_of_scores or not check.failed:
-        return check
-    half = _HALVES.get(attribution.side, attribution.side)
-    return replace(check, reason=f"{check.reason} This points at {half}.")
-
-
-_HALVES = {
-    Side.BOTH: "retrieval and generation",
-    Side.UNCLEAR: "neither retrieval nor generation alone",
-}
 
 
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:

@@ -18,7 +18,7 @@ from ragstone.errors import (
     SystemUnderTestError,
 )
 from ragstone.formatting import clipped
-from ragstone.gate.findings import ACCEPT, ORACLE, Finding, Level
+from ragstone.gate.findings import ORACLE, Finding, Level
 from ragstone.stats.estimate import Estimate
 
 
@@ -433,14 +433,6 @@ class GateVerdict:
     inconclusive_blocks: bool = False
     """An inconclusive run ends the job."""
 
-    @classmethod
-    def nothing_checked(cls, reason: str, *, blocks: bool) -> GateVerdict:
-        """The verdict if nothing could be checked. `blocks`: the policy blocks
-        inconclusive runs."""
-        return cls(
-            status=Status.INCONCLUSIVE, reason=reason, inconclusive_blocks=blocks
-        )
-
     def unproven(self, why: str) -> GateVerdict:
         """This verdict for a run that was not checked in full, for the reason `why` (a
         sentence): it can't pass."""
@@ -503,11 +495,6 @@ class GateVerdict:
                 finding for finding in self.findings if finding.kind != kind
             ),
         )
-
-    @property
-    def accept(self) -> tuple[str, ...]:
-        """The shell commands that accept the drops that fail the run."""
-        return tuple(finding.text for finding in self.of_kind(ACCEPT))
 
     @property
     def oracle(self) -> OracleShares | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
-from ragstone.gate.verdict import GateVerdict
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import exit_code_of
 from ragstone.pipeline.gate import GateOutcome
@@ -67,9 +67,10 @@ def without_key(
 def _nothing_judged(
     settings: Settings, golden: GoldenSet, policy: Policy, why: str
 ) -> GateOutcome:
-    verdict = GateVerdict.nothing_checked(
+    verdict = GateVerdict(
+        Status.INCONCLUSIVE,
         f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
-        blocks=policy.gate.inconclusive == "fail",
+        inconclusive_blocks=policy.gate.inconclusive == "fail",
     )
     document = document_of(
         verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden))

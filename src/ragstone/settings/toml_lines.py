@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ dots."""
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line (from 1) of every key and table of the TOML document `text`.
+    """The line (from 1) of every key and table of the TOML document `text`. The place of
+    a table in an array (from "0") is a part of its key.
 
     The document is split into the smallest parts that are valid TOML (a header, or a
     key with its value, on one or more lines), so that tomllib alone decides what a key
@@ -22,6 +24,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     """
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
+    places: Counter[KeyPath] = Counter()
     for number, statement in statements(text):
         document = tomllib.loads(statement)
         is_header = statement.lstrip().startswith("[")
@@ -29,6 +32,11 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             lines.setdefault(path if is_header else table + path, number)
         if is_header:
             table = _innermost(document)
+        if statement.lstrip().startswith("[["):
+            array = table
+            table = (*array, str(places[array]))
+            lines[table] = number
+            places[array] += 1
     return lines
 
 
