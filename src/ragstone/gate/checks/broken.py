@@ -9,9 +9,12 @@ baseline is, by a sign test on the questions that changed.
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
 
 from ragstone.evaluation.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.evaluation.manifest import GOLDEN_SET
@@ -69,28 +72,6 @@ LOWER = 0.1
 evidence is lower by more."""
 
 _TELLS_ABSTAINING = ("faithfulness", "answer_correctness")
-_WORDS: Mapping[str, str] = {
-    AnswerKind.EMPTY: "empty",
-    AnswerKind.ABSTAINS: "abstaining",
-    AnswerKind.ECHOES: "repeating the question",
-    AnswerKind.EVADES: "evasive",
-    AnswerKind.COPIES: "copied from the contexts",
-    AnswerKind.LOOPS: "repeating one sentence",
-    "citations": "citing contexts that don't exist",
-    AnswerKind.DISORDERED: "with their words in no order",
-    AnswerKind.CUT: "cut off",
-    AnswerKind.FOREIGN: "in another language than the question",
-    "same": "the same as to other questions",
-    "faithfulness": "not supported by the contexts",
-    "answer_relevancy": "not about the question",
-    "answer_correctness": "unlike the reference",
-    **{
-        metric: f"with a {metric.replace('_', ' ')} of at most {line}"
-        for metric, line in FRUITLESS_UP_TO.items()
-    },
-    "mrr": "without a relevant document",
-}
-
 Hits = Mapping[str, str]
 """The samples that count, each with the sign by which it does."""
 
@@ -109,24 +90,11 @@ class Guard:
     """Whether it counts where only the retriever was asked."""
 
 
-_GUARDS = (
-    Guard("system.unanswered", "Unanswered questions", "not answered"),
-    Guard("system.guessed", "Unanswerable questions", "answered", answerable=False),
-    Guard("system.broken", "Broken answers", "answered with something broken"),
-    Guard(
-        "system.fruitless",
-        "Fruitless retrieval",
-        "given contexts that hardly help",
-        of_retrieval=True,
-    ),
-    Guard(
-        COMPARED_GUARD,
-        "Ranking",
-        "given the evidence at a lower rank than in the other run",
-        of_retrieval=True,
-    ),
+_TEXTS: Mapping[str, Any] = tomllib.loads(
+    files("ragstone.gate.checks").joinpath("broken.toml").read_text("utf-8")
 )
-_TITLES = {guard.name: guard.title for guard in _GUARDS}
+_GUARDS = {name: Guard(name, **row) for name, row in _TEXTS["guards"].items()}
+_SIGNS: Mapping[str, str] = _TEXTS["signs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +126,7 @@ class Broken(Checker):
         baseline_hits: Mapping[str, Hits] = {}
         if evidence.compared is not None:
             baseline_hits = _hits_by_guard(evidence.compared.baseline, evidence)
-        for guard in _GUARDS:
+        for guard in _GUARDS.values():
             samples = [
                 sample_id
                 for sample_id in run.system.answers
@@ -174,7 +142,7 @@ class Broken(Checker):
         return ("system", GUARDS[check.name])
 
     def title(self, check: Check) -> str:
-        return _TITLES[check.name]
+        return _GUARDS[check.name].title
 
 
 def _hits_by_guard(run: RunScores, evidence: Evidence) -> dict[str, Hits]:
@@ -235,8 +203,9 @@ def _check(
         allowed = max(allowed, system.max_empty)
     only_compared = guard.name == COMPARED_GUARD
     is_over = not only_compared and len(hits) > allowed * n
-    rise_allowed = _rise_allowed(guard.name, evidence) * change.samples
-    rose = change.now - change.before > rise_allowed and change.p_value <= SUSPECTED
+    rise = (change.now - change.before) / max(1, change.samples)
+    is_allowed = rise <= _rise_allowed(guard.name, evidence)
+    rose = change.p_value <= SUSPECTED and not is_allowed
     beyond = f"more than the {percent(allowed)} allowed"
     if is_over and _is_shown(all_hits, samples, allowed, evidence.current):
         # A change fails only for what it adds to its base, but what was broken before
@@ -261,7 +230,7 @@ def _check(
     kind = "answerable question" if guard.answerable else "unanswerable question"
     verb = "is" if len(hits) == 1 else "are"
     before = f" ({change.before} before)" if change.samples else ""
-    counts = Counter(_WORDS[sign] for sign in hits if sign)
+    counts = Counter(_SIGNS[sign] for sign in hits if sign)
     signs = f": {', '.join(tally(dict(counts.most_common())))}" if counts else ""
     reason = f"{len(hits)} of {counted(n, kind)} {verb} {guard.what}{before}, {beyond}{signs}."
     share = len(hits) / n
