@@ -64,15 +64,11 @@ def is_doubt(check: Check, alpha: float, look: Look) -> bool:
 def settled(verdict: GateVerdict, alpha: float) -> bool:
     """Whether no more answers are needed: a drop is clear, or the run fails or is an
     error for another reason."""
-    return any(_is_final(check, alpha) for check in verdict.checks if check.blocks)
-
-
-def _is_final(check: Check, alpha: float) -> bool:
-    """Whether a blocking check ends the run whatever more answers say."""
-    if check.kind in CHANGES:
-        return (
-            check.p_value is not None
-            and check.p_value <= AT_ONCE * alpha
-            and check.is_beyond
-        )
-    return check.status in (Status.FAIL, Status.ERROR) and not check.unsettled
+    for check in verdict.checks:
+        is_final = check.status in (Status.FAIL, Status.ERROR) and not check.unsettled
+        if check.kind in CHANGES:
+            is_clear = check.p_value is not None and check.p_value <= AT_ONCE * alpha
+            is_final = is_clear and check.is_beyond
+        if is_final and check.blocks:
+            return True
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.round_facts import Canaries, Observed
+from ragstone.evaluation.round_facts import Canaries
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import interval_words, percent
 from ragstone.gate.evidence import Evidence
@@ -29,15 +29,19 @@ def moved(canaries: Canaries | None) -> bool:
 
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
     """The warning that a change of quality may come from the judge."""
-    canaries = evidence.current.rounds.judge.canaries
-    models = _observed(evidence.current).models
+    facts = evidence.current.rounds.judge
+    canaries = facts.canaries
     if canaries is None:
         return
     if moved(canaries):
+        share = proportion_interval(canaries.differing, canaries.asked)
+        span = interval_words(share.low, share.high, share.confidence, percent)
         yield (
-            f"The judge's behaviour changed: {_differing(canaries)}. A rise or drop in this run may come from the "
-            "judge, not the code."
+            f"The judge's behaviour changed: {canaries.differing} of {canaries.asked} verdicts differ from the "
+            f"baseline's on the same text ({span}; supported: {canaries.supported_then} then, "
+            f"{canaries.supported_now} now). A rise or drop in this run may come from the judge, not the code."
         )
+    models = facts.observed.models if facts.observed is not None else ()
     new_models = new_names(canaries.models, models)
     if models and new_models:
         yield (
@@ -52,18 +56,16 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
     A server of the user's own (`openai-compatible`) may call its models as it likes:
     there, only what is new since the baseline counts.
     """
-    manifest = evidence.current.manifest
-    if manifest is None:
+    run = evidence.current
+    if run.manifest is None or run.rounds.judge.observed is None:
         return
-    judge = manifest.judge
+    judge = run.manifest.judge
+    strangers = other_models(judge, run.rounds.judge.observed.models)
     baseline = evidence.baseline
-    strangers = other_models(judge, _observed(evidence.current).models)
-    if (
-        judge.provider == "openai-compatible"
-        and baseline is not None
-        and baseline.manifest is not None
-    ):
-        strangers = new_names(strangers, _observed(baseline).models)
+    if judge.provider == "openai-compatible" and baseline is not None:
+        seen = baseline.rounds.judge.observed
+        if seen is not None and baseline.manifest is not None:
+            strangers = new_names(strangers, seen.models)
     if strangers:
         yield (
             f"The judge is set to '{judge.model}', but {quoted(strangers)} replied: the scores are that model's. Check "
@@ -78,17 +80,3 @@ def blame(current: RunScores, attribution: Attribution | None) -> Attribution | 
         return attribution
     why = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
     return Attribution(Side.UNCLEAR, why)
-
-
-def _differing(canaries: Canaries) -> str:
-    share = proportion_interval(canaries.differing, canaries.asked)
-    span = interval_words(share.low, share.high, share.confidence, percent)
-    return (
-        f"{canaries.differing} of {canaries.asked} verdicts differ from the baseline's on the same text "
-        f"({span}; supported: {canaries.supported_then} then, {canaries.supported_now} now)"
-    )
-
-
-def _observed(run: RunScores) -> Observed:
-    """Who replied as the judge; empty if it is not known."""
-    return run.rounds.judge.observed or Observed()
