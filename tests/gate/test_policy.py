@@ -241,9 +241,9 @@ def check(kind: CheckKind, metric: str | None = None, tag: str | None = None) ->
 def test_each_check_points_at_the_line_that_it_holds_the_run_against(
     policy: Policy, kind: CheckKind, metric: str | None, tag: str | None, text: str | None
 ) -> None:
-    line = policy.line_of(*key_of_check(check(kind, metric, tag)))
+    line = policy.source.line_of(key_of_check(check(kind, metric, tag)))
     assert (None if line is None else TEXT.splitlines()[line - 1]) == text
-    assert default_policy().line_of(*key_of_check(check(kind, metric, tag))) is None
+    assert default_policy().source.line_of(key_of_check(check(kind, metric, tag))) is None
 
 
 # -- in force ----------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_each_check_points_at_the_line_that_it_holds_the_run_against(
 def test_the_answer_to_inconclusive_checks_can_be_overridden(policy: Policy) -> None:
     other = policy.with_inconclusive("fail")
     assert (policy.gate.inconclusive, other.gate.inconclusive) == ("warn", "fail")
-    assert (other.gate.min_coverage, other.line_of("gate", "min_coverage")) == (0.9, 4)
+    assert (other.gate.min_coverage, other.source.line_of(("gate", "min_coverage"))) == (0.9, 4)
 
 
 def test_a_part_of_the_samples_has_the_rules_of_its_own(policy: Policy) -> None:

@@ -137,7 +137,7 @@ class Policy:
             except ConfigError:
                 raise ConfigError(
                     f"unknown metric '{name}' in [{'.'.join(path[:-1])}].",
-                    where=self.where(*path),
+                    where=self.source.where(path),
                     hint=suggestion(name, {*METRICS, *scored}),
                 ) from None
 
@@ -145,15 +145,6 @@ class Policy:
     def file(self) -> str | None:
         """The file that it was read from."""
         return self.source.file
-
-    def line_of(self, *path: str) -> int | None:
-        """The line (from 1) of a key, or else of the nearest table above it."""
-        return self.source.line_of(path)
-
-    def where(self, *path: str) -> str | None:
-        """``thresholds.toml:12`` for a key; None for a policy that was not read from a
-        file."""
-        return self.source.where(path)
 
     def with_accepted(self, accepted: InForce) -> Policy:
         """This policy with accepted drops allowed."""
@@ -232,13 +223,13 @@ def _with_calibration(
     labels = policy.labels
     if labels.file is not None:
         file = folder / labels.file
-        where = policy.where("labels", "file")
+        where = policy.source.where(("labels", "file"))
         calibration = read_calibration(file, where=where, within=within)
         return replace(policy, calibration=calibration)
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
             "[labels] needs a calibration file.",
-            where=policy.where("labels"),
+            where=policy.source.where(("labels",)),
             hint='Run `ragstone calibrate LABELS -o calibration.json`, and set file = "calibration.json".',
         )
     return policy

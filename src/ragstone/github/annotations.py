@@ -86,7 +86,7 @@ def annotations_on(
             check.reason,
             f"{check.name}: {check.status}",
             policy.file,
-            policy.line_of(*key_of_check(check)),
+            policy.source.line_of(key_of_check(check)),
         )
     for sample in document.samples.worst[:_SAMPLES]:
         scored = [change for change in sample.changes if change.current is not None]
