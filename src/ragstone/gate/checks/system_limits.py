@@ -25,6 +25,7 @@ from ragstone.gate.speed_and_price import paired_usage
 from ragstone.gate.usage_change import (
     FIGURES,
     LATENCY_TOLERANCE_S,
+    P95_LATENCY,
     Figure,
     PairedUsage,
     factor,
@@ -102,8 +103,9 @@ class SystemLimits(Checker):
 
 
 def _figure(check: Check) -> Figure:
-    name = check.name.removeprefix("system.").removesuffix("_rise")
-    return FIGURES.get(name) or FIGURES[f"{name}_s"]
+    if check.kind is CheckKind.LATENCY:
+        return P95_LATENCY
+    return FIGURES[check.name.removeprefix("system.").removesuffix("_rise")]
 
 
 def _factor(rise: float) -> str:
