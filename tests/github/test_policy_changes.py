@@ -167,7 +167,7 @@ def test_a_file_that_a_step_edited_before_the_gate_is_named(checkout: Checkout) 
     assert "of this checkout" not in checkout.gate().summary
     checkout.write("rag.py", "def answer(question): return 'fine'\n")
     summary = top(checkout.gate().summary)
-    assert "1 file of this checkout differs from commit" in summary
+    assert "Files of this checkout differ from commit" in summary
     assert "rag.py" in summary
     del files[MERGE_SHA]
     assert "It is not known whether files of this checkout differ" in top(checkout.gate().summary)

@@ -22,6 +22,7 @@ from ragstone.github.api.client import GitHubApiError
 from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
+from ragstone.github.trusted_config import Trusted
 from ragstone.pipeline.base_checkout import (
     accepted_at,
     base_settings,
@@ -63,17 +64,17 @@ def find_base_commit(job: Job) -> str | None:
 def prepare_base(
     job: Job,
     commit: str,
-    settings: Settings,
+    trusted: Trusted[Settings],
     request: GateRequest,
     deadline: float | None,
     write: Callable[[str], None],
 ) -> BaseSystem:
     """The system at `commit`, installed by `deadline` of the monotonic clock, and not
-    yet started. `settings` are those that the checkout may have.
+    yet started.
 
     Raises GitHubError, ConfigError, SystemUnderTestError, TimeLimitReached.
     """
-    container = job.container
+    container, settings = job.container, trusted.value
     above = job.temporary
     if container is not None and container.base is not None:
         above = container.base.folder

@@ -14,7 +14,7 @@ from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.session import RunPlan
-from ragstone.formatting import counted, some
+from ragstone.formatting import some
 from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places
 from ragstone.github.api.base_tree import tree_of
@@ -29,7 +29,7 @@ from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report, warning_of
 from ragstone.github.policy_changes import changes_to_the_gate
-from ragstone.github.trusted_config import restrict_to_base
+from ragstone.github.trusted_config import Trusted, restrict_to_base
 from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
@@ -128,7 +128,8 @@ async def _decided(
         folder=_policy_folder(policy, job.settings.root, job.places),
         unproven=judged.unproven or comparison.unproven or changed.unproven,
     )
-    outcome = await _run(job, request, base_commit, settings, context, write)
+    trusted = Trusted(settings)
+    outcome = await _run(job, request, base_commit, trusted, context, write)
     run_id = None if baseline is None or base_commit is not None else baseline.run_id
     return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
 
@@ -142,7 +143,7 @@ async def _run(
     job: Job,
     request: GateRequest,
     base_commit: str | None,
-    settings: Settings,
+    settings: Trusted[Settings],
     context: RunContext,
     write: Write,
 ) -> GateOutcome:
@@ -197,9 +198,7 @@ def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]
     if not changed:
         return plan, ()
     names = some([shown_name(name) for name in changed])
-    verb = "differs" if len(changed) == 1 else "differ"
-    files = counted(len(changed), "file")
-    return plan, (f"{files} of this checkout {verb} from {commit}: {names}.",)
+    return plan, (f"Files of this checkout differ from {commit}: {names}.",)
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:

@@ -4,16 +4,15 @@ parsing."""
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any
 
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, suggestion
+from ragstone.files import read_table
 from ragstone.pipeline.notify import checked_address
 from ragstone.settings.load import option_of
 from ragstone.settings.variables import TOKENS, Variables
@@ -132,9 +131,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "workflow": lambda text: text.removeprefix(".github/workflows/"),
     "branch": lambda text: text.removeprefix("refs/heads/"),
 }
-_TABLES: dict[str, dict[str, Any]] = tomllib.loads(
-    (files(__package__) / "inputs.toml").read_text(encoding="utf-8")
-)
+_TABLES: dict[str, dict[str, Any]] = read_table("inputs.toml", __package__)
 
 DEFAULT_ARTIFACT: str = _TABLES["artifact-name"]["default"]
 INPUTS = tuple(

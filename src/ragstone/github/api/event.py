@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, parse_errors
+from ragstone.files import read_regular
 from ragstone.settings.variables import Variables
 
 MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
@@ -149,12 +150,7 @@ def load_event(environ: Mapping[str, str]) -> Event:
             hint="Remove --github, or run inside a job.",
         )
     try:
-        if Path(path).stat().st_size > MAX_PAYLOAD_BYTES:
-            raise ConfigError(
-                f"the event's payload is larger than {MAX_PAYLOAD_BYTES} bytes.",
-                where=path,
-            )
-        payload = json.loads(Path(path).read_bytes())
+        payload = json.loads(read_regular(Path(path), limit=MAX_PAYLOAD_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"the event's payload can't be read: {error}", where=path

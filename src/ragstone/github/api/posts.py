@@ -215,8 +215,6 @@ def post_comment(
         if comment.body not in (None, text):
             comment.edit(text_after(comment.body) or comment.body)
     with suppress(GitHubApiError):
-        for double in own[1:]:
-            double.delete()
         for _ in range(_LOOKS):
             api.sleep(api.patience.settle_s)
             bodies = [post.body or "" for post in find() if post.id == comment.id]
@@ -226,4 +224,6 @@ def post_comment(
             if rewritten is None:
                 break
             comment.edit(rewritten)
+        for double in own[1:]:
+            double.delete()
     return comment.html_url
