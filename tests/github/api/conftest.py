@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from ragstone.github.api.client import GitHubApi, RetryPolicy
-from tests.github.api.fake import TOKEN, FakeGitHub, running
+from tests.github.api.fake import TOKEN, FakeGitHub
 from tests.github.api.openapi import Contract, load_contract
 
 QUICK = RetryPolicy(timeout_s=5, first_pause_s=0.001, max_pause_s=60, total_pause_s=180, settle_s=0.001)
@@ -21,7 +21,7 @@ def contract() -> Contract:
 @pytest.fixture
 def github(contract: Contract) -> Iterator[FakeGitHub]:
     """A fresh fake GitHub. At the end, every message of both sides must have been as GitHub describes it."""
-    with running(contract) as fake:
+    with FakeGitHub(contract) as fake:
         yield fake
     assert fake.problems == []
 

@@ -19,7 +19,7 @@ import tarfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import itemgetter
@@ -27,6 +27,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.github.api.openapi import Contract
+from tests.loopback import answering
 
 REPOSITORY_ID = 1001
 FORK_ID = 2002
@@ -110,12 +111,16 @@ class FakeGitHub:
         self._lock = threading.RLock()
         self._next_id = 10_000
 
+    def _like(self, example: str, **changed: Any) -> dict[str, Any]:
+        """A published reply, with `changed` fields."""
+        return self.contract.example(example) | changed
+
     # -- set-up of state -------------------------------------------------------------------------------------------
 
     def add_comment(self, number: int, body: str, login: str = "someone", type_: str = "User") -> dict[str, Any]:
-        comment = self.contract.example("issue-comment")
         identity = self._id()
-        comment.update(
+        comment = self._like(
+            "issue-comment",
             id=identity,
             body=body,
             url=f"{self.repository_url}/issues/comments/{identity}",
@@ -129,9 +134,9 @@ class FakeGitHub:
     def add_issue(
         self, title: str, body: str, login: str, type_: str = "User", *, pull: bool = False
     ) -> dict[str, Any]:
-        issue = self.contract.example("issue")
         number = 100 + len(self.issues)
-        issue.update(
+        issue = self._like(
+            "issue",
             id=self._id(),
             number=number,
             title=title,
@@ -163,8 +168,8 @@ class FakeGitHub:
         attempt: int = 1,
     ) -> dict[str, Any]:
         """A run of a workflow, and what it uploaded. `tree` is Git's name for the files of its commit."""
-        run = self.contract.example("workflow-run")
-        run.update(
+        run = self._like(
+            "workflow-run",
             id=run_id,
             workflow_id=workflow_id,
             event=event,
@@ -193,10 +198,10 @@ class FakeGitHub:
         self, run_id: int, files: Mapping[str, bytes] | bytes, *, name: str = "ragstone-run", **changed: Any
     ) -> dict[str, Any]:
         archive = files if isinstance(files, bytes) else zip_of(files)
-        artifact = self.contract.example("artifact")
         identity = self._id()
         run = next((run for run in self.runs if run["id"] == run_id), None)
-        artifact.update(
+        artifact = self._like(
+            "artifact",
             id=identity,
             name=name,
             size_in_bytes=len(archive),
@@ -236,15 +241,16 @@ class FakeGitHub:
     # -- serving ---------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> FakeGitHub:
-        self._api = _Server(self._answer)
-        self._storage = _Server(self._answer_storage)
-        self.api_url = self._api.url
-        self.storage_url = self._storage.url.replace("127.0.0.1", "localhost")
+        with contextlib.ExitStack() as stack:
+            api = stack.enter_context(answering(_server(self._answer)))
+            storage = stack.enter_context(answering(_server(self._answer_storage)))
+            self._servers = stack.pop_all()
+        self.api_url = f"http://127.0.0.1:{api.server_port}"
+        self.storage_url = f"http://localhost:{storage.server_port}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._api.stop()
-        self._storage.stop()
+        self._servers.close()
 
     @property
     def repository_url(self) -> str:
@@ -300,14 +306,12 @@ class FakeGitHub:
     def _user(self, actor: Actor) -> Reply:
         if actor.type == "Bot":
             raise Refusal(403)
-        user = self.contract.example("private-user-response-with-public-and-private-profile-information")
-        user.update(login=actor.login, user_view_type="private")
-        return Reply(200, user)
+        example = "private-user-response-with-public-and-private-profile-information"
+        return Reply(200, self._like(example, login=actor.login, user_view_type="private"))
 
     def _repository(self, seen: Seen, actor: Actor) -> Reply:
-        repository = self.contract.example("full-repository-default-response")
-        url = self.repository_url
-        repository.update(id=REPOSITORY_ID, full_name="acme/rag", default_branch="main", url=url)
+        described = {"id": REPOSITORY_ID, "full_name": "acme/rag", "default_branch": "main", "url": self.repository_url}
+        repository = self._like("full-repository-default-response", **described)
         for one in (repository, repository["source"], repository["parent"]):
             one.setdefault("language", None)  # required by the schema, left out of the published example
         return Reply(200, repository)
@@ -348,11 +352,9 @@ class FakeGitHub:
     def _workflow(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
         if workflow not in self.workflows:
             raise Refusal(404)
-        found = self.contract.example("workflow")
         identity = self.workflows[workflow]
         url = f"{self.repository_url}/actions/workflows/{identity}"
-        found.update(id=identity, path=f".github/workflows/{workflow}", url=url)
-        return Reply(200, found)
+        return Reply(200, self._like("workflow", id=identity, path=f".github/workflows/{workflow}", url=url))
 
     def _list_runs(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
         found = [run for run in self.runs if run["workflow_id"] == int(workflow)]
@@ -373,20 +375,15 @@ class FakeGitHub:
         return Reply(302, None, {"Location": f"{self.storage_url}/blob/{identity}?sig=secret-signature"})
 
     def _compare(self, seen: Seen, actor: Actor, base: str, head: str) -> Reply:
-        comparison = self.contract.example("commit-comparison")
-        held = (
-            "identical" if unquote(base) == unquote(head) else "ahead" if unquote(base) in self.merged else "diverged"
-        )
-        comparison.update(status=held)
-        return Reply(200, comparison)
+        status = "ahead" if unquote(base) in self.merged else "diverged"
+        return Reply(200, self._like("commit-comparison", status="identical" if base == head else status))
 
     def _branch(self, seen: Seen, actor: Actor, name: str) -> Reply:
-        if unquote(name) not in self.branches:
-            raise Refusal(404)
-        branch = self.contract.example("branch-get")
         name = unquote(name)
-        branch.update(name=self.renamed.get(name, name), protected=name in self.protected)
-        branch["commit"].update(sha=self.branches[unquote(name)])
+        if name not in self.branches:
+            raise Refusal(404)
+        branch = self._like("branch-get", name=self.renamed.get(name, name), protected=name in self.protected)
+        branch["commit"].update(sha=self.branches[name])
         return Reply(200, branch)
 
     def _contents(self, seen: Seen, actor: Actor, path: str) -> Reply:
@@ -394,8 +391,7 @@ class FakeGitHub:
         path = unquote(path)
         folder = [name for name in files if name.startswith(f"{path}/")]
         if folder:
-            listing = self.contract.example("content-file-response-if-content-is-a-directory")
-            return Reply(200, listing)
+            return Reply(200, self.contract.example("content-file-response-if-content-is-a-directory"))
         body = files.get(path)
         if body is None:
             raise Refusal(404)
@@ -403,14 +399,13 @@ class FakeGitHub:
             # A link to a file of the repository is answered with that file.
             inside = posixpath.normpath(posixpath.join(posixpath.dirname(path), body))
             if inside not in files:
-                link = self.contract.example("content-file-response-if-content-is-a-symlink")
-                link.update(path=path, name=posixpath.basename(path), target=body)
-                return Reply(200, link)
+                described = {"path": path, "name": posixpath.basename(path), "target": body}
+                return Reply(200, self._like("content-file-response-if-content-is-a-symlink", **described))
             body = files[inside]
             assert isinstance(body, bytes)
-        found = self.contract.example("content-file-response-if-content-is-a-file")
         small = len(body) <= 1024 * 1024
-        found.update(
+        found = self._like(
+            "content-file-response-if-content-is-a-file",
             path=path,
             name=posixpath.basename(path),
             size=len(body),
@@ -423,9 +418,8 @@ class FakeGitHub:
     def _blob(self, seen: Seen, actor: Actor, sha: str) -> Reply:
         for body in (body for files in self.files.values() for body in files.values()):
             if isinstance(body, bytes) and _blob_sha(body) == sha:
-                blob = self.contract.example("blob")
-                blob.update(sha=sha, size=len(body), encoding="base64", content=base64.encodebytes(body).decode())
-                return Reply(200, blob)
+                content = base64.encodebytes(body).decode()
+                return Reply(200, self._like("blob", sha=sha, size=len(body), encoding="base64", content=content))
         raise Refusal(404)
 
     def _tarball(self, seen: Seen, actor: Actor, sha: str) -> Reply:
@@ -578,41 +572,31 @@ def tar_of(files: Mapping[str, bytes | str], top: str) -> bytes:
     return body.getvalue()
 
 
-class _Server:
-    def __init__(self, answer: Any) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # head and body go out apart; the body would wait for an acknowledgement
+class _Quiet(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # a connection that was reset on purpose
 
-            def handle_any(self) -> None:
-                length = int(self.headers.get("content-length") or 0)
-                raw = self.rfile.read(length) if length else b""
-                target = urlsplit(self.path)
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                body = json.loads(raw) if raw else None
-                reply = answer(Seen(self.command, target.path, dict(parse_qsl(target.query)), headers, body))
-                with contextlib.suppress(OSError):
-                    _send(self, reply)
 
-            do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815
+def _server(answer: Callable[[Seen], Reply]) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body go out apart; the body would wait for an acknowledgement
 
-            def log_message(self, *_: object) -> None:
-                pass
+        def handle_any(self) -> None:
+            raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+            target = urlsplit(self.path)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            body = json.loads(raw) if raw else None
+            reply = answer(Seen(self.command, target.path, dict(parse_qsl(target.query)), headers, body))
+            with contextlib.suppress(OSError):
+                _send(self, reply)
 
-        class Quiet(ThreadingHTTPServer):
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                pass  # a connection that was reset on purpose
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any  # noqa: N815
 
-        self._server = Quiet(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        def log_message(self, *_: object) -> None:
+            pass
 
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    return _Quiet(("127.0.0.1", 0), Handler)
 
 
 def _send(handler: BaseHTTPRequestHandler, reply: Reply) -> None:
@@ -641,9 +625,3 @@ def _send(handler: BaseHTTPRequestHandler, reply: Reply) -> None:
         handler.wfile.flush()
         handler.connection.shutdown(socket.SHUT_RDWR)
         handler.close_connection = True
-
-
-@contextlib.contextmanager
-def running(contract: Contract) -> Iterator[FakeGitHub]:
-    with FakeGitHub(contract) as fake:
-        yield fake

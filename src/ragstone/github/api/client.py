@@ -57,34 +57,28 @@ _KINDS = {
 }
 
 
+@dataclass(eq=False)
 class GitHubApiError(Exception):
-    """A request to GitHub failed. `may_have_happened`: a write with a bad reply, or
-    none."""
+    """A request to GitHub failed."""
 
-    def __init__(
-        self,
-        kind: ApiErrorKind,
-        message: str,
-        *,
-        status: int | None = None,
-        wrote: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.may_have_happened = wrote and kind in (
-            ApiErrorKind.UNREACHABLE,
-            ApiErrorKind.BROKEN,
-        )
+    kind: ApiErrorKind
+    message: str
+    status: int | None = None
+    wrote: bool = False
+
+    @property
+    def may_have_happened(self) -> bool:
+        """Whether it was a write with a bad reply, or none."""
+        unknown = (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
+        return self.wrote and self.kind in unknown
 
     @property
     def lacks_permission(self) -> bool:
         return self.kind is ApiErrorKind.REFUSED
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind}{f' ({self.status})' if self.status else ''}: {self.args[0]}"
-        )
+        status = f" ({self.status})" if self.status else ""
+        return f"{self.kind}{status}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)

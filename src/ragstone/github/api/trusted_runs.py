@@ -11,11 +11,11 @@ usually enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC
-from functools import cached_property
+from functools import cached_property, partial
 
 from github.GithubObject import NotSet
 from github.WorkflowRun import WorkflowRun
@@ -55,6 +55,18 @@ def newest_runs(
         exclude_pull_requests=True,
     )
     return listed(runs, max_pages=1)
+
+
+@contextmanager
+def _store_failures() -> Iterator[None]:
+    """Turn a refusal of GitHub into StoreFailed."""
+    try:
+        with reading_replies():
+            yield
+    except GitHubApiError as refused:
+        right = "Give the job `permissions: actions: read` (and `contents: read`)."
+        hint = right if refused.lacks_permission else ""
+        raise StoreFailed(str(refused), hint) from None
 
 
 MAX_LOOKED_AT = 30
@@ -107,10 +119,10 @@ class GitHubArtifacts(BaselineStore):
                 if stored is not None:
                     yield stored
 
+    @_store_failures()
     def of_run(self, run_id: int) -> StoredRun | None:
-        with _store_failures():
-            run = if_present(self.api.repository.get_workflow_run(run_id).complete)
-            return self._stored(run) if run and self._is_trusted(run) else None
+        run = if_present(self.api.repository.get_workflow_run(run_id).complete)
+        return self._stored(run) if run and self._is_trusted(run) else None
 
     def why_empty(self) -> str:
         first, which = (
@@ -154,16 +166,15 @@ class GitHubArtifacts(BaselineStore):
             and run.workflow_id == self._workflow_id
         )
 
+    @_store_failures()
     def _branch_holds(self, sha: str) -> bool:
         """Whether the branch contains the commit: a tag may have the branch's name, and
         a queue may drop a commit."""
         if sha not in self._on_branch:
             comparison = self.api.repository.compare(sha, self._head)
             compared = if_present(comparison.complete)
-            self._on_branch[sha] = compared is not None and compared.status in (
-                "ahead",
-                "identical",
-            )
+            status = None if compared is None else compared.status
+            self._on_branch[sha] = status in ("ahead", "identical")
         return self._on_branch[sha]
 
     @cached_property
@@ -182,18 +193,10 @@ class GitHubArtifacts(BaselineStore):
         elif not self._branch_holds(run.head_sha):
             refused = f"its commit is not {self.extent}"
 
-        def read(limits: Mapping[str, int]) -> dict[str, bytes]:
-            with _store_failures():
-                return read_artifact(self.api, artifact, limits)
-
-        def is_on_branch(commit: str) -> bool:
-            with _store_failures():
-                return self._branch_holds(commit)
-
         return StoredRun(
             f"run {run.id}",
-            read,
-            is_on_branch,
+            _store_failures()(partial(read_artifact, self.api, artifact)),
+            self._branch_holds,
             commit=run.head_sha,
             refused=refused,
             run_id=run.id,
@@ -201,18 +204,3 @@ class GitHubArtifacts(BaselineStore):
             branch=self.branch or "",
             created_at=f"{run.created_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
         )
-
-
-@contextmanager
-def _store_failures() -> Iterator[None]:
-    """Turn a refusal of GitHub into StoreFailed."""
-    try:
-        with reading_replies():
-            yield
-    except GitHubApiError as refused:
-        hint = (
-            "Give the job `permissions: actions: read` (and `contents: read`)."
-            if refused.lacks_permission
-            else ""
-        )
-        raise StoreFailed(str(refused), hint) from None

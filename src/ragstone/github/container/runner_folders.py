@@ -29,22 +29,15 @@ class RunnerFolders:
 
     def __init__(self, environ: Mapping[str, str], workspace: Path) -> None:
         self._workspace = workspace.resolve()
-        self._files = tuple(
-            _resolved(environ[name]) for name in COMMAND_FILES if environ.get(name)
-        )
-        folders = [path.parent for path in self._files]
-        if environ.get("GITHUB_EVENT_PATH"):
-            folders.append(_resolved(environ["GITHUB_EVENT_PATH"]).parent)
-        own_folders = (
-            Path(environ[name]).resolve()
-            for name in ("HOME", "RUNNER_TEMP")
-            if environ.get(name)
-        )
-        folders += [
-            folder
-            for folder in own_folders
-            if not folder.is_relative_to(self._workspace)
-        ]
+        names = (*COMMAND_FILES, "GITHUB_EVENT_PATH")
+        paths = {name: _resolved(environ[name]) for name in names if environ.get(name)}
+        folders = [path.parent for path in paths.values()]
+        paths.pop("GITHUB_EVENT_PATH", None)
+        self._files = tuple(paths.values())
+        for name in ("HOME", "RUNNER_TEMP"):
+            folder = Path(environ.get(name) or self._workspace).resolve()
+            if not folder.is_relative_to(self._workspace):
+                folders.append(folder)
         self._folders = tuple(dict.fromkeys(folders))
         self._owners: dict[Path, os.stat_result] = {}
 
