@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
@@ -111,57 +111,39 @@ def accept(
         raise ConfigError(
             f"{expires} is in the past.", where="--expires", hint="Use a future date."
         )
-    if isinstance(shown, Shown):
-        _require_metric(policy, metric, custom)
-        drop = shown
+    if isinstance(shown, Path):
+        shown = drop_shown_by(shown, metric, slice_)
     else:
-        drop = drop_shown_by(shown, metric, slice_)
-    if (metric == GOLDEN_SET) != (drop.edit is not None):
+        with_rules = {name for _, name, _ in policy.table.rules()}
+        names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
+        if metric not in names and find_metric(metric) is None:
+            raise ConfigError(
+                f"unknown metric '{metric}'.",
+                where="--metric",
+                hint=suggestion(metric, names),
+            )
+    if (metric == GOLDEN_SET) != (shown.edit is not None):
         raise ConfigError(
             f"an edit is named for the metric '{GOLDEN_SET}', and for no other.",
             where="--of",
             hint="Use the command in the report as it is.",
         )
-    try:
+    file = (root if policy.file is None else Path(policy.file).parent) / ACCEPTED_FILE
+    with parse_errors(None, "it can't be accepted"):
         entry = AcceptedEntry(
-            id=entry_id(metric, slice_, drop.run, drop.baseline),
+            id=entry_id(metric, slice_, shown.run, shown.baseline),
             metric=metric,
             slice=slice_,
-            drop=drop.drop,
+            drop=shown.drop,
             reason=reason,
-            run=drop.run,
-            baseline=drop.baseline,
-            edit=drop.edit,
-            commit=drop.commit,
+            run=shown.run,
+            baseline=shown.baseline,
+            edit=shown.edit,
+            commit=shown.commit,
             date=today,
             expires=expires,
         )
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(
-            f"'{first['loc'][0]}': {first['msg']}, found {first['input']!r}."
-        ) from None
-    folder = root if policy.file is None else Path(policy.file).parent
-    file = folder / ACCEPTED_FILE
-    _append(entry, policy, file)
-    return Accepted(entry, file)
-
-
-def _require_metric(policy: Policy, metric: str, custom: Collection[str]) -> None:
-    """Raise ConfigError unless there can be a drop of `metric`."""
-    with_rules = {name for _, name, _ in policy.table.rules()}
-    names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
-    if metric not in names and find_metric(metric) is None:
-        raise ConfigError(
-            f"unknown metric '{metric}'.",
-            where="--metric",
-            hint=suggestion(metric, names),
-        )
-
-
-def _append(entry: AcceptedEntry, policy: Policy, file: Path) -> None:
-    """Add `entry` to the end of `file`. Raises ConfigError if it is there already."""
-    if any(entry.id == accepted.id for accepted in policy.accepted):
+    if entry.id in {accepted.id for accepted in policy.accepted}:
         raise ConfigError(
             f"this {entry.what} is already accepted ({entry.id}).", where=str(file)
         )
@@ -169,6 +151,7 @@ def _append(entry: AcceptedEntry, policy: Policy, file: Path) -> None:
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
     parse_accepted(text, str(file))  # check that the result is valid
     replace_text(file, text)
+    return Accepted(entry, file)
 
 
 def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
@@ -182,8 +165,24 @@ def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
             where=str(path),
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
-    checks = _checks(path)
-    own_checks = [check for check in checks if _is_about(check, metric, slice_)]
+    file = path / REPORT_FILES["json"]
+    hint = "`ragstone gate` writes it. Or use the command in the report."
+    with (
+        disk_errors(file, hint=hint),
+        parse_errors(file, "not a report of this version", hint=hint),
+    ):
+        body = read_regular(file, limit=MAX_REPORT_BYTES)
+        checks = _Report.model_validate_json(body).checks
+    if metric == GOLDEN_SET:
+        own_checks = [check for check in checks if check.kind is CheckKind.GOLDEN_SET]
+    else:
+        # A guard is named like its check.
+        own_checks = [
+            check
+            for check in checks
+            if check.place == (metric, slice_)
+            or (check.kind is CheckKind.SHARE and check.name == metric)
+        ]
     for check in own_checks:
         offer = offer_for(check)
         if offer is not None:
@@ -203,24 +202,3 @@ def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
         where=str(path),
         hint=None if metric in names else suggestion(metric, names),
     )
-
-
-def _is_about(check: Check, metric: str, slice_: str | None) -> bool:
-    """Whether `check` is one of `metric`, of the golden set's edit, or of the guard of
-    this name."""
-    if metric == GOLDEN_SET:
-        return check.kind is CheckKind.GOLDEN_SET
-    if check.kind is CheckKind.SHARE and check.name == metric:
-        return True
-    return check.place == (metric, slice_)
-
-
-def _checks(path: Path) -> tuple[Check, ...]:
-    file = path / REPORT_FILES["json"]
-    hint = "`ragstone gate` writes it. Or use the command in the report."
-    with (
-        disk_errors(file, hint=hint),
-        parse_errors(file, "not a report of this version", hint=hint),
-    ):
-        body = read_regular(file, limit=MAX_REPORT_BYTES)
-        return _Report.model_validate_json(body).checks

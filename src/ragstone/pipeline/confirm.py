@@ -25,7 +25,7 @@ from ragstone.system.response import RETRIEVAL
 
 Decide = Callable[[RunDirectory], GateVerdict]
 """The verdict on a run."""
-NO_BUDGET = "the judge's budget is used up"
+NO_BUDGET = "the judge's budget (judge.max_cost_usd) is used up"
 NO_TIME = "the time limit is reached"
 
 

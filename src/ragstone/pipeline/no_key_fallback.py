@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import exit_code_of
 from ragstone.pipeline.gate import GateOutcome
-from ragstone.pipeline.rejudge import facts_of
 from ragstone.pipeline.run_plan import project_metrics
 from ragstone.report.document import document_of
 from ragstone.settings.settings import JudgeSettings, Settings
@@ -58,23 +57,17 @@ def without_key(
     if free:
         narrowed = offline.having("run.metrics", free).having("run.oracle", False)
         note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
-        left_out = len(free) < len(metrics)
-        unproven = why if left_out else None
+        unproven = why if len(free) < len(metrics) else None
         return Narrowed(narrowed, (note,), unproven=unproven)
-    return Narrowed(settings, (why,), _nothing_judged(settings, golden, policy, why))
-
-
-def _nothing_judged(
-    settings: Settings, golden: GoldenSet, policy: Policy, why: str
-) -> GateOutcome:
     verdict = GateVerdict(
         Status.INCONCLUSIVE,
         f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         inconclusive_blocks=policy.gate.inconclusive == "fail",
     )
+    samples = {sample.id: SampleFacts.of(sample) for sample in golden}
     document = document_of(
-        verdict, RunScores(label="not judged", metrics={}, samples=facts_of(golden))
+        verdict, RunScores(label="not judged", metrics={}, samples=samples)
     )
-    return GateOutcome(
-        verdict, document, None, exit_code_of(verdict, settings.gate.fail_on)
-    )
+    code = exit_code_of(verdict, settings.gate.fail_on)
+    outcome = GateOutcome(verdict, document, None, code)
+    return Narrowed(settings, (why,), outcome)

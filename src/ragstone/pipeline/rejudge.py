@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.rounds.judge_stored import judge_stored
 from ragstone.evaluation.rounds.session import Session
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.evaluation.scores import MetricScores, RunScores, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
@@ -21,11 +21,11 @@ from ragstone.gate.judge_change import compare_judges, to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
+from ragstone.pipeline.confirm import exhausted
 from ragstone.pipeline.decide import ComparedRun
 
-_Value = TypeVar("_Value")
+_Record = TypeVar("_Record", MetricScores, SystemFacts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,8 @@ def _plan(
     now, names = with_ids_of(baseline, current)
     rules = resolve_rules(policy, now)
     scored_otherwise = to_rejudge(now, baseline, rules, policy)
-    pairing = pair_runs(now, baseline)
+    pairing, changed = pair_runs(now, baseline), outdated(now, baseline)
     paired = frozenset(pairing.samples)
-    changed = outdated(now, baseline)
     edited: dict[str, frozenset[str]] = {}
     for name in now.metrics:
         samples = pairing.edited_for(name) & paired
@@ -89,11 +88,11 @@ def _plan(
     if not reasons or not paired:
         return None
     baseline_ids = {names.get(name, name): name for name in relabelled_ids}
-    relabelled: dict[str, Sample] = {}
-    for sample in golden:
-        if sample.id in baseline_ids:
-            name = baseline_ids[sample.id]
-            relabelled[name] = replace(sample, id=name)
+    relabelled = {
+        baseline_ids[sample.id]: replace(sample, id=baseline_ids[sample.id])
+        for sample in golden
+        if sample.id in baseline_ids
+    }
     return _Plan(
         now,
         reasons,
@@ -125,63 +124,55 @@ async def rejudge(
     plan = _plan(baseline.scores, current.scores, policy, session.plan.golden)
     if plan is None:
         return Rejudged(baseline)
-    if session.budget_spent(current.run.manifest.cost):
-        obstacle = "the judge's budget is used up; raise judge.max_cost_usd"
-        return _unguarded(baseline, plan, obstacle)
-    if session.time_left_s is not None and session.time_left_s <= 0:
-        return _unguarded(baseline, plan, "the time limit is reached")
-    session.context.say(
-        f"{plan.why}: judging {counted(len(plan.samples), 'answer')} of the baseline again, to compare like with like."
-    )
     stored = StoredAnswers.of(baseline.run)
-    samples = GoldenSet(
-        tuple(
-            plan.relabelled.get(sample.id, sample)
-            for sample in stored.golden
-            if sample.id in plan.samples
-        )
-    )
-    own = {metric.info.name: metric for metric in session.plan.metrics.own()}
-    metrics: list[Metric] = []
-    for name in plan.reasons:
-        metric = own.get(name) or find_metric(name)
-        if metric is not None:
-            metrics.append(metric)
     try:
-        judged = await judge_stored(stored, session, metrics, folder, samples)
+        obstacle = exhausted(session, current.run.manifest.cost)
+        if obstacle is not None:
+            raise JudgeError(obstacle)
+        session.context.say(
+            f"{plan.why}: judging {counted(len(plan.samples), 'answer')} of the baseline again, to compare like with like."
+        )
+        samples = GoldenSet(
+            tuple(
+                plan.relabelled.get(sample.id, sample)
+                for sample in stored.golden
+                if sample.id in plan.samples
+            )
+        )
+        own = {metric.info.name: metric for metric in session.plan.metrics.own()}
+        metrics = [own.get(name) or find_metric(name) for name in plan.reasons]
+        judged = await judge_stored(
+            stored, session, list(filter(None, metrics)), folder, samples
+        )
     except (JudgeError, TimeLimitReached) as error:
-        return _unguarded(baseline, plan, error.message.rstrip("."))
+        warning = (
+            f"Unguarded: the drops of {some(sorted(plan.reasons))}. {plan.why}, and the baseline's answers were not "
+            f"judged again ({error.message.rstrip('.')})."
+        )
+        return Rejudged(baseline, (warning,))
     finally:
         await stored.close()
     return _rejudged(baseline, plan, judged)
 
 
-def facts_of(samples: Iterable[Sample]) -> dict[str, SampleFacts]:
-    """What the gate knows of samples that are not evaluated yet."""
-    return {sample.id: SampleFacts.of(sample) for sample in samples}
-
-
 def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejudged:
     """The baseline with the scores of `judged`, its answers as they were judged
     again."""
-    scores = judged.scores()
-    spent = judged.manifest.cost
+    scores, spent = judged.scores(), judged.manifest.cost
     paid = ""
     if spent.calls:
         price = "" if spent.usd is None else f", {dollars(spent.usd)}"
         paid = f" ({counted(spent.calls, 'call')}{price})"
-    warnings = [
+    warning = (
         f"{plan.why}: the baseline's answers were judged again by {judged.manifest.judge.label()}{paid}, so drops "
         "compare like with like."
-    ]
+    )
     notes: tuple[str, ...] = ()
     if plan.judge_changed:
         notes = tuple(compare_judges(baseline.scores, scores))
     if notes:
-        warnings[0] += (
-            " Floors were set for the old scores; the notes say how far the new ones differ."
-        )
-    unjudged: set[str] = set()
+        warning += " Floors were set for the old scores; the notes say how far the new ones differ."
+    warnings, unjudged = [warning], set[str]()
     for metric in scores.metrics.values():
         failures = metric.failed.items()
         unjudged |= {sample_id for sample_id, why in failures if why.by == "judge"}
@@ -189,21 +180,12 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejud
         warnings.append(
             f"{counted(len(unjudged), 'answer')} of the baseline could not be judged again and are not compared."
         )
-    rejudged = replace(
-        baseline,
-        scores=_merged(baseline.scores, scores, plan),
-        details=judged if plan.judge_changed else None,
-    )
+    merged = _merged(baseline.scores, scores, plan)
+    rejudged = replace(baseline, scores=merged)
+    if plan.judge_changed:
+        scores = _as_judged_now(merged, plan.current)
+        rejudged = replace(baseline, scores=scores, details=judged)
     return Rejudged(rejudged, tuple(warnings), notes, spent)
-
-
-def _unguarded(baseline: ComparedRun, plan: _Plan, obstacle: str) -> Rejudged:
-    """The baseline as it is, with a warning."""
-    warning = (
-        f"Unguarded: the drops of {some(sorted(plan.reasons))}. {plan.why}, and the baseline's answers were not judged "
-        f"again ({obstacle})."
-    )
-    return Rejudged(baseline, (warning,))
 
 
 def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
@@ -213,92 +195,58 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
     A sample that would lose a score by its new labels keeps the old ones: nothing can
     be compared there.
     """
-    changed = outdated(plan.current, then)
-    lost: set[str] = set()
+    changed, lost = outdated(plan.current, then), set[str]()
     for name in plan.reasons.keys() & plan.edited.keys() & then.metrics.keys():
         scored_before = then.metrics[name].values.keys()
         lost |= plan.edited[name] & scored_before - again.scores_of(name).values.keys()
     relabelled = plan.relabelled.keys() - lost
+    parts = ("values", "not_applicable", "failed", "answers", "readings")
     metrics = {
-        name: _spliced(scores, then.scores_of(name), lost)
+        name: _spliced(scores, then.scores_of(name), lost, parts)
         for name, scores in again.metrics.items()
     }
     for name, scores in then.metrics.items():
         if name not in changed:
             edited = plan.edited.get(name, frozenset()) & relabelled
-            metrics[name] = _spliced(scores, again.scores_of(name), edited)
+            metrics[name] = _spliced(scores, again.scores_of(name), edited, parts)
     samples = dict(then.samples)
     for name in relabelled:
         now = plan.current.samples[name]
         samples[name] = replace(
             samples[name], parts=now.parts, answerable=now.answerable
         )
-    merged = replace(
-        then,
-        metrics=metrics,
-        samples=samples,
-        system=_with_judged_facts(then.system, again.system, again.samples.keys()),
+    # What else depends on labels and judge.
+    system = _spliced(
+        then.system, again.system, again.samples.keys(), ("ranked", "reworded")
     )
-    return _as_judged_now(merged, plan.current) if plan.judge_changed else merged
+    return replace(then, metrics=metrics, samples=samples, system=system)
 
 
 def _as_judged_now(scores: RunScores, current: RunScores) -> RunScores:
     """`scores` with the judge of `current` in their manifest."""
     observed = current.rounds.judge.observed
     judge = scores.rounds.judge.model_copy(update={"observed": observed})
-    manifest = scores.manifest
+    manifest, metrics = scores.manifest, scores.metrics.items()
     if manifest is not None and current.manifest is not None:
-        versions = {
-            name: metric.version
-            for name, metric in scores.metrics.items()
-            if metric.version is not None
+        versions = {name: measured.version for name, measured in metrics}
+        update = {
+            "judge": current.manifest.judge,
+            "repeats": current.manifest.repeats,
+            "metrics": {name: version for name, version in versions.items() if version},
         }
-        manifest = manifest.model_copy(
-            update={
-                "judge": current.manifest.judge,
-                "repeats": current.manifest.repeats,
-                "metrics": versions,
-            }
-        )
-    return replace(
-        scores, manifest=manifest, rounds=replace(scores.rounds, judge=judge)
-    )
-
-
-def _with_judged_facts(
-    then: SystemFacts, again: SystemFacts, judged: Collection[str]
-) -> SystemFacts:
-    """`then` with what `again` says of the samples `judged` again, as far as that
-    depends on labels and judge."""
-    return replace(
-        then,
-        ranked=_with(then.ranked, again.ranked, judged),
-        reworded=_with(then.reworded, again.reworded, judged),
-    )
+        manifest = manifest.model_copy(update=update)
+    rounds = replace(scores.rounds, judge=judge)
+    return replace(scores, manifest=manifest, rounds=rounds)
 
 
 def _spliced(
-    scores: MetricScores, source: MetricScores, ids: Collection[str]
-) -> MetricScores:
-    """`scores`, with what `source` says of the samples `ids` in place of its own."""
-    if not ids:
-        return scores
-    return replace(
-        scores,
-        values=_with(scores.values, source.values, ids),
-        not_applicable=_with(scores.not_applicable, source.not_applicable, ids),
-        failed=_with(scores.failed, source.failed, ids),
-        answers=_with(scores.answers, source.answers, ids),
-        readings=_with(scores.readings, source.readings, ids),
-    )
-
-
-def _with(
-    values: Mapping[str, _Value], source: Mapping[str, _Value], ids: Collection[str]
-) -> dict[str, _Value]:
-    """`values`, with those of `source` for `ids`, if it has one."""
-    merged = {name: value for name, value in values.items() if name not in ids}
-    for name in ids:
-        if name in source:
-            merged[name] = source[name]
-    return merged
+    record: _Record, source: _Record, ids: Collection[str], parts: Iterable[str]
+) -> _Record:
+    """`record`, with what these `parts` of `source` say of the samples `ids` in place
+    of its own."""
+    changes: dict[str, Any] = {}
+    for part in parts:
+        own, other = getattr(record, part).items(), getattr(source, part).items()
+        changes[part] = {name: value for name, value in own if name not in ids}
+        changes[part] |= {name: value for name, value in other if name in ids}
+    return replace(record, **changes)
