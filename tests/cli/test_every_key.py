@@ -180,10 +180,8 @@ EXAMPLES: Mapping[str, Example] = {
                 "name": "offline",
                 "model_digests": ["0" * 64],
                 "ca_bundle": "{ca}",
-                "refresh": True,
                 "canaries": 2,
                 "planted": 1,
-                "graded": "never",
             }
         }
     ),
@@ -191,7 +189,6 @@ EXAMPLES: Mapping[str, Example] = {
         {
             "judge": {
                 **LLM,
-                "auth": "key",
                 "embeddings": "text-embedding-3-large",
                 "embeddings_base_url": "{llm}/v1",
                 "concurrency": 4,
@@ -228,7 +225,6 @@ EXAMPLES: Mapping[str, Example] = {
                 "answers": 2,
                 "resume": True,
                 "time_limit_s": 300,
-                "seed": 7,
                 "history": "history.jsonl",
                 "workers": 1,
             },

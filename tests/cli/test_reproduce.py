@@ -22,6 +22,7 @@ from ragstone.evaluation.manifest import (
     Manifest,
     SystemManifest,
 )
+from ragstone.evaluation.rounds.context import RunContext
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.pipeline.invocation import invocation_of
 from ragstone.pipeline.reproduce import reproduce_lines
@@ -120,7 +121,8 @@ def test_without_a_config_file_the_run_starts_in_its_folder_and_uncommitted_chan
 
 def again(settings: Settings, command: str = "gate", environ: dict[str, str] | None = None) -> Settings:
     """The settings of the run that is started by the lines for a run with `settings`."""
-    invocation = invocation_of(settings, environ or dict(os.environ), command="gate" if command == "gate" else "run")
+    context = RunContext(environ or dict(os.environ))
+    invocation = invocation_of(settings, context, "gate" if command == "gate" else "run")
     *_, line = reproduce_lines(manifest(invocation))
     words = shlex.split(line)
     start = words.index("ragstone")
@@ -179,7 +181,6 @@ def test_every_option_of_gate_is_reproduced(parameter: click.Option) -> None:
 
 
 VARIABLES = {
-    "judge.auth": "oidc",
     "judge.model_digests": "a" * 64,
     "run.metrics": "x",
 }
@@ -224,13 +225,13 @@ def test_secrets_are_not_shown() -> None:
         "RAGSTONE_JUDGE_BASE_URL": "https://me:private@gateway.example/v1?key=private",
         "RAGSTONE_ENTRYPOINT": "command:./rag --token private",
     }
-    text = "\n".join(reproduce_lines(manifest(invocation_of(settings_from({}, environ), environ, command="gate"))))
+    text = "\n".join(reproduce_lines(manifest(invocation_of(settings_from({}, environ), RunContext(environ), "gate"))))
     assert "private" not in text
     assert "https://gateway.example/v1" in text
 
 
 def test_a_baseline_from_github_is_named_as_it_can_be_had() -> None:
-    found = invocation_of(settings_from({"baseline_commit": "main"}, {}), {"GITHUB_SHA": "c" * 40}, command="gate")
+    found = invocation_of(settings_from({"baseline_commit": "main"}, {}), RunContext({"GITHUB_SHA": "c" * 40}), "gate")
     found = found.model_copy(update={"folder": "."})
     base = manifest(None, same_job=True, system=SystemManifest(entrypoint="x:y", commit="b" * 40))
     assert reproduce_lines(manifest(found), base)[1:] == (
@@ -252,7 +253,7 @@ def test_copies_that_a_job_made_are_not_named(project: Path, tmp_path: Path) -> 
     settings = settings_from(
         {"out": str(private / "run"), "limit": 2}, {"RAGSTONE_CA_BUNDLE": str(private / "ca.pem")}, within=project
     )
-    found = invocation_of(settings, {"GITHUB_SHA": "c" * 40}, command="gate", trusts_checkout=False)
+    found = invocation_of(settings, RunContext({"GITHUB_SHA": "c" * 40}, trusts_checkout=False), "gate")
     lines = reproduce_lines(manifest(found))
     assert lines == (
         "# In the root of the repository:",

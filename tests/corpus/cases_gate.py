@@ -775,7 +775,7 @@ def _other_model(bench: Workbench) -> Steps:
         first = _judged(judge, bench, "--limit", "16", out="main")
         same = _judged(judge, bench, "--limit", "16", baseline="main", out="same")
         judge.fill = _strict
-        bench.config("[judge]\ncanaries = 10\nrefresh = true\n")
+        (bench.folder / "main" / "judgements.sqlite").unlink()
         other = _judged(judge, bench, "--limit", "16", baseline="main")
     return {"first run": first, "same": same, "another model": other}
 

@@ -24,7 +24,7 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture
 def checkout(checkout: Checkout) -> Checkout:
-    checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "anthropic:claude-haiku-4-5"\nauth = "oidc"\n')
+    checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "anthropic:claude-haiku-4-5"\n')
     return checkout
 
 

@@ -47,15 +47,6 @@ def test_what_was_put_is_there_in_the_next_run(tmp_path: Path) -> None:
     again.close()
 
 
-def test_refresh_reads_only_what_this_run_has_judged(tmp_path: Path) -> None:
-    path = cache_with(tmp_path / "c.sqlite", a=1)
-    fresh = JudgementCache(path, refresh=True)
-    assert fresh.get(A) is None
-    fresh.put(A, 2)
-    assert fresh.get(A) == 2
-    fresh.close()
-
-
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
 def test_a_corrupt_file_is_set_aside_with_a_warning(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.sqlite"

@@ -210,7 +210,7 @@ def test_a_judge_that_lets_one_pass_is_reported_and_one_that_fails_on_them_has_l
 @pytest.mark.heavy
 def test_without_a_gate_it_is_an_error_too(project: Project) -> None:
     letting_pass(project.fake)
-    judge = f'[judge]\nname = "{MODEL}"\nbase_url = "{project.fake.url}/v1"\nrefresh = true\n'
+    judge = f'[judge]\nname = "{MODEL}"\nbase_url = "{project.fake.url}/v1"\n'
     config = f'{CONFIG}{judge}[run]\nmetrics = ["faithfulness"]\n'
     (project.root / "ragstone.toml").write_text(config, encoding="utf-8")
     project.run("one", judge__planted=0)

@@ -120,10 +120,8 @@ def command(
         files, measured=tuple(scores.metrics), metric=metric, scale=scale
     )
     if fit is not None:
-        return _fit(run, labels, fit, settings.run.seed, form)
-    report = calibrate(
-        scores, labels, required=_required_agreement(settings), seed=settings.run.seed
-    )
+        return _fit(run, labels, fit, form)
+    report = calibrate(scores, labels, required=_required_agreement(settings))
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")
     show(form, report.document, report.text)
@@ -163,9 +161,7 @@ async def _ask_about_pairs(
         settings.judge, golden_set=_questions(pairs), cache=cache, environ=os.environ
     )
     try:
-        return await measure_judge(
-            judge, pairs, method, file=path.name, seed=settings.run.seed
-        )
+        return await measure_judge(judge, pairs, method, file=path.name)
     finally:
         await judge.close()
 
@@ -175,11 +171,11 @@ def _questions(pairs: tuple[Pair, ...]) -> GoldenSet:
     return GoldenSet(tuple(questions.values()))
 
 
-def _fit(run: Path, labels: Labels, out: Path, seed: int, form: str) -> int:
+def _fit(run: Path, labels: Labels, out: Path, form: str) -> int:
     # Numerics that a mere comparison does not need.
     from ragstone.tools.judging.fit import fit_judge
 
-    fitted = fit_judge(RunDirectory.open(run), labels, seed=seed)
+    fitted = fit_judge(RunDirectory.open(run), labels)
     write_text(out, fitted.model_dump_json(indent=1) + "\n")
     show(
         form,

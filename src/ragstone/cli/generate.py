@@ -124,7 +124,7 @@ def command(
             hint="Name files or folders: ragstone generate DOCS -o FILE",
         )
     require_writer(settings.judge)
-    wanted = Wanted(count, seed=settings.run.seed, pairs=pairs is not None)
+    wanted = Wanted(count, pairs=pairs is not None)
     for file in (output, pairs):
         if file is not None:
             check_target(file, force=force or dry_run)
@@ -194,12 +194,12 @@ def _perturb(
     """Write rows of `kinds` for up to `count` samples of the golden set; the exit
     code."""
     golden = configured_samples(settings, besides=output, required=required)
-    drawn = draw(golden, count, seed=settings.run.seed)
+    drawn = draw(golden, count, seed=0)
     if not drawn:
         raise ConfigError(
             "there is no question to change.", hint="Name a golden set with --golden."
         )
-    perturbed = perturb(drawn, kinds, settings.run.seed)
+    perturbed = perturb(drawn, kinds)
     say(perturbed.text())
     if perturbed.rows and not dry_run:
         write_samples(perturbed.rows, output, force=True)

@@ -83,7 +83,6 @@ def command(
         overlap=overlap,
         by=cast("By", by),
         metrics=_names(metrics),
-        seed=settings.run.seed,
         redact=redact,
     )
     tables, page = write_tables(opened, draw, output, redact=redact)

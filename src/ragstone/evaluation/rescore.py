@@ -102,7 +102,7 @@ async def _judge(
         answers=stored.answers,
         oracle=False,
     )
-    if run is not None and not plan.judge.settings.refresh:
+    if run is not None:
         restore_judgements(cache_of(run), plan.out / CACHE)
     session = Session(own, context, deadline_of(own))
     metrics = _metrics(project, stored.golden, run)

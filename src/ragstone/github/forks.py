@@ -114,7 +114,6 @@ async def _decided(
         policy,
         ComparedRun.baseline(comparison.run),
         datetime.now(UTC).date(),
-        seed=settings.run.seed,
         level=True,
     )
     changes = changes_by_a_fork(CommitFiles(job, api, head.head_sha), settings, policy)
@@ -171,7 +170,6 @@ async def _judged_offline(
         replace(project_metrics(job.settings), custom=rubrics),
         folder,
         repeats=run.repeats,
-        seed=run.seed,
         cached=False,
     )
     session = Session(plan, RunContext(environ={}, redact=job.redact))

@@ -35,7 +35,7 @@ _MAX_SETTINGS = 6
 _SAID_ELSEWHERE = (
     *("golden.paths", "gate.thresholds"),
     # Speed, place and bookkeeping
-    *("judge.concurrency", "judge.patience_s", "judge.refresh", "judge.timeout_s"),
+    *("judge.concurrency", "judge.patience_s", "judge.timeout_s"),
     *("system.concurrency", "system.version", "run.dask", "run.history", "run.out"),
     *("run.resume", "run.workers"),
 )

@@ -67,7 +67,6 @@ _BUNDLE = "judge.ca_bundle"
 _OF_VERDICT: Mapping[str, object] = {
     "gate.fail_on": None,
     "golden.limit": None,
-    "run.seed": 0,
 }
 """Settings that decide what fails the job and what is checked: their value if the base
 can't be read.

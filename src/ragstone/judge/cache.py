@@ -45,26 +45,24 @@ class CacheWarning(UserWarning):
 class JudgementCache:
     """Judgements by key, in a file that several processes may share.
 
-    With `refresh`, entries older than this object are not read, and are replaced when
-    they are judged again. A file that SQLite can't read is renamed to ``*.corrupt``
+    A file that SQLite can't read is renamed to ``*.corrupt``
     with a CacheWarning. Disk errors are never raised: what can't be read is a miss, and
     what can't be written is judged again next time. Raises ConfigError if the file, or
     one of SQLite's files next to it, is a link, a pipe or a folder: a link could
     redirect writes anywhere.
     """
 
-    def __init__(self, path: Path, *, refresh: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         for name in (path.name, *(path.name + end for end in _BESIDE)):
             _refuse_other_than_file(path.with_name(name))
         self.path = path
-        self._fresh: set[bytes] | None = set() if refresh else None
         self._used: set[bytes] = set()
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db: sqlite3.Connection | None = self._open()
 
     def get(self, key: bytes) -> object | None:
         """The document stored under `key`, not validated yet; None if there is none."""
-        if self._db is None or (self._fresh is not None and key not in self._fresh):
+        if self._db is None:
             return None
         try:
             row = self._db.execute(
@@ -85,8 +83,6 @@ class JudgementCache:
     def put(self, key: bytes, document: object) -> None:
         """Store `document` under `key`, replacing any earlier one."""
         value = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        if self._fresh is not None:
-            self._fresh.add(key)
         if self._db is None or len(value) > _MAX_VALUE:
             return
         try:

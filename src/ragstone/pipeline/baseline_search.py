@@ -18,7 +18,6 @@ from ragstone.evaluation.archive_members import (
     own_run,
 )
 from ragstone.evaluation.directory import HISTORY, RunDirectory
-from ragstone.evaluation.manifest import Manifest
 from ragstone.history.file import History, parse_history
 
 MAX_READ = 10
@@ -119,11 +118,9 @@ class NoBaseline:
     @property
     def unproven(self) -> str | None:
         """Why a run can't pass without this baseline; None if it can."""
-        return (
-            f"Not proven, because a baseline could not be read. {self.reason}"
-            if self.is_unread
-            else None
-        )
+        if not self.is_unread:
+            return None
+        return f"Not proven, because a baseline could not be read. {self.reason}"
 
 
 def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
@@ -135,127 +132,99 @@ def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
     return _Search(store).find()
 
 
+@dataclass(slots=True)
 class _Search:
-    def __init__(self, store: BaselineStore) -> None:
-        self._store = store
-        self._seen = 0
-        self._reads = 0
-        self._refusals: list[str] = []
-        self._is_unread = False
-        self._history: bytes | None = None
+    store: BaselineStore
+    seen: int = 0
+    reads: int = 0
+    refusals: list[str] = field(default_factory=list)
+    is_unread: bool = False
+    history: bytes | None = None
 
     def find(self) -> TrustedBaseline | NoBaseline:
+        store = self.store
         try:
-            for stored in self._store.newest():
-                if self._reads == MAX_READ:
+            for stored in store.newest():
+                if self.reads == MAX_READ:
                     break
                 baseline = self._look_at(stored)
                 if baseline is not None:
                     return baseline
         except StoreFailed as failed:
-            reason = (
-                f"{self._store.name} can't be read: {failed}. {failed.hint}".rstrip()
-            )
-            return NoBaseline(reason, self._history, is_unread=True)
-        return NoBaseline(
-            self._why_none(),
-            self._history,
-            is_empty=not self._seen,
-            is_unread=self._is_unread,
+            reason = f"{store.name} can't be read: {failed}. {failed.hint}".rstrip()
+            return NoBaseline(reason, self.history, is_unread=True)
+        if not self.seen:
+            return NoBaseline(store.why_empty(), self.history, is_empty=True)
+        why = f" ({'; '.join(self.refusals[:3])})" if self.refusals else ""
+        reason = (
+            f"None of the newest {self.seen} runs {store.where} can be a baseline{why}."
         )
+        if self.seen == 1:
+            reason = f"The newest run {store.where} can't be a baseline{why}."
+        return NoBaseline(reason, self.history, is_unread=self.is_unread)
 
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
         """The baseline that `stored` leads to: itself, the one it carries, or the one
         it names."""
-        self._seen += 1
+        self.seen += 1
         try:
-            files, manifest = self._read(stored)
-            own = own_run(files)
-            if own is not None:
-                return self._found(
-                    stored,
-                    stored.commit,
-                    stored.created_at or manifest.created_at,
-                    own.files,
+            if stored.refused is not None:
+                raise ArchiveRefused(stored.refused)
+            self.reads += 1
+            files = stored.read(MEMBER_LIMITS)
+            manifest = manifest_of(files)
+            commit = manifest.system.commit
+            if stored.exact and commit != stored.commit:
+                raise ArchiveRefused(
+                    f"it contains a run of commit {(commit or 'unknown')[:12]}"
                 )
+            self.history = self.history or files.get(HISTORY)
+            own = own_run(files)
         except ArchiveRefused as refused:
-            self._refusals.append(f"{stored.place} was left out: {refused.reason}")
-            self._is_unread = self._is_unread or stored.refused is None
+            self.refusals.append(f"{stored.place} was left out: {refused.reason}")
+            self.is_unread = self.is_unread or stored.refused is None
             return None
+        if own is not None:
+            return TrustedBaseline(
+                stored.place,
+                stored.commit,
+                stored.created_at or manifest.created_at,
+                own.files,
+                stored.run_id,
+                stored.url,
+                stored.branch,
+                history=self.history,
+            )
         used = manifest.baseline.used if manifest.baseline is not None else None
         used_run = used.run_id if used is not None else None
         try:
             carried = carried_run(files)
             if carried is not None:
                 commit = carried.manifest.system.commit or "unknown"
-                if stored.is_on_branch(commit):
-                    created = carried.manifest.created_at
-                    return self._found(
-                        stored,
-                        commit,
-                        created,
-                        carried.files,
-                        carried_from=used_run or stored.run_id,
+                if not stored.is_on_branch(commit):
+                    raise ArchiveRefused(
+                        f"the baseline that it carries is of a commit that is not {self.store.extent}"
                     )
-                raise ArchiveRefused(
-                    f"the baseline that it carries is of a commit that is not {self._store.extent}"
+                run_id, url = used_run or stored.run_id, stored.url
+                if run_id:
+                    url = f"{url.removesuffix(str(stored.run_id))}{run_id}"
+                return TrustedBaseline(
+                    stored.place,
+                    commit,
+                    carried.manifest.created_at,
+                    carried.files,
+                    run_id,
+                    url,
+                    stored.branch,
+                    carried_by=stored.run_id,
+                    history=self.history,
                 )
         except ArchiveRefused as refused:
-            self._refusals.append(f"{stored.place} was left out: {refused.reason}")
-        named = (
-            self._store.of_run(used_run)
-            if used_run is not None and self._reads < MAX_READ
-            else None
-        )
-        return self._look_at(named) if named is not None else None
-
-    def _read(self, stored: StoredRun) -> tuple[dict[str, bytes], Manifest]:
-        if stored.refused is not None:
-            raise ArchiveRefused(stored.refused)
-        self._reads += 1
-        files = stored.read(MEMBER_LIMITS)
-        manifest = manifest_of(files)
-        commit = manifest.system.commit
-        if stored.exact and commit != stored.commit:
-            raise ArchiveRefused(
-                f"it contains a run of commit {(commit or 'unknown')[:12]}"
-            )
-        self._history = self._history or files.get(HISTORY)
-        return files, manifest
-
-    def _found(
-        self,
-        stored: StoredRun,
-        commit: str,
-        created: str,
-        files: Mapping[str, bytes],
-        carried_from: int | None = None,
-    ) -> TrustedBaseline:
-        run_id, url = stored.run_id, stored.url
-        if carried_from:
-            run_id, url = (
-                carried_from,
-                f"{url.removesuffix(str(stored.run_id))}{carried_from}",
-            )
-        return TrustedBaseline(
-            stored.place,
-            commit,
-            created,
-            files,
-            run_id=run_id,
-            url=url,
-            branch=stored.branch,
-            carried_by=stored.run_id if carried_from is not None else None,
-            history=self._history,
-        )
-
-    def _why_none(self) -> str:
-        if not self._seen:
-            return self._store.why_empty()
-        why = f" ({'; '.join(self._refusals[:3])})" if self._refusals else ""
-        if self._seen == 1:
-            return f"The newest run {self._store.where} can't be a baseline{why}."
-        return f"None of the newest {self._seen} runs {self._store.where} can be a baseline{why}."
+            self.refusals.append(f"{stored.place} was left out: {refused.reason}")
+        named = None
+        if used_run is not None and self.reads < MAX_READ:
+            named = self.store.of_run(used_run)
+        return None if named is None else self._look_at(named)
 
 
 def history_from(body: bytes | None) -> tuple[History, str | None]:

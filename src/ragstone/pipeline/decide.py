@@ -146,7 +146,6 @@ class Terms:
     """None for a plain score file."""
     required: bool = False
     """Whether there must be a baseline."""
-    seed: int = 0
     level: bool = False
     """The baseline was found on a branch, so the run is compared with the level of that
     branch where its history has one."""
@@ -205,7 +204,6 @@ def decide(
         history.level or reference,
         policy.with_accepted(accepted),
         baseline_required=terms.required,
-        seed=terms.seed,
         drift=history.drift.checks,
         changes_of=changes_of,
     )

@@ -76,7 +76,6 @@ class DecisionTerms:
     required: Collection[str] = ()
     part: str | None = None
     price: SystemPrice | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +248,6 @@ def _verdict(
         baseline,
         terms.today,
         required=has_baseline,
-        seed=terms.seed,
         level=past is not None,
     )
     verdict = decide(current, decision_terms, past=past)

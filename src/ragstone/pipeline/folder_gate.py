@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
+from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import BaselineFolder
@@ -56,37 +56,30 @@ class CheckoutFolder:
 
     @classmethod
     def of(cls, settings: Settings, context: RunContext) -> CheckoutFolder:
-        """Raises ConfigError, also if another baseline is named beside the folder."""
+        """Raises ConfigError."""
         git = Git(settings.root.absolute(), context.environ, _SETTING)
         commit = git.head()
-        for name in ("baseline", "baseline_commit"):
-            if getattr(settings.gate, name) is not None:
-                raise ConfigError(
-                    f"there are two baselines, a folder and --{name.replace('_', '-')}.",
-                    where=_SETTING,
-                    hint="Use one of them.",
-                )
         folder = settings.path(settings.gate.baseline_folder or "").absolute()
         return cls(git, BaselineFolder(folder, git.ancestors()), commit)
 
     def find(self, directory: Path) -> FolderBaseline:
         baseline = find_baseline(self.store)
+        history = baseline.history
         if isinstance(baseline, NoBaseline):
-            shallow = baseline.is_empty and self.git.is_shallow()
-            reason = f"{baseline.reason}{_SHALLOW if shallow else ''}"
-            return FolderBaseline(
-                None, reason, baseline.history, unproven=baseline.unproven
-            )
+            reason = baseline.reason
+            if baseline.is_empty and self.git.is_shallow():
+                reason += _SHALLOW
+            return FolderBaseline(None, reason, history, unproven=baseline.unproven)
         try:
             run = baseline.materialise(directory)
         except RunDirectoryError as error:
             reason = f"The baseline in {baseline.place} can't be used: {error.message}"
             return FolderBaseline(
-                None, reason, baseline.history, unproven=f"Not proven. {reason}"
+                None, reason, history, unproven=f"Not proven. {reason}"
             )
         name = f"commit {baseline.sha[:12]}"
         reason = f"Baseline: {name}, {baseline.created_at}, from {baseline.place}."
-        return FolderBaseline(run, reason, baseline.history, name)
+        return FolderBaseline(run, reason, history, name)
 
 
 def look_up(settings: Settings, context: RunContext) -> str:
@@ -111,17 +104,15 @@ async def gate_with_folder(
         baseline = folder.find(Path(private) / "baseline")
         context.say(context.redact(baseline.reason))
         history, damage = history_from(baseline.history)
-        notes = (
-            *((baseline.reason,) if baseline.run is None else ()),
-            *((damage,) if damage is not None else ()),
-        )
+        warnings = [] if baseline.run is not None else [baseline.reason]
+        warnings += [] if damage is None else [damage]
         request = replace(
             request,
             baseline=baseline.run,
             links=Links(baseline_name=baseline.name),
             past=request.past or RunHistory(history, main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
-            warnings=notes,
+            warnings=tuple(warnings),
             unproven=baseline.unproven,
         )
         outcome = await gate(request, context)
@@ -151,33 +142,26 @@ def _save(
     refusal: str | None,
     context: RunContext,
 ) -> None:
+    if outcome.run is None:
+        refusal = refusal or "there was nothing to run"
+    elif outcome.run.manifest.system.commit != folder.commit:
+        refusal = refusal or "it is of another commit than the one that is checked out"
     if refusal is not None or outcome.run is None:
-        context.say(
-            f"The run was not saved as a baseline: {refusal or 'there was nothing to run'}."
-        )
-        return
-    if outcome.run.manifest.system.commit != folder.commit:
-        context.say(
-            "The run was not saved as a baseline: it is of another commit than the one that is checked out."
-        )
+        context.say(f"The run was not saved as a baseline: {refusal}.")
         return
     try:
         place = folder.store.save(folder.commit, outcome.run.path)
     except StoreFailed as failed:
+        problem = f"could not be saved to the folder: {context.redact(str(failed))}."
         if outcome.exit_code:
-            context.say(
-                f"The run could not be saved to the folder: {context.redact(str(failed))}."
-            )
+            context.say(f"The run {problem}")
             return
         raise BaselineError(
-            f"the run passed, but could not be saved to the folder: {context.redact(str(failed))}.",
+            f"the run passed, but {problem}",
             where="gate.save_baseline",
             hint="Without it, later changes are compared with an older run, or with none.",
         ) from None
-    fact = outcome.run.manifest.standing
-    what = (
-        "as a baseline"
-        if fact.eligible
-        else f"with the baseline it was compared with ({fact.reason})"
-    )
+    fact, what = outcome.run.manifest.standing, "as a baseline"
+    if not fact.eligible:
+        what = f"with the baseline it was compared with ({fact.reason})"
     context.say(context.redact(f"Saved to {shown_name(str(place))}, {what}."))

@@ -186,7 +186,6 @@ def read(
         ComparedRun.baseline(baseline),
         context.now().date(),
         required=request.baseline_required or base is not None,
-        seed=plan.seed,
         level=base is None and not isinstance(request.baseline, NamedRun),
     )
     return GateInputs(request, base, role, terms, notes, undrawn + request.warnings)

@@ -37,7 +37,6 @@ def report_terms(settings: Settings) -> ReportTerms:
         history=None
         if settings.run.history is None
         else settings.path(settings.run.history),
-        seed=settings.run.seed,
         templates=own_templates(settings.root),
     )
 
@@ -72,7 +71,6 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
         ],
         part=settings.system.part,
         price=settings.system.price,
-        seed=settings.run.seed,
     )
 
 

@@ -34,7 +34,6 @@ class ReportTerms:
     policy: Callable[[Collection[str]], Policy]
     baseline: NamedRun | None = None
     history: Path | None = None
-    seed: int = 0
     templates: Templates | None = None
 
 
@@ -74,9 +73,7 @@ def _decided(run: RunDirectory, wanted: ReportTerms) -> Compared:
     current = ComparedRun.of(run)
     baseline = _baseline(run, wanted.baseline)
     policy = wanted.policy(run.manifest.metrics)
-    terms = Terms(
-        policy, baseline, current.day, required=baseline is not None, seed=wanted.seed
-    )
+    terms = Terms(policy, baseline, current.day, required=baseline is not None)
     past = RunHistory(read_history(wanted.history or run.path / HISTORY))
     verdict = decide(current, terms, past=past if past.history.runs else None)
     document = run_document(current, verdict, baseline)

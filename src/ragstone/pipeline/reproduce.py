@@ -3,12 +3,12 @@ values are taken from it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ragstone.evaluation.manifest import Invocation, Manifest
 from ragstone.formatting import counted
 from ragstone.printable import shell_command, shell_word
-from ragstone.settings.load import OPTIONS, Option
+from ragstone.settings.load import OPTIONS
 
 BASELINE_FOLDER = "ragstone-baseline"
 """The folder that the baseline's artifact is downloaded to."""
@@ -41,8 +41,7 @@ def reproduce_lines(
             names = ["--name", used.artifact, "--dir", BASELINE_FOLDER]
             lines.append(shell_command([*download, *names]))
     start = _start(invocation, manifest.system.commit, base)
-    command = _command(invocation.model_copy(update={"options": options}))
-    return (*start, *lines, command)
+    return (*start, *lines, _command(invocation, options))
 
 
 def _start(
@@ -58,40 +57,38 @@ def _start(
         yield f"# The run had uncommitted changes in {files}, without which its result can differ."
     elif commit is not None:
         if invocation.from_github:
-            commits = [commit] if base is None else [commit, base]
+            commits = filter(None, (commit, base))
             yield shell_command(["git", "fetch", "origin", *commits])
         yield shell_command(["git", "checkout", commit])
     if invocation.folder != ".":
         yield shell_command(["cd", invocation.folder])
 
 
-def _command(invocation: Invocation) -> str:
-    """`ragstone` with its options, quoted for a shell; what has no flag is set in the
+def _command(
+    invocation: Invocation, options: Mapping[str, str | tuple[str, ...]]
+) -> str:
+    """`ragstone` with its `options`, quoted for a shell; what has no flag is set in the
     environment."""
     variables: list[str] = []
-    flags: list[str] = []
+    flags: list[tuple[str, str]] = []
+    words = ["ragstone", invocation.command]
     if invocation.config is not None:
-        flags.append(_with_value("config", invocation.config))
+        flags.append(("config", invocation.config))
     for option in OPTIONS:
-        value = invocation.options.get(option.key)
+        value = options.get(option.key)
         if value is None or option.secret:
             continue
         values = (value,) if isinstance(value, str) else value
+        joined = ",".join(values)
         if option.flag is None or value == "false":
-            variables.append(f"{option.env}={shell_word(','.join(values))}")
+            variables.append(f"{option.env}={shell_word(joined)}")
+        elif option.is_path:  # a path can contain a comma
+            flags += [(option.flag, path) for path in values]
+        elif option.field.annotation is bool:
+            words.append(f"--{option.flag}")
         else:
-            flags += _flags(option, option.flag, values)
-    return " ".join([*variables, "ragstone", invocation.command, *flags])
-
-
-def _flags(option: Option, flag: str, values: tuple[str, ...]) -> list[str]:
-    if option.field.annotation is bool:
-        return [f"--{flag}"]
-    if option.is_path:  # a path can contain a comma
-        return [_with_value(flag, path) for path in values]
-    return [_with_value(flag, ",".join(values))]
-
-
-def _with_value(flag: str, value: str) -> str:
-    sign = "=" if value.startswith("-") else " "
-    return f"--{flag}{sign}{shell_word(value)}"
+            flags.append((option.flag, joined))
+    for flag, value in flags:
+        sign = "=" if value.startswith("-") else " "
+        words.append(f"--{flag}{sign}{shell_word(value)}")
+    return " ".join([*variables, *words])

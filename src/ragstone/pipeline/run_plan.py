@@ -12,14 +12,15 @@ from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, GoldenSize, Sample
+from ragstone.golden.sample import GoldenSet, GoldenSize
 from ragstone.pipeline.invocation import invocation_of, system_commit
 from ragstone.settings.settings import Settings
 
 
 def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
-    """The golden set in `settings`, or all of `files` with its columns. Raises
-    ConfigError if there is none."""
+    """The golden set in `settings`, or all of `files` with its columns: of the first,
+    the samples that are named by their ids or tags, if any are. Raises ConfigError if
+    there is none, and for an id or a tag that no sample has."""
     if files:
         return load_golden_set(
             files, columns=settings.golden.columns, history=settings.golden.history
@@ -37,41 +38,29 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
         within=settings.within,
         history=settings.golden.history,
     )
-    return _selected(golden, settings.golden.only, settings.golden.tags)
-
-
-def _selected(golden: GoldenSet, ids: Sequence[str], tags: Sequence[str]) -> GoldenSet:
-    """The samples of `golden` with one of `ids`, which may be a conversation's, and
-    those with one of `tags`.
-
-    All of them if nothing is named. Raises ConfigError for an id or a tag that no
-    sample has.
-    """
+    ids, tags = {*settings.golden.only}, {*settings.golden.tags}
     if not ids and not tags:
         return golden
-    known_ids = {sample.id for sample in golden} | {
-        sample.turn.id for sample in golden if sample.turn is not None
-    }
-    known_tags = {tag for sample in golden for tag in sample.tags}
-    for name, flag, names in (
-        *((name, "--only", known_ids) for name in ids),
-        *((tag, "--tag", known_tags) for tag in tags),
-    ):
-        if name not in names:
-            raise ConfigError(
-                f"no sample has '{name[:80]}'.",
-                where=flag,
-                hint=suggestion(name, names) if names else None,
-            )
-
-    def is_chosen(sample: Sample) -> bool:
-        is_named = sample.id in ids or (
-            sample.turn is not None and sample.turn.id in ids
-        )
-        return is_named or bool({*sample.tags} & {*tags})
-
-    chosen = golden.only(is_chosen)
-    return replace(chosen, limited=True, selected=True)
+    chosen: set[str] = set()
+    known: dict[str, set[str]] = {"--only": set(), "--tag": set()}
+    for sample in golden:
+        # An id may be a conversation's.
+        names = {sample.id} if sample.turn is None else {sample.id, sample.turn.id}
+        known["--only"] |= names
+        known["--tag"] |= {*sample.tags}
+        if names & ids or tags.intersection(sample.tags):
+            chosen.add(sample.id)
+    wanted = {"--only": settings.golden.only, "--tag": settings.golden.tags}
+    for flag, names in known.items():
+        for name in wanted[flag]:
+            if name not in names:
+                raise ConfigError(
+                    f"no sample has '{name[:80]}'.",
+                    where=flag,
+                    hint=suggestion(name, names) if names else None,
+                )
+    selected = golden.only(lambda sample: sample.id in chosen)
+    return replace(selected, limited=True, selected=True)
 
 
 def golden_size(settings: Settings) -> GoldenSize | None:
@@ -106,13 +95,7 @@ def run_plan(
         golden = read_golden_set(settings)
     invocation = None
     if command is not None:
-        invocation = invocation_of(
-            settings,
-            context.environ,
-            command=command,
-            trusts_checkout=context.trusts_checkout,
-            redact=context.redact,
-        )
+        invocation = invocation_of(settings, context, command)
     return RunPlan(
         golden=golden,
         judge=JudgeSource(settings.judge, settings.within),
@@ -124,7 +107,6 @@ def run_plan(
         answers=run.answers,
         resume=run.resume,
         time_limit_s=run.time_limit_s,
-        seed=run.seed,
         workers=run.workers,
         dask=run.dask,
         oracle=run.oracle,

@@ -161,7 +161,6 @@ class JudgeSettings(_Table):
     model_digests: Annotated[Words, AfterValidator(_checked_digests)] = ()
     base_url: str | None = None
     api_key: SecretStr | None = None
-    auth: Literal["key", "oidc"] | None = None
     headers: SecretStr | None = None
     embeddings: str | None = None
     embeddings_base_url: str | None = None
@@ -174,10 +173,8 @@ class JudgeSettings(_Table):
     max_cost_usd: float | None = Field(default=None, gt=0)
     prices: dict[str, Price] = Field(default_factory=dict)
     ca_bundle: str | None = None
-    refresh: bool = False
     canaries: int | None = Field(default=None, ge=0, le=500)
     planted: int = Field(default=3, ge=0, le=20)
-    graded: Literal["auto", "never"] = "auto"
     earlier_contexts: bool = True
 
     @field_validator("api_key", "headers", "embeddings_api_key", mode="after")
@@ -211,7 +208,6 @@ class RunSettings(_Table):
     resume: bool = False
     time_limit_s: Seconds | None = None
     oracle: bool = False
-    seed: int = Field(default=0, ge=0)
     history: str | None = None
     workers: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = "auto"
     dask: str | None = None

@@ -249,11 +249,5 @@ def test_a_model_that_refuses_them_is_asked_without(world: Any, refuse: Any, sta
 
 
 def test_a_judge_without_log_probabilities_gives_verdicts_alone(world: Any) -> None:
-    world.fake.always = model(world)
-    plain = world.judge(graded="never")
-    assert [one.probability for one in supports(world, plain)] == [None] * 4
-    assert "logprobs" not in world.fake.chats[-1].body
-    assert plain.identity != world.judge().identity
-    world.fake.always = None
     assert {one.probability for one in supports(world, world.judge("anthropic:claude-haiku-4-5"))} == {None}
     assert "logprobs" not in world.fake.chats[-1].body

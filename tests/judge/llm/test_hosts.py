@@ -61,8 +61,6 @@ def test_each_judge_names_the_hosts_that_it_asks(
         ({"name": "openai:m"}, {"OPENAI_API_KEY": "k" * 20}, False),
         ({"name": "openai:m", "api_key": "k" * 20}, {}, False),
         ({"name": "openai:m"}, IN_JOB, False),
-        ({"name": "openai:m", "auth": "key"}, IN_JOB, True),
-        ({"name": "openai:m", "auth": "oidc"}, {"OPENAI_API_KEY": "k" * 20}, True),
         ({"name": "openai-compatible:m"}, {}, False),
         ({"name": "offline"}, {}, False),
         ({"name": "bedrock:m"}, {}, True),

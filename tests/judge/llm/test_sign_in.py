@@ -29,7 +29,7 @@ def issuer(world: Any, monkeypatch: pytest.MonkeyPatch) -> Issuer:
 
 
 def judge_of(world: Any, issuer: Issuer, name: str, **settings: Any) -> Any:
-    given = {"api_key": None, "auth": "oidc", **settings}
+    given = {"api_key": None, **settings}
     return world.judge(name, environ=issuer.environ, tell_secret=issuer.published.append, **given)
 
 
@@ -150,7 +150,7 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
     with pytest.raises(JudgeError) as caught:
         world.ask(judge, "In 2.")
     account = make_account(
-        JudgeSettings(name=name, auth="oidc", base_url=world.fake.url), name.split(":")[0], "m", issuer.environ
+        JudgeSettings(name=name, base_url=world.fake.url), name.split(":")[0], "m", issuer.environ
     )
     assert account.as_job
     shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.tokens!r}"
@@ -158,7 +158,7 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
         assert secret not in shown
 
 
-def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_none(world: Any, issuer: Issuer) -> None:
+def test_a_key_goes_first_and_the_identity_stands_in_for_none(world: Any, issuer: Issuer) -> None:
     def account(**more: str) -> Any:
         return make_account(JudgeSettings(name=OPENAI), "openai", "gpt-4o-mini", issuer.environ | more)
 
@@ -176,17 +176,14 @@ def test_without_the_setting_a_key_goes_first_and_the_identity_stands_in_for_non
 def test_what_is_not_set_is_named(issuer: Issuer, name: str, missing: str, says: str) -> None:
     environ = {variable: value for variable, value in issuer.environ.items() if variable != missing}
     with pytest.raises(ConfigError, match=says):
-        make_account(JudgeSettings(name=name, auth="oidc"), name.partition(":")[0], "m", environ)
+        make_account(JudgeSettings(name=name), name.partition(":")[0], "m", environ)
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("vertex:m", {}, "does not support the job's identity"),
-        ("openai-compatible:llama", {"base_url": "http://localhost:1/v1"}, "does not support the job's identity"),
         (OPENAI, {"base_url": "http://example.com/v1"}, "not an https address"),
         (OPENAI, {"base_url": "https://x.openai.azure.com/openai?api-version=2024-10-21"}, "Azure"),
-        (OPENAI, {"api_key": "sk-0123456789"}, "a key is set"),
     ],
 )
 def test_what_can_not_go_with_an_identity_is_refused(
@@ -194,4 +191,4 @@ def test_what_can_not_go_with_an_identity_is_refused(
 ) -> None:
     provider, _, model = name.partition(":")
     with pytest.raises(ConfigError, match=says):
-        make_account(JudgeSettings(name=name, auth="oidc", **settings), provider, model, issuer.environ)
+        make_account(JudgeSettings(name=name, **settings), provider, model, issuer.environ)

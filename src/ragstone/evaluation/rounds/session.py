@@ -64,7 +64,6 @@ class RunPlan:
     answers: int = 1
     resume: bool = False
     time_limit_s: float | None = None
-    seed: int = 0
     workers: int | Literal["auto"] = "auto"
     dask: str | None = None
     oracle: bool = False
@@ -259,7 +258,7 @@ class Session:
         plan, context = self.plan, self.context
         metrics = plan.selected_metrics()
         system, self._evaluates = self.system, True
-        if baseline is not None and not plan.judge.settings.refresh:
+        if baseline is not None:
             restore_judgements(cache_of(baseline), plan.out / CACHE)
         judge = self.judge
         earlier: StoredAnswers | None = None

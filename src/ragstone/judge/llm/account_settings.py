@@ -56,12 +56,19 @@ def make_account(
     )
     signed_in = key is not None or provider.has_credentials(environ)
     variables: dict[str, SecretStr] = {}
-    as_job = settings.auth == "oidc"
-    as_job = as_job or (
-        settings.auth is None and not signed_in and has_job_identity(provider, environ)
-    )
-    if as_job:
-        variables, key = _identity_variables(settings, provider, environ), None
+    identity = provider.job_identity
+    ids = () if identity is None or signed_in else identity.needed
+    as_job = any(variable(name, environ) for name in ids)
+    if as_job and identity is not None:
+        variables = read_variables(
+            ids,
+            identity.optional,
+            environ,
+            "Set it under env, as in the provider's console.",
+        )
+        variables |= read_variables(
+            (REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION
+        )
     elif cloud is not None:
         credentials = () if key else cloud.credentials
         variables = read_variables(
@@ -98,7 +105,7 @@ def make_account(
     address = parse_address(url.strip())
     if as_job and not _takes_tokens(address):
         raise ConfigError(
-            "judge.auth is 'oidc', but the judge's address is not an https address of the provider.",
+            "the job's identity would be used, but the judge's address is not an https address of the provider.",
             where="judge.base_url",
             hint="Tokens are only sent over TLS, and Azure accepts none of OpenAI's: use a key there.",
         )
@@ -121,39 +128,11 @@ def make_account(
 def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
     """Whether the job may ask for an ID token, and the ids that `provider` needs are
     set."""
-    if provider.job_identity is None:
-        return False
-    return all(
-        variable(name, environ)
-        for name in (*provider.job_identity.needed, REQUEST_URL, REQUEST_TOKEN)
-    )
-
-
-def _identity_variables(
-    settings: JudgeSettings, provider: Provider, environ: Mapping[str, str]
-) -> dict[str, SecretStr]:
-    """The provider's ids, and where GitHub gives out the job's ID token. Raises
-    ConfigError."""
     identity = provider.job_identity
-    if identity is None:
-        raise ConfigError(
-            f"judge '{provider.name}' does not support the job's identity.",
-            where="judge.auth",
-            hint="Set judge.auth to 'key'.",
-        )
-    if settings.api_key is not None:
-        raise ConfigError(
-            "judge.auth is 'oidc', but a key is set.",
-            where="judge.auth",
-            hint=f"Remove {KEY_VARIABLE} or judge.auth.",
-        )
-    ids = read_variables(
-        identity.needed,
-        identity.optional,
-        environ,
-        "Set it under env, as in the provider's console.",
+    return identity is not None and all(
+        variable(name, environ)
+        for name in (*identity.needed, REQUEST_URL, REQUEST_TOKEN)
     )
-    return ids | read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
 
 
 def _key_variable(settings: JudgeSettings, provider: Provider, *, has_key: bool) -> str:
@@ -216,12 +195,8 @@ def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:
         provider.key_variable is None and provider.cloud is None
     ):
         return False
-    hosted = provider.cloud is None
-    has_key = provider.has_credentials(environ) and not (
-        hosted and settings.auth == "oidc"
-    )
-    return not has_key and (
-        (hosted and settings.auth == "key") or not has_job_identity(provider, environ)
+    return not (
+        provider.has_credentials(environ) or has_job_identity(provider, environ)
     )
 
 

@@ -132,13 +132,10 @@ class Assembly:
             scheduler=scheduler,
             budget=budget,
             keys=CacheKeys(identity),
-            cache=None
-            if self.cache is None
-            else JudgementCache(self.cache, refresh=settings.refresh),
+            cache=None if self.cache is None else JudgementCache(self.cache),
             tariff=price,
             layout=layout,
             window=window or DEFAULT_WINDOW,
-            graded=settings.graded == "auto",
             reasoning_tokens=reasoning_tokens(settings, provider, model),
         )
         core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
@@ -178,8 +175,6 @@ def make_identity(
     effort = provider_of(provider).effort(model, parameters)
     if effort is not None:
         parameters = {**effort.ways[0], **parameters}
-    if settings.graded == "never":
-        parameters["graded"] = "never"
     digest = hashlib.sha256(procedure.encode()).hexdigest()
     return JudgeIdentity(
         provider=provider,

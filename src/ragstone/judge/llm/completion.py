@@ -129,8 +129,7 @@ class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget,
     and books their cost.
 
-    `window` is the model's, in tokens: a small one leaves less for thinking. `graded`:
-    verdicts get a probability if the provider gives log-probabilities.
+    `window` is the model's, in tokens: a small one leaves less for thinking.
     `reasoning_tokens` are expected before each reply.
     """
 
@@ -142,7 +141,6 @@ class Completer:
     tariff: Tariff | None
     layout: Layout
     window: int
-    graded: bool = False
     reasoning_tokens: int = 0
     sightings: Sightings = field(default_factory=Sightings, init=False)
 
@@ -208,7 +206,7 @@ class Completer:
                 schema=pending_form.schema,
                 cached=form.prompt.name in self.layout.cached,
                 breakpoint=self.layout.breakpoints,
-                graded=self.graded and form.prompt.name in GRADED,
+                graded=form.prompt.name in GRADED,
                 max_output_tokens=min(
                     MAX_OUTPUT_TOKENS,
                     (pending_form.output_tokens + self.thinking_tokens) * room,

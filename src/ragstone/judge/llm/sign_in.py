@@ -63,7 +63,7 @@ def job_token(account: Account, audience: str) -> str:
     if reply.status_code in (400, 401, 403, 404):
         raise JudgeError(
             f"the job got no ID token: HTTP {reply.status_code}.",
-            where="judge.auth",
+            where="judge.name",
             hint=PERMISSION,
         )
     if not isinstance(token, str):

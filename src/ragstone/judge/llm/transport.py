@@ -233,7 +233,7 @@ def refused_key(account: Account, reason: str) -> JudgeError:
     if account.as_job:
         return JudgeError(
             f"{account.service} refused this job's identity: {account.scrubbed(reason)}",
-            where="judge.auth",
+            where="judge.name",
             hint="Compare the provider's rule with this job: issuer https://token.actions.githubusercontent.com, "
             "audience, repository and ref.",
         )

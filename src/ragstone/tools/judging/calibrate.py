@@ -132,7 +132,6 @@ def calibrate(
     *,
     required: float | None = None,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> CalibrationReport:
     """Compare the scores of `run` with `labels`, metric by metric.
 
@@ -146,8 +145,8 @@ def calibrate(
     for metric in sorted(labels.by_metric):
         pairs = _pairs(run, labels, metric)
         judge, people = np.array(list(pairs.values()), dtype=np.float64).T
-        alpha = krippendorff_alpha(judge, people, confidence=confidence, seed=seed)
-        reports.append(_report(run, metric, pairs, labels, alpha, confidence, seed))
+        alpha = krippendorff_alpha(judge, people, confidence=confidence)
+        reports.append(_report(run, metric, pairs, labels, alpha, confidence))
         calibrated[metric] = _for_the_gate(run, metric, pairs, labels, alpha)
     identity = None if run.manifest is None else run.manifest.judge
     return CalibrationReport(
@@ -220,12 +219,11 @@ def _report(
     labels: Labels,
     alpha: Agreement,
     confidence: float,
-    seed: int,
 ) -> MetricReport:
     judge, people = np.array(list(pairs.values()), dtype=np.float64).T
     judge_marks, people_marks = _marks(judge), _marks(people)
     scores = run.metrics[metric].values
-    kappas, among_people = _among_people(labels, metric, confidence, seed)
+    kappas, among_people = _among_people(labels, metric, confidence)
     farthest = sorted(pairs, key=lambda name: -abs(pairs[name][0] - pairs[name][1]))[
         :_MAX_FARTHEST
     ]
@@ -236,7 +234,7 @@ def _report(
         people_kappas=kappas,
         people_alpha=among_people,
         agreement=alpha,
-        kappa=cohen_kappa(judge_marks, people_marks, confidence=confidence, seed=seed),
+        kappa=cohen_kappa(judge_marks, people_marks, confidence=confidence),
         passes_too_many=int(np.sum(judge_marks > people_marks)),
         fails_too_many=int(np.sum(judge_marks < people_marks)),
         judge_mean=float(np.mean(list(scores.values()))),
@@ -262,7 +260,7 @@ def _marks(values: Floats) -> Floats:
 
 
 def _among_people(
-    labels: Labels, metric: str, confidence: float, seed: int
+    labels: Labels, metric: str, confidence: float
 ) -> tuple[dict[str, Agreement], Measured | None]:
     """How well the annotators of `metric` agree: the kappa of each two, by their names,
     and the alpha of all."""
@@ -278,11 +276,11 @@ def _among_people(
         if both.any():
             marks = _marks(table[first, both]), _marks(table[second, both])
             kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(
-                *marks, confidence=confidence, seed=seed
+                *marks, confidence=confidence
             )
     if not kappas or not HAS_ALPHA:
         return kappas, None
-    return kappas, people_alpha(table, confidence=confidence, seed=seed)
+    return kappas, people_alpha(table, confidence=confidence)
 
 
 def disagreements(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:

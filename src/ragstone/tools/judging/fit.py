@@ -41,7 +41,7 @@ FOLDS = 10
 _KINDS = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
 
 
-def fit_judge(run: RunDirectory, labels: Labels, *, seed: int = 0) -> FittedFile:
+def fit_judge(run: RunDirectory, labels: Labels) -> FittedFile:
     """The judge fitted to `labels` of the answers of `run`.
 
     Raises ConfigError without labels of faithfulness, or for too few.
@@ -56,9 +56,7 @@ def fit_judge(run: RunDirectory, labels: Labels, *, seed: int = 0) -> FittedFile
     judge = OfflineJudge()
     rows = asyncio.run(_features(judge, records))
     groups = [records[name].sample.group or name for name in rows]
-    model = fit_model(
-        list(rows.values()), [people[name] for name in rows], groups, seed=seed
-    )
+    model = fit_model(list(rows.values()), [people[name] for name in rows], groups)
     return FittedFile(offline=judge.identity.version, faithfulness=model)
 
 
@@ -94,8 +92,6 @@ def fit_model(
     rows: Sequence[Mapping[str, float]],
     people: Sequence[float],
     groups: Sequence[str],
-    *,
-    seed: int = 0,
 ) -> FittedModel:
     """The model of labels in [0, 1] by features, graded by cross-validation over
     `groups`. Raises ConfigError."""
@@ -103,10 +99,10 @@ def fit_model(
     passes = (labels >= PASS_MARK).astype(np.float64)
     _check_labels(passes)
     table = np.array([list(row.values()) for row in rows], dtype=np.float64)
-    held_out = cross_validated(table, labels, np.array(groups), seed=seed)
+    held_out = cross_validated(table, labels, np.array(groups))
 
     def graded(probabilities: Floats) -> Graded:
-        ranking = estimate(auroc, probabilities, passes, groups, seed=seed)
+        ranking = estimate(auroc, probabilities, passes, groups)
         return Graded(
             auroc=ranking.value,
             low=ranking.low,
@@ -145,13 +141,11 @@ def _check_labels(passes: Floats) -> None:
             )
 
 
-def cross_validated(
-    table: Floats, labels: Floats, groups: NDArray[np.str_], *, seed: int = 0
-) -> Floats:
+def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> Floats:
     """For each row, the probability by a model fitted without its fold; a group is
     never in two folds."""
     names, members = np.unique(groups, return_inverse=True)
-    folds = np.random.default_rng(seed).permutation(len(names))[members] % min(
+    folds = np.random.default_rng(0).permutation(len(names))[members] % min(
         FOLDS, len(names)
     )
     probabilities = np.zeros(len(labels))

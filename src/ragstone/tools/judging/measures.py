@@ -70,15 +70,11 @@ def estimate(
     groups: Sequence[str],
     *,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> Measured:
     """`measure` of all rows, with an interval from resampling whole groups (Field &
     Welsh 2007)."""
     return resampled(
-        lambda rows: measure(scores[rows], labels[rows]),
-        groups,
-        confidence=confidence,
-        seed=seed,
+        lambda rows: measure(scores[rows], labels[rows]), groups, confidence=confidence
     )
 
 
@@ -87,7 +83,6 @@ def resampled(
     groups: Sequence[str],
     *,
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> Measured:
     """A `measure` of rows, which are numbered as in `groups`, with an interval from
     resampling whole groups."""
@@ -98,7 +93,7 @@ def resampled(
     order = np.argsort(members, kind="stable")
     starts = np.searchsorted(members[order], np.arange(names.size + 1))
     rows = [order[starts[group] : starts[group + 1]] for group in range(names.size)]
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     draws = []
     for _ in range(RESAMPLES):
         picked = np.concatenate(
@@ -113,9 +108,7 @@ def resampled(
     return Measured(value, float(low), float(high))
 
 
-def people_alpha(
-    ratings: Floats, *, confidence: float = 0.95, seed: int = 0
-) -> Measured | None:
+def people_alpha(ratings: Floats, *, confidence: float = 0.95) -> Measured | None:
     """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody
     gave no label.
 
@@ -141,6 +134,6 @@ def people_alpha(
         )
 
     measured = resampled(
-        alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence, seed=seed
+        alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence
     )
     return measured if np.isfinite(measured.value) else None

@@ -138,7 +138,7 @@ class Results:
 
 
 async def measure_judge(
-    judge: Judge, pairs: Sequence[Pair], method: str, *, file: str, seed: int = 0
+    judge: Judge, pairs: Sequence[Pair], method: str, *, file: str
 ) -> Results:
     """How often `judge`, which is not closed, prefers the better case of each of
     `pairs`, by `method`.
@@ -168,7 +168,7 @@ async def measure_judge(
             pair: margin for pair, margin in margins.items() if pair.metric == metric
         }
         if of_metric:
-            results.append(_result(metric, of_metric, seed))
+            results.append(_result(metric, of_metric))
     return Results(file, judge.identity, method, ledger, tuple(results))
 
 
@@ -227,9 +227,7 @@ async def _preference(judge: DirectJudge, pair: Pair, call: Call) -> float:
     return -margin if swapped else margin
 
 
-def _result(
-    metric: str, margins: Mapping[Pair, float | JudgementFailed], seed: int
-) -> Result:
+def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Result:
     scored = {
         pair: margin
         for pair, margin in margins.items()
@@ -244,7 +242,7 @@ def _result(
         differences = np.array(list(scored.values()))
         groups = [pair.group for pair in scored]
         accuracy = estimate(
-            pairwise_accuracy, differences, np.ones(len(scored)), groups, seed=seed
+            pairwise_accuracy, differences, np.ones(len(scored)), groups
         )
     return Result(
         metric=metric,
