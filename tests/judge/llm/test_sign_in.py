@@ -149,9 +149,7 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
     issuer.refuse = 401
     with pytest.raises(JudgeError) as caught:
         world.ask(judge, "In 2.")
-    account = make_account(
-        JudgeSettings(name=name, base_url=world.fake.url), name.split(":")[0], "m", issuer.environ
-    )
+    account = make_account(JudgeSettings(name=name, base_url=world.fake.url), name.split(":")[0], "m", issuer.environ)
     assert account.as_job
     shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.tokens!r}"
     for secret in (REQUEST_TOKEN, *issuer.job_tokens, *issuer.tokens):
