@@ -190,8 +190,8 @@ CIRCLE.append(CIRCLE)
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ([SEARCH, "thinking"], "Step 2 is 'thinking' (str), which is no retrieval, tool call or model call."),
-        ([{"type": "guard", "name": "x"}], "Step 1 is"),
+        ([SEARCH, "thinking"], "Step 2: 'thinking' (str) is no retrieval, tool call or model call."),
+        ([{"type": "guard", "name": "x"}], "Step 1: "),
         ([LOOKUP, {"type": "tool"}], "Step 2: "),
         ([{**SEARCH, "contexts": [5]}], "Step 1: Context 1 is 5 (int)"),
         ([{**SEARCH, "query": "x" * 100_001}], "Step 1: more than 100,000 characters in its query."),

@@ -11,7 +11,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import MAX_DOCUMENT_BYTES, SourceFile
 from ragstone.system.worker.fields import BadReturn
-from ragstone.system.worker.spans import spans_in, start_of_span, step_of_span, trace_of
+from ragstone.system.worker.spans import spans_in, steps_of_spans, trace_of
 
 ENDINGS = (".spans.jsonl", ".spans.json")
 
@@ -36,7 +36,7 @@ def steps_beside(answers: SourceFile) -> dict[str, Steps]:
 
 
 def _steps_by_trace(body: bytes, name: str) -> dict[str, Steps]:
-    timed: dict[str, list[tuple[float, dict[str, Any]]]] = {}
+    by_trace: dict[str, list[object]] = {}
     for line, value in _values(body, name):
         try:
             spans = spans_in(value)
@@ -45,13 +45,8 @@ def _steps_by_trace(body: bytes, name: str) -> dict[str, Steps]:
         if spans is None:
             raise _unread(name, line, "neither spans nor a document of OTLP")
         for span in spans:
-            step = step_of_span(span)
-            if step is not None:
-                timed.setdefault(trace_of(span), []).append((start_of_span(span), step))
-    return {
-        trace: [step for _, step in sorted(steps, key=lambda pair: pair[0])]
-        for trace, steps in timed.items()
-    }
+            by_trace.setdefault(trace_of(span), []).append(span)
+    return {trace: steps_of_spans(spans) for trace, spans in by_trace.items()}
 
 
 def _values(body: bytes, name: str) -> Iterator[tuple[int, object]]:

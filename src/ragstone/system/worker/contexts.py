@@ -15,8 +15,8 @@ from ragstone.system.worker.fields import (
     BadReturn,
     Fields,
     at_path,
-    first,
     get,
+    named,
     number,
     parsed_json,
 )
@@ -40,16 +40,17 @@ def read_contexts(value: object, fields: Fields) -> list[dict[str, Any]]:
             f"The contexts are {shown(value)}: it is not a list. {EXPECTED}"
         )
     contexts: list[dict[str, Any]] = []
-    characters, only_names = 0, True
-    for rank, item in enumerate(value):
-        if rank >= MAX_CONTEXTS:
+    characters = 0
+    only_names = True
+    for rank, item in enumerate(value, 1):
+        if rank > MAX_CONTEXTS:
             raise BadReturn(
                 f"More than {MAX_CONTEXTS:,} contexts were returned for one question."
             )
-        context = _context(item, fields, may_lack_text=only_names)
+        context = _context(item, fields, only_names)
         if context is None:
             raise BadReturn(
-                f"Context {rank + 1} is {shown(item)}, in which no text was found. {EXPECTED}"
+                f"Context {rank} is {shown(item)}, in which no text was found. {EXPECTED}"
             )
         contexts.append(context)
         only_names = only_names and not context["text"]
@@ -72,29 +73,26 @@ def _by_id(value: object) -> object:
     return contexts or value
 
 
-def _context(
-    item: Any, fields: Fields, *, may_lack_text: bool
-) -> dict[str, Any] | None:
+def _context(item: Any, fields: Fields, may_lack_text: bool) -> dict[str, Any] | None:
     """One context; None if it has no text. `may_lack_text`: it can be known by its id
     or name, as all before it are."""
     score = None
     if type(item) is tuple and len(item) == 2 and number(item[1]) is not None:
-        # As returned by vector stores.
-        item, score = item[0], number(item[1])
-    if isinstance(item, str) and fields.context_text is None:
-        return {"text": clean(item), "id": None, "score": score}
-    own_score = number(first(item, SYSTEM_NAMES["score"]))
-    if own_score is not None:
-        score = own_score
-    id_path, text_path = fields.context_id, fields.context_text
-    identity = _as_id(at_path(item, id_path)) if id_path else _identity(item)
-    text = at_path(item, text_path) if text_path else context_text(item)
-    if isinstance(text, str):
-        return {"text": clean(text), "id": identity, "score": score}
-    if not may_lack_text or fields.context_text is not None:
-        return None
-    name = _name_alone(item) if fields.context_id is None else identity
-    return None if name is None else {"text": "", "id": name, "score": score}
+        item, score = item  # as returned by vector stores
+    identity, text = _identity(item), context_text(item)
+    if fields.context_id is not None:
+        identity = _as_id(at_path(item, fields.context_id))
+    if fields.context_text is not None:
+        text = at_path(item, fields.context_text)
+    if not isinstance(text, str):
+        if fields.context_id is None:
+            identity = _name_alone(item)
+        if not may_lack_text or fields.context_text is not None or identity is None:
+            return None
+        text = ""
+    own_score = number(named(item, "score"))
+    score = number(score) if own_score is None else own_score
+    return {"text": clean(text), "id": identity, "score": score}
 
 
 def context_text(item: object) -> str | None:
@@ -135,13 +133,12 @@ def _name_alone(item: object) -> str | None:
     """The id or name of a document in `item`, if there is nothing in it that could be
     its text."""
     fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
-    named = (*SYSTEM_NAMES["id"], *SYSTEM_NAMES["title"], "metadata")
+    telling = (*SYSTEM_NAMES["id"], *SYSTEM_NAMES["title"], "metadata")
     for name, value in fields.items():
         is_number = value is None or isinstance(value, (int, float))
-        if name in SYSTEM_NAMES["text"] or (name not in named and not is_number):
+        if name in SYSTEM_NAMES["text"] or (name not in telling and not is_number):
             return None
-    titles = SYSTEM_NAMES["title"]
-    title = first(item, titles) or first(get(item, "metadata"), titles)
+    title = named(item, "title") or named(get(item, "metadata"), "title")
     return _identity(item) or _as_id(title)
 
 
@@ -151,13 +148,14 @@ def with_ids(contexts: list[dict[str, Any]], ids: object) -> list[dict[str, Any]
     if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS:
         return contexts
     names = [_as_id(name) for name in ids]
-    if None in names or (contexts and len(contexts) != len(names)):
+    contexts_or_blank = contexts or [
+        {"text": "", "id": None, "score": None} for _ in names
+    ]
+    if None in names or len(contexts_or_blank) != len(names):
         return contexts
-    if not contexts:
-        return [{"text": "", "id": name, "score": None} for name in names]
-    for context, name in zip(contexts, names):  # noqa: B905 - not in Python 3.8
+    for context, name in zip(contexts_or_blank, names):  # noqa: B905 - not in Python 3.8
         context["id"] = context["id"] or name
-    return contexts
+    return contexts_or_blank
 
 
 def characters_in(context: Mapping[str, Any]) -> int:

@@ -81,6 +81,11 @@ def first(holder: object, names: Iterable[str]) -> Any:
     return None
 
 
+def named(holder: object, part: str) -> Any:
+    """What `holder` has under the first of the names of `part` in SYSTEM_NAMES."""
+    return first(holder, SYSTEM_NAMES[part])
+
+
 def get(holder: object, name: str) -> Any:
     """The field of a mapping or the attribute of an object; None if absent or if the
     property raises."""
@@ -103,35 +108,29 @@ def message_text(value: object) -> str | None:
     if isinstance(value, str):
         return value
     content = get(value, "content")
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return None
-    blocks = [
-        block if isinstance(block, str) else get(block, "text") for block in content
-    ]
-    texts = [block for block in blocks if isinstance(block, str)]
-    return "".join(texts) if texts else None
+    if isinstance(content, list):
+        blocks = [
+            block if isinstance(block, str) else get(block, "text") for block in content
+        ]
+        texts = [block for block in blocks if isinstance(block, str)]
+        return "".join(texts) if texts else None
+    return content if isinstance(content, str) else None
 
 
 def token_usage(usage: object) -> dict[str, int] | None:
     """The token counts in `usage`, by any of their names; None without both."""
     counts = {}
     for name in ("input_tokens", "output_tokens"):
-        count = first(usage, SYSTEM_NAMES[name])
-        if (
-            not isinstance(count, int)
-            or isinstance(count, bool)
-            or not 0 <= count <= MAX_TOKENS
-        ):
+        count = number(named(usage, name))
+        if count is None or not count.is_integer() or not 0 <= count <= MAX_TOKENS:
             return None
-        counts[name] = int(str(count))
+        counts[name] = int(count)
     return counts
 
 
 def number(value: object) -> float | None:
     """A finite number as float; None for anything else, text and truth values too."""
-    if value is None or isinstance(value, (bool, str, bytes)):
+    if isinstance(value, (bool, str, bytes)):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -146,28 +145,24 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     A part is a key or an attribute, an index into a list, or ``*`` for each element of
     a list: ``hits.*.source.text``.
     """
-    if (
-        isinstance(value, Mapping) and path in value
-    ):  # a key that contains dots, or the last one
-        return value[path]
+    if isinstance(value, Mapping) and path in value:
+        return value[path]  # a key that contains dots, or the last one
     name, _, tail = path.partition(".")
-    if isinstance(value, (list, tuple)) and name == "*":
-        return [at_path(item, tail) if tail else item for item in value]
-    child = _child(value, name)
+    child: object = ABSENT
+    is_list = isinstance(value, (list, tuple))
+    if is_list and name == "*":
+        return [at_path(item, tail) if tail else item for item in value]  # type: ignore[attr-defined]
+    if is_list and name.isdecimal():
+        items = value[int(name) :]  # type: ignore[index]
+        child = items[0] if items else ABSENT
+    elif isinstance(value, Mapping):
+        child = value.get(name, ABSENT)
+    elif not name.startswith("_"):
+        child = first(value, (name,))
+        child = ABSENT if child is None else child
     if child is ABSENT:
         return absent
     return at_path(child, tail, absent) if tail else child
-
-
-def _child(value: object, name: str) -> object:
-    """The value under one part of a path, ABSENT if there is none."""
-    if isinstance(value, Mapping):
-        return value.get(name, ABSENT)
-    if isinstance(value, (list, tuple)) and name.isdecimal():
-        items = value[int(name) :]
-        return items[0] if items else ABSENT
-    child = None if name.startswith("_") else get(value, name)
-    return ABSENT if child is None or inspect.ismethod(child) else child
 
 
 def named_texts(value: object) -> str:
@@ -177,9 +172,10 @@ def named_texts(value: object) -> str:
     for path, text in islice(_texts_in(value, "", _MAX_DEPTH), _MAX_TEXTS):
         if not _NO_REPLY.search(path) and not holds_secret(f"{path}={text[:200]}"):
             paths.append(path)
+    paths.sort(key=lambda path: (_REPLY.search(path) is None, path.count(".")))
     if not paths:
         return ""
-    path = min(paths, key=lambda path: (_REPLY.search(path) is None, path.count(".")))
+    path = paths[0]
     return (
         f"If its answer is at '{path}', set answer_field = \"{path}\" under [system]. "
     )
@@ -187,22 +183,17 @@ def named_texts(value: object) -> str:
 
 def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Paths to texts in `value`, and the texts; of a list, the first element's."""
-    if isinstance(value, str):
-        if path and value.strip():
-            yield path, value
-        return
-    fields: Mapping[Any, Any] = {}
-    if isinstance(value, (list, tuple)):
-        fields = {str(place): item for place, item in enumerate(value[:1])}
-    elif isinstance(value, Mapping):
+    if isinstance(value, str) and path and value.strip():
+        yield path, value
+    fields: Mapping[Any, Any] = getattr(value, "__dict__", {})
+    if isinstance(value, Mapping):
         fields = value
-    elif value is not None:
-        fields = getattr(value, "__dict__", {})
+    elif isinstance(value, (list, tuple)):
+        fields = dict(zip("0", value))  # noqa: B905 - not in Python 3.8
     for name in islice(fields, _MAX_NAMES if depth else 0):
         if isinstance(name, str) and _PLAIN_NAME.fullmatch(name):
-            yield from _texts_in(
-                get(fields, name), f"{path}.{name}".lstrip("."), depth - 1
-            )
+            inner = f"{path}.{name}".lstrip(".")
+            yield from _texts_in(get(fields, name), inner, depth - 1)
 
 
 def parsed_json(value: object) -> object:

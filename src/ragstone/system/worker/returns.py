@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.contexts import (
     characters_in,
     context_text,
@@ -25,8 +24,8 @@ from ragstone.system.worker.fields import (
     BadReturn,
     Fields,
     at_path,
-    first,
     message_text,
+    named,
     named_texts,
     parsed_json,
     token_usage,
@@ -69,38 +68,30 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
 
 
 def _payload(value: object, fields: Fields) -> dict[str, Any]:
-    payload: dict[str, Any] = {}
-    if fields.contexts_only:
-        parts = Parts(parts_of(value, Fields(steps=fields.steps)))
-        has_steps = _has_steps(parts, fields)
-        parts["contexts"] = _retrieved(value, fields, has_steps=has_steps)
-        payload["answer"] = ""
-    else:
-        parts = parts_of(value, fields)
-        _refuse_empty_paths(value, parts, fields)
-        payload["answer"] = _answer_text(value, parts)
+    parts = (
+        _retrieved(value, fields) if fields.contexts_only else parts_of(value, fields)
+    )
+    payload: dict[str, Any] = {"answer": ""}
+    if not fields.contexts_only:
+        payload["answer"] = _answer_text(value, parts, fields)
     contexts = read_contexts(parts.get("contexts"), fields)
     payload["contexts"] = with_ids(contexts, parts.get("context_ids"))
     steps = read_steps(parts["steps"], fields) if _has_steps(parts, fields) else []
     if steps:
         payload["steps"] = steps
-    step_characters = len(json.dumps(steps, ensure_ascii=False))
     # What was retrieved in steps is among the contexts of the response too.
     refuse_long(
         len(payload["answer"])
         + sum(map(characters_in, payload["contexts"]))
-        + 2 * step_characters
+        + 2 * len(json.dumps(steps, ensure_ascii=False))
     )
     payload["usage"] = token_usage(parts.get("usage"))
-    trace = _trace(parts)
+    trace = {name: parts[name] for name in TRACE_NAMES if _is_short(parts.get(name))}
     if trace:
-        payload["trace"] = trace
-    found_in_steps = any(step["type"] != "model" for step in steps)
-    if (
-        parts.get("contexts") is None
-        and not fields.contexts_only
-        and not found_in_steps
-    ):
+        payload["trace"] = {name: clean(text) for name, text in trace.items()}
+    retrieves = any(step["type"] != "model" for step in steps)
+    has_contexts = parts.get("contexts") is not None
+    if not (has_contexts or retrieves or fields.contexts_only):
         payload["contexts_returned"] = False
     return payload
 
@@ -127,26 +118,26 @@ def parts_of(value: object, fields: Fields) -> Parts:
     elif (
         fields.answer is None
         and isinstance(value, Mapping)
-        and first(value, SYSTEM_NAMES["answer"]) is None
+        and named(value, "answer") is None
     ):
-        value = _graph_state(value) or value
-    paths = {
-        "answer": fields.answer,
-        "contexts": fields.contexts,
-        "steps": fields.steps,
-    }
+        # The state of a graph: the last message, and what was done since the question.
+        messages = value.get("messages")
+        if isinstance(messages, list) and messages:
+            value = {"steps": message_steps(messages), **value, "answer": messages[-1]}
+            if not fields.contexts_only:
+                value.setdefault("contexts", [])
     parts = Parts()
     for name in _PARTS:
-        path = paths.get(name)
-        part = ABSENT
+        path = getattr(fields, name, None)
+        part = named(value, name)
         if path is not None:
             part = at_path(value, path, ABSENT)
-        elif first(value, SYSTEM_NAMES[name]) is not None:
-            part = first(value, SYSTEM_NAMES[name])
+        elif part is None:
+            part = ABSENT
         if part is not ABSENT:
             parts[name] = part
-    if "steps" not in parts and fields.steps is None:
-        spans = first(value, SYSTEM_NAMES["spans"])
+    if fields.steps is None and "steps" not in parts:
+        spans = named(value, "spans")
         if spans_in(parsed_json(spans)) is not None:
             parts["steps"] = spans
     if "answer" not in parts and fields.answer is None:
@@ -166,52 +157,34 @@ def is_pair(value: object) -> bool:
     return is_stream(answer) or message_text(answer) is not None
 
 
-def _graph_state(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer in the state of a graph with `messages`: the last, and what was done
-    since the question."""
-    messages = value.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return None
-    return {
-        "contexts": [],
-        "steps": message_steps(messages),
-        **value,
-        "answer": messages[-1],
-    }
-
-
-def _refuse_empty_paths(value: object, parts: Parts, fields: Fields) -> None:
-    """Raise BadReturn if there is nothing at a path of `fields`."""
-    if isinstance(value, Parts):
-        return
+def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
     for name, path in (("answer", fields.answer), ("contexts", fields.contexts)):
-        if path is not None and name not in parts:
-            hint = named_texts(value) if name == "answer" else ""
-            raise BadReturn(
-                f"Nothing at {name}_field '{path}' in {shown(value)}. {hint}".strip()
-            )
-
-
-def _answer_text(value: object, parts: Parts) -> str:
-    text = message_text(parts.get("answer"))
-    if text is None:
-        raise BadReturn(_bad_answer(value, parts))
-    text = clean(text)
-    if len(text) > MAX_ANSWER_CHARACTERS:
-        raise BadReturn(
-            f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read."
-        )
-    return text
-
-
-def _bad_answer(value: object, parts: Parts) -> str:
+        if path is not None and name not in parts and not isinstance(value, Parts):
+            raise _nothing_at(name, path, value)
     answer = parts.get("answer")
+    text = message_text(answer)
+    if text is not None:
+        text = clean(text)
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            raise BadReturn(
+                f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read."
+            )
+        return text
+    message = f"Returned {shown(value)}."
     if answer is not None:
-        return f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {named_texts(value)}{EXPECTED}"
-    message = f"Returned {shown(value)}. {named_texts(value)}{EXPECTED}"
-    if "contexts" in parts or (isinstance(value, (list, tuple)) and value):
+        message = (
+            f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text."
+        )
+    message += f" {named_texts(value)}{EXPECTED}"
+    is_list = isinstance(value, (list, tuple)) and value
+    if answer is None and ("contexts" in parts or is_list):
         message += ' If it only retrieves, set part = "retrieval" under [system].'
-    return message
+    raise BadReturn(message)
+
+
+def _nothing_at(name: str, path: str, value: object) -> BadReturn:
+    hint = named_texts(value) if name == "answer" else ""
+    return BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}. {hint}")
 
 
 def is_stream(value: object) -> bool:
@@ -221,38 +194,25 @@ def is_stream(value: object) -> bool:
     return hasattr(type(value), "__next__") and not hasattr(value, "fileno")
 
 
-def _trace(parts: Parts) -> dict[str, str]:
-    """What an answer says of its trace and its index, by the names in TRACE_NAMES."""
-    trace = {}
-    for name in TRACE_NAMES:
-        text = parts.get(name)
-        if isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS:
-            trace[name] = clean(text)
-    return trace
+def _is_short(text: object) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS
 
 
-def _retrieved(value: object, fields: Fields, *, has_steps: bool) -> object:
-    """The contexts in what a system returned that only retrieves; None for ids or steps
-    alone. Raises BadReturn."""
-    if isinstance(value, Parts):
-        return value.get("contexts")
-    if is_pair(value) and not isinstance(value[1], str):  # type: ignore[index]
-        return value[1]  # type: ignore[index]
-    if fields.contexts is not None:
-        contexts = at_path(value, fields.contexts, ABSENT)
-        if contexts is ABSENT:
-            raise BadReturn(
-                f"Nothing at contexts_field '{fields.contexts}' in {shown(value)}."
-            )
-        return contexts
-    if isinstance(value, (list, tuple)):
-        return value
-    contexts = first(value, SYSTEM_NAMES["contexts"])
-    ids = first(value, SYSTEM_NAMES["context_ids"])
-    if contexts is not None or ids is not None or has_steps:
-        return contexts
-    if not isinstance(value, str) and context_text(value) is not None:
-        return value
-    if hasattr(type(value), "__next__"):
-        return value
-    raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")
+def _retrieved(value: object, fields: Fields) -> Parts:
+    """The parts of what a system returned that only retrieves: contexts, ids or steps.
+    Raises BadReturn without any."""
+    is_answered = is_pair(value) and not isinstance(value[1], str)  # type: ignore[index]
+    is_list = isinstance(value, (list, tuple)) and not is_answered
+    parts = parts_of(value, fields._replace(answer=None))
+    if is_answered:
+        parts["contexts"] = value[1]  # type: ignore[index]
+    elif fields.contexts is not None:
+        if "contexts" not in parts and not isinstance(value, Parts):
+            raise _nothing_at("contexts", fields.contexts, value)
+    elif is_list or hasattr(type(value), "__next__"):
+        parts["contexts"] = value
+    elif not (parts.keys() & {"contexts", "context_ids"} or _has_steps(parts, fields)):
+        if isinstance(value, (str, Parts)) or context_text(value) is None:
+            raise BadReturn(f"Returned {shown(value)}. {EXPECTED_CONTEXTS}")
+        parts["contexts"] = value
+    return parts

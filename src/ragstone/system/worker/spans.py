@@ -66,7 +66,11 @@ def spans_in(value: object) -> list[Any] | None:
         spans.extend(_unpacked(item, len(_OTLP_LISTS)))
         if len(spans) > MAX_SPANS:
             break
-    if not any(map(_is_span, spans)):
+    # A span has a place in a trace, and attributes.
+    places = ("spanId", "span_id", "context", *_STARTS)
+    if not any(
+        first(span, places) and get(span, "attributes") is not None for span in spans
+    ):
         return None
     if len(spans) > MAX_SPANS:
         raise BadReturn(
@@ -84,25 +88,14 @@ def _unpacked(item: object, depth: int) -> Iterator[object]:
         yield item
 
 
-def _is_span(item: object) -> bool:
-    has_place = first(item, ("spanId", "span_id", "context", *_STARTS)) is not None
-    return has_place and get(item, "attributes") is not None
-
-
 def steps_of_spans(spans: Iterable[object]) -> list[dict[str, Any]]:
     """The spans that are steps, as `read_steps` reads them, by their start; those
     without one come first.
 
     Spans stand alone: whether a parent is among them doesn't matter.
     """
-    timed = [(start_of_span(span), step_of_span(span)) for span in spans]
-    ordered = sorted(timed, key=lambda pair: pair[0])
-    return [step for _, step in ordered if step is not None]
-
-
-def start_of_span(span: object) -> float:
-    """When a span began, in seconds since 1970; 0 if it doesn't say."""
-    return _time_s(first(span, _STARTS)) or 0.0
+    ordered = sorted(spans, key=lambda span: _time_s(first(span, _STARTS)) or 0.0)
+    return list(filter(None, map(step_of_span, ordered)))
 
 
 def step_of_span(span: object) -> dict[str, Any] | None:
@@ -126,16 +119,16 @@ def step_of_span(span: object) -> dict[str, Any] | None:
             "result": first(attributes, ("gen_ai.tool.call.result", "output.value")),
             "error": _span_error(span, attributes),
         }
-    if kind == "model":
-        start_s, end_s = _time_s(first(span, _STARTS)), _time_s(first(span, _ENDS))
-        return {
-            "type": kind,
-            "model": first(attributes, _MODELS),
-            "input_tokens": _tokens(attributes, "input", "prompt"),
-            "output_tokens": _tokens(attributes, "output", "completion"),
-            "latency_s": None if start_s is None or end_s is None else end_s - start_s,
-        }
-    return None
+    if kind is None:
+        return None
+    start_s, end_s = _time_s(first(span, _STARTS)), _time_s(first(span, _ENDS))
+    return {
+        "type": kind,
+        "model": first(attributes, _MODELS),
+        "input_tokens": _tokens(attributes, "input", "prompt"),
+        "output_tokens": _tokens(attributes, "output", "completion"),
+        "latency_s": None if start_s is None or end_s is None else end_s - start_s,
+    }
 
 
 def trace_of(span: object) -> str:
@@ -165,15 +158,11 @@ def kind_of_span(attributes: Mapping[str, Any]) -> str | None:
     return None if first(attributes, _MODELS) is None else "model"
 
 
-def span_attributes(pairs: object) -> dict[str, Any]:
+def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> dict[str, Any]:
     """Attributes by name: those of OTLP, which are a list of keys and typed values, or
     a mapping."""
     if isinstance(pairs, Mapping):
         return dict(pairs)
-    return _attributes(pairs, _MAX_ATTRIBUTE_DEPTH)
-
-
-def _attributes(pairs: object, depth: int) -> dict[str, Any]:
     if not isinstance(pairs, (list, tuple)) or depth == 0:
         return {}
     return {
@@ -186,17 +175,16 @@ def _attribute_value(value: object, depth: int) -> Any:
     if not isinstance(value, Mapping) or not value:
         return None
     kind, inner = next(iter(value.items()))
+    items = get(inner, "values")
+    if kind == "kvlistValue":
+        return span_attributes(items, depth)
+    if kind == "arrayValue":
+        is_list = isinstance(items, list) and depth
+        return (
+            [_attribute_value(item, depth - 1) for item in items] if is_list else None
+        )
     if kind == "intValue":
         return int(str(inner)[:_MAX_DIGITS]) if str(inner).isdecimal() else None
-    if kind == "arrayValue":
-        items = get(inner, "values")
-        return (
-            [_attribute_value(item, depth - 1) for item in items]
-            if depth and isinstance(items, list)
-            else None
-        )
-    if kind == "kvlistValue":
-        return _attributes(get(inner, "values"), depth)
     return inner
 
 

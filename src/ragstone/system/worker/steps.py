@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.contexts import (
@@ -23,12 +23,16 @@ from ragstone.system.worker.fields import (
     first,
     get,
     message_text,
+    named,
     number,
     parsed_json,
     token_usage,
 )
 from ragstone.system.worker.spans import spans_in, steps_of_spans
 from ragstone.system.worker.wording import clean, shown, summary
+
+if TYPE_CHECKING:
+    Step = dict[str, Any]
 
 MAX_STEPS = 1_000
 MAX_NAME_CHARACTERS = 200
@@ -53,7 +57,7 @@ EXPECTED_STEPS = (
 )
 
 
-def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
+def read_steps(value: object, fields: Fields) -> list[Step]:
     """The steps in `value` in plain JSON types, in order, each with its `type`:
     retrieval, tool or model.
 
@@ -65,13 +69,12 @@ def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
     spans = spans_in(value)
     if spans is not None:
         value = steps_of_spans(spans)
-    if isinstance(value, (str, bytes, Mapping, set, frozenset)) or not isinstance(
-        value, Iterable
-    ):
+    no_list = (str, bytes, Mapping, set, frozenset)
+    if isinstance(value, no_list) or not isinstance(value, Iterable):
         raise BadReturn(
             f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}"
         )
-    steps: list[dict[str, Any]] = []
+    steps: list[Step] = []
     characters = contexts = 0
     for place, item in enumerate(value, start=1):
         if place > MAX_STEPS:
@@ -80,10 +83,6 @@ def read_steps(value: object, fields: Fields) -> list[dict[str, Any]]:
             step = _step(item, fields)
         except BadReturn as error:
             raise BadReturn(f"Step {place}: {error}") from None
-        if step is None:
-            raise BadReturn(
-                f"Step {place} is {shown(item)}, which is no retrieval, tool call or model call. {EXPECTED_STEPS}"
-            )
         steps.append(step)
         contexts += len(step.get("contexts", ()))
         if contexts > MAX_CONTEXTS:
@@ -103,20 +102,50 @@ def joined_steps(earlier: object, later: object) -> object:
     return earlier + later
 
 
-def _step(item: Any, fields: Fields) -> dict[str, Any] | None:
-    """One step; None if `item` is none. Raises BadReturn."""
-    observation: object = None
+def _step(item: Any, fields: Fields) -> Step:
+    """One step. Raises BadReturn."""
+    observation = None
     if isinstance(item, (list, tuple)) and len(item) == 2:
         # An agent's action in LangChain, and what was observed.
         item, observation = item
     kind = _kind(item)
     if kind == "retrieval":
-        return _retrieval(item, fields)
+        query = _text(named(item, "step_query"), "query", MAX_INPUT_CHARACTERS)
+        contexts = read_contexts(named(item, "step_contexts"), fields)
+        return {
+            "type": kind,
+            "query": query or "",
+            "contexts": with_ids(contexts, named(item, "context_ids")),
+            "source": _name(named(item, "step_source")),
+        }
     if kind == "tool":
-        return _tool_call(item, observation)
-    if kind == "model":
-        return _model_call(item)
-    return None
+        name = _name(named(item, "tool_name"))
+        if not name:
+            raise BadReturn(
+                f"{shown(item)} is a tool call without the name of the tool."
+            )
+        if observation is None:
+            observation = named(item, "tool_result")
+        return {
+            "type": kind,
+            "name": name,
+            "arguments": _arguments(named(item, "arguments")),
+            "result": _text(observation, "result", MAX_RESULT_CHARACTERS),
+            "error": _error(first(item, ("error", "is_error"))),
+        }
+    if kind != "model":
+        raise BadReturn(
+            f"{shown(item)} is no retrieval, tool call or model call. {EXPECTED_STEPS}"
+        )
+    latency_s = number(get(item, "latency_s"))
+    if latency_s is not None and latency_s < 0:
+        latency_s = None
+    return {
+        "type": kind,
+        "model": _name(named(item, "model_name")) or "",
+        "usage": token_usage(named(item, "usage")) or token_usage(item),
+        "latency_s": latency_s,
+    }
 
 
 def _kind(item: object) -> str | None:
@@ -133,85 +162,39 @@ def _kind(item: object) -> str | None:
     return None
 
 
-def _retrieval(item: object, fields: Fields) -> dict[str, Any]:
-    query = first(item, SYSTEM_NAMES["step_query"])
-    contexts = read_contexts(first(item, SYSTEM_NAMES["step_contexts"]), fields)
-    return {
-        "type": "retrieval",
-        "query": _text(query, "query", MAX_INPUT_CHARACTERS) or "",
-        "contexts": with_ids(contexts, first(item, SYSTEM_NAMES["context_ids"])),
-        "source": _name(first(item, SYSTEM_NAMES["step_source"])),
-    }
-
-
-def _tool_call(item: object, observation: object) -> dict[str, Any]:
-    name = _name(first(item, SYSTEM_NAMES["tool_name"]))
-    if not name:
-        raise BadReturn(f"{shown(item)} is a tool call without the name of the tool.")
-    result = first(item, SYSTEM_NAMES["tool_result"])
-    if observation is not None:
-        result = observation
-    return {
-        "type": "tool",
-        "name": name,
-        "arguments": _arguments(first(item, SYSTEM_NAMES["arguments"])),
-        "result": _text(result, "result", MAX_RESULT_CHARACTERS),
-        "error": _error(first(item, ("error", "is_error"))),
-    }
-
-
-def _model_call(item: object) -> dict[str, Any]:
-    latency_s = number(get(item, "latency_s"))
-    if latency_s is not None and latency_s < 0:
-        latency_s = None
-    return {
-        "type": "model",
-        "model": _name(first(item, SYSTEM_NAMES["model_name"])) or "",
-        "usage": token_usage(first(item, SYSTEM_NAMES["usage"])) or token_usage(item),
-        "latency_s": latency_s,
-    }
-
-
-def message_steps(messages: Iterable[object]) -> list[dict[str, Any]]:
+def message_steps(messages: Iterable[object]) -> list[Step]:
     """The steps in the messages of a chat since its last question, as `read_steps`
     reads them."""
-    steps: list[dict[str, Any]] = []
-    calls: dict[object, dict[str, Any]] = {}
+    steps: list[Step] = []
+    calls: dict[object, Step] = {}
     for message in messages:
         role = get(message, "type") or get(message, "role")
         if role in ("human", "user"):
             steps, calls = [], {}
         elif role == "tool":
-            call = calls.get(get(message, "tool_call_id"))
-            if call is not None:
-                _add_result(call, message)
+            call = calls.get(get(message, "tool_call_id"), {})
+            artifact = get(message, "artifact")
+            if artifact and call:
+                # LangChain's retriever tools keep their documents there.
+                query = named(_arguments(call["arguments"]), "step_query")
+                call.update(type="retrieval", source=call["name"])
+                call.update(query=query, contexts=artifact)
+            else:
+                failed = get(message, "status") == "error"
+                call["error" if failed else "result"] = message
         else:
             usage = get(message, "usage_metadata")
             if usage is not None:
-                metadata = get(message, "response_metadata")
-                model = first(metadata, SYSTEM_NAMES["model_name"])
+                model = named(get(message, "response_metadata"), "model_name")
                 steps.append({"type": "model", "model": model, "usage": usage})
             for item in get(message, "tool_calls") or ():
                 function = get(item, "function") or item
-                arguments = first(function, SYSTEM_NAMES["arguments"])
+                arguments = named(function, "arguments")
                 name = get(function, "name")
                 call = {"type": "tool", "name": name, "arguments": arguments}
                 calls[get(item, "id")] = call
                 steps.append(call)
     return steps
-
-
-def _add_result(call: dict[str, Any], message: object) -> None:
-    """Add the `message` of a tool to its call. One with an artifact is a retrieval:
-    LangChain's retriever tools keep their documents there."""
-    artifact = get(message, "artifact")
-    if artifact:
-        query = first(_arguments(call["arguments"]), SYSTEM_NAMES["step_query"])
-        call["type"], call["source"] = "retrieval", call["name"]
-        call["query"], call["contexts"] = query, artifact
-    else:
-        failed = get(message, "status") == "error"
-        call["error" if failed else "result"] = message
 
 
 # --- values of any shape
@@ -221,7 +204,7 @@ def _add_result(call: dict[str, Any], message: object) -> None:
 def _name(value: object) -> str | None:
     """`value` as text that names something, clipped."""
     text = _text(value, "name", MAX_INPUT_CHARACTERS)
-    return None if text is None else text[:MAX_NAME_CHARACTERS]
+    return text and text[:MAX_NAME_CHARACTERS]
 
 
 def _text(value: object, name: str, limit: int) -> str | None:
@@ -243,9 +226,7 @@ def _error(value: object) -> str | None:
         return None
     if isinstance(value, BaseException):
         value = str(value)
-    text = None
-    if value is not True:
-        text = _text(value, "error", MAX_RESULT_CHARACTERS)
+    text = "" if value is True else _text(value, "error", MAX_RESULT_CHARACTERS)
     return (text or "failed")[:MAX_ERROR_CHARACTERS]
 
 
@@ -262,24 +243,26 @@ def _arguments(value: object) -> dict[str, Any]:
 def _plain(value: object, name: str, limit: int) -> Any:
     """`value` in plain JSON types. Raises BadReturn if its JSON is longer than `limit`,
     or deeply nested."""
-    pieces: list[str] = []
-    size = 0
     encoder = json.JSONEncoder(ensure_ascii=False, default=_plain_object)
+    text = ""
     try:
+        # Piece by piece: what is shared in many places may be long beyond all bounds.
         for piece in encoder.iterencode(value):
-            size += len(piece)
-            if size > limit:
+            text += piece
+            if len(text) > limit:
                 raise _too_long(name, limit)
-            pieces.append(piece)
-        plain = json.loads(clean("".join(pieces)), parse_constant=str)
+        plain = json.loads(clean(text), parse_constant=str)
+        is_deep = _is_deep(plain, MAX_ARGUMENT_DEPTH)
     except RecursionError:
-        raise _too_deep(name) from None
+        is_deep = True
     except (TypeError, ValueError) as error:
         raise BadReturn(
             f"{name} that can't be written as JSON ({summary(error)})."
         ) from None
-    if _is_deep(plain, MAX_ARGUMENT_DEPTH):
-        raise _too_deep(name)
+    if is_deep:
+        raise BadReturn(
+            f"{name} that are nested more than {MAX_ARGUMENT_DEPTH} levels."
+        )
     return plain
 
 
@@ -307,7 +290,3 @@ def _too_many() -> BadReturn:
 
 def _too_long(name: str, limit: int) -> BadReturn:
     return BadReturn(f"more than {limit:,} characters in its {name}.")
-
-
-def _too_deep(name: str) -> BadReturn:
-    return BadReturn(f"{name} that are nested more than {MAX_ARGUMENT_DEPTH} levels.")

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.contexts import MAX_CONTEXTS
 from ragstone.system.worker.fields import (
     EXPECTED,
     BadReturn,
     Fields,
     at_path,
-    first,
     get,
     message_text,
+    named,
 )
 from ragstone.system.worker.returns import (
     MAX_ANSWER_CHARACTERS,
@@ -41,24 +40,35 @@ def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
     """
     if fields.contexts_only:
         return _contexts_of(value) if hasattr(type(value), "__anext__") else value
-    if is_stream(value):
-        return _walked(value, Pieces(Parts(), on_text, fields))
-    if not isinstance(value, str) and get(value, "response_gen") is not None:
-        method = get(value, "get_response")
-        if callable(method):
-            return method()
-    if is_pair(value):
-        stream = value[0]  # type: ignore[index]
-    elif fields.answer is not None:
-        stream = at_path(value, fields.answer)
-    else:
-        stream = first(value, SYSTEM_NAMES["answer"])
-    if not is_stream(stream):
-        return value
-    parts = parts_of(value, fields)
-    return _walked(
-        stream, Pieces(parts, on_text, fields._replace(answer=None))
-    )  # the path has led to the stream
+    parts = Parts()
+    stream: Any = value
+    if not is_stream(value):
+        if not isinstance(value, str) and get(value, "response_gen") is not None:
+            method = get(value, "get_response")
+            if callable(method):
+                return method()
+        if is_pair(value):
+            stream = value[0]  # type: ignore[index]
+        elif fields.answer is not None:
+            stream = at_path(value, fields.answer)
+        else:
+            stream = named(value, "answer")
+        if not is_stream(stream):
+            return value
+        parts = parts_of(value, fields)
+        fields = fields._replace(answer=None)  # the path has led to the stream
+    pieces = Pieces(parts, on_text, fields)
+    if hasattr(type(stream), "__anext__"):
+        return _whole(stream, pieces)
+    for item in stream:
+        pieces.add(item)
+    return pieces.whole()
+
+
+async def _whole(stream: Any, pieces: Pieces) -> Parts:
+    async for item in stream:
+        pieces.add(item)
+    return pieces.whole()
 
 
 class Pieces:
@@ -120,36 +130,13 @@ def read_piece(piece: object, fields: Fields) -> tuple[str | None, Parts]:
         return piece, Parts()
     parts = Parts(parts_of(piece, fields))
     text = message_text(parts.pop("answer", None))
-    if text is None and fields.answer is None:
-        text = _delta(piece)
-    return text, parts
-
-
-def _delta(piece: object) -> str | None:
-    """The text of a chunk of a chat completion; "" for a chunk that has none, None for
-    anything else."""
     choices = get(piece, "choices")
-    if not isinstance(choices, list):
-        return None
-    delta = get(choices[0], "delta") if choices else None
-    content = get(delta, "content")
-    return content if isinstance(content, str) else ""
-
-
-def _walked(stream: Any, pieces: Pieces) -> Any:
-    """`pieces.whole()`, once all items of `stream` are added; awaitable if the stream
-    is async."""
-    if hasattr(type(stream), "__anext__"):
-        return _walked_async(stream, pieces)
-    for item in stream:
-        pieces.add(item)
-    return pieces.whole()
-
-
-async def _walked_async(stream: Any, pieces: Pieces) -> Any:
-    async for item in stream:
-        pieces.add(item)
-    return pieces.whole()
+    if text is None and fields.answer is None and isinstance(choices, list):
+        # A chunk of a chat completion, which may have no text.
+        delta = get(choices[0], "delta") if choices else None
+        content = get(delta, "content")
+        text = content if isinstance(content, str) else ""
+    return text, parts
 
 
 async def _contexts_of(stream: Any) -> list[object]:
