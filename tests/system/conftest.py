@@ -14,7 +14,7 @@ from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
-from ragstone.system.response import Response, System
+from ragstone.system.response import Response, System, takes
 from tests.system.service import Server
 
 T = TypeVar("T")
@@ -51,11 +51,11 @@ class Room:
 
         return self.use(ask, entrypoint, **settings)
 
-    def knows(self, look: Callable[[System], bool | None], entrypoint: str, **settings: object) -> bool | None:
-        """What `look` says of the started system."""
+    def knows(self, part: str, entrypoint: str, **settings: object) -> bool | None:
+        """Whether the started system takes `part` beside the question."""
 
         async def answer(system: System) -> bool | None:
-            return look(system)
+            return takes(system, part)
 
         return self.use(answer, entrypoint, **settings)
 

@@ -14,7 +14,6 @@ from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import of_part
 from ragstone.system.in_process import CallableSystem
-from ragstone.system.response import takes_contexts, takes_history, takes_session
 from tests.system.service import Server
 
 PASSAGES = ["It opens at nine.", "It closes at six."]
@@ -90,10 +89,10 @@ def test_a_worker_gets_what_a_function_in_this_process_gets(room: Any) -> None:
     (whole,) = room.ask_samples("app:answer", ALONE)
     assert json.loads(talk.answer) == ["And then?", TURNS, "id-talk", PASSAGES]
     assert json.loads(whole.answer) == ["What now?", None, None, None]
-    for takes in (takes_history, takes_session, takes_contexts):
+    for takes in ("history", "session", "contexts"):
         assert room.knows(takes, "app:answer") is True
     room.write("plain.py", "def answer(question): return question\n")
-    assert room.knows(takes_contexts, "plain:answer") is False
+    assert room.knows("contexts", "plain:answer") is False
 
 
 def test_a_function_that_needs_contexts_is_no_whole_system(room: Any) -> None:
@@ -132,7 +131,7 @@ def test_a_graph_that_remembers_gets_a_thread_and_no_turns_that_it_knows(room: A
     talk, alone = (json.loads(one.answer) for one in room.ask_samples("app:graph", TALK, earlier))
     assert talk == [1, "id-talk"]
     assert (alone[0], len(alone[1])) == (2, 32)
-    assert room.knows(takes_session, "app:graph") is True
+    assert room.knows("session", "app:graph") is True
 
 
 def test_a_command_gets_it_in_its_line(room: Any) -> None:
@@ -144,7 +143,7 @@ def test_a_command_gets_it_in_its_line(room: Any) -> None:
     beside = {"history": TURNS, "session": "id-talk", "contexts": PASSAGES}
     assert json.loads(talk.answer) == {"id": "t", "question": "And then?", **beside}
     assert json.loads(alone.answer) == {"id": "a", "question": "What now?"}
-    assert room.knows(takes_contexts, entrypoint) is None
+    assert room.knows("contexts", entrypoint) is None
 
 
 def test_a_command_for_each_question_gets_it_where_it_names_it(room: Any) -> None:
@@ -155,7 +154,7 @@ def test_a_command_for_each_question_gets_it_where_it_names_it(room: Any) -> Non
     (alone,) = room.ask_samples(entrypoint, ALONE)
     assert json.loads(talk.answer) == [json.dumps(TURNS), "id-talk", json.dumps(PASSAGES)]
     assert json.loads(alone.answer) == ["[]", "", "null"]
-    assert room.knows(takes_session, entrypoint) is True
+    assert room.knows("session", entrypoint) is True
     with pytest.raises(SystemUnderTestError, match="it takes none"):
         room.ask_samples(program, TALK, **GENERATION)
 

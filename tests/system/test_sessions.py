@@ -12,7 +12,7 @@ import pytest
 
 from ragstone.golden.sample import ConversationTurn, Sample
 from ragstone.system.in_process import CallableSystem
-from ragstone.system.response import Response, System, SystemFailureKind, session_of, takes_session
+from ragstone.system.response import Response, System, SystemFailureKind, session_of
 from tests.system.service import failure
 
 COUNTER = """
@@ -70,14 +70,14 @@ def test_each_conversation_has_an_object_of_its_own(room: Any, attribute: str) -
     assert found == [["1", "2", "3"]] * 6
     assert {response.answer for response in alone} <= {"1", "2", "3", "4"}
     assert len((room.folder / "imports").read_text()) <= 2, "once in each process"
-    assert room.knows(takes_session, f"app:{attribute}") is True
+    assert room.knows("session", f"app:{attribute}") is True
 
 
 def test_an_object_that_the_module_holds_is_shared(room: Any) -> None:
     room.app(COUNTER)
     found = room.use(lambda system: talks(system, "a", "b"), "app:shared", concurrency=1)
     assert found == [["1", "2", "3"], ["4", "5", "6"]]
-    assert room.knows(takes_session, "app:shared") is False
+    assert room.knows("session", "app:shared") is False
 
 
 @pytest.mark.parametrize("attribute", ["Counter", "build_later", "shared"])

@@ -51,19 +51,20 @@ def plan_columns(
     if "answerable" in fields or wanted.get("answerable") == "":
         fields.pop("unanswerable", None)
     notes = _settle_answers(columns, fields)
-    recorded: dict[str, str] = {}
-    for name in RECORDED:
-        path = columns.recorded(name, fields)
-        if path:
-            recorded[name] = path
+    recorded = {name: columns.recorded(name, fields) for name in RECORDED}
+    recorded = {name: path for name, path in recorded.items() if path}
     columns.refuse_labels(source, fields)
     refuse_misspelt(source, profile, wanted)
-    return ColumnPlan(
-        fields=fields,
-        recorded=recorded,
-        ignored=tuple(_ignored(profile, {*fields.values(), *recorded.values()})),
-        notes=notes,
-    )
+    used = {*fields.values(), *recorded.values()}
+    ignored = []
+    for column in profile.columns:
+        # Unused columns, and the unused parts of partly used objects.
+        is_open = len(column) == 1 or (
+            column[0] not in used and _is_read(column[0], used)
+        )
+        if is_open and not _is_read(".".join(column), used):
+            ignored.append(".".join(column))
+    return ColumnPlan(fields, recorded, tuple(ignored), notes)
 
 
 class _Columns:
@@ -205,11 +206,3 @@ def has_weak_name(path: str, field_name: str) -> bool:
 
 def _is_read(column: str, paths: Iterable[str]) -> bool:
     return any(path == column or path.startswith(f"{column}.") for path in paths)
-
-
-def _ignored(profile: Profile, used: set[str]) -> Iterator[str]:
-    """Unused columns, and the unused parts of partly used objects."""
-    for path in profile.columns:
-        is_open = len(path) == 1 or (path[0] not in used and _is_read(path[0], used))
-        if is_open and not _is_read(".".join(path), used):
-            yield ".".join(path)

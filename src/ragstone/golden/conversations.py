@@ -62,10 +62,22 @@ class TurnReading:
         if id_column is not None:
             shared["id"] = shared[id_column]
             label = f"conversation {str(shared['id'])[:80]!r}"
-        self._refuse(row, shared)
-        own_history = self._own_history(row, shared)
+        beside = self._question_of(shared) or _named(shared, FIELDS["reference"].strong)
+        if beside is not None:
+            raise self.source.error(
+                f"'{beside}' stands beside 'turns', so it is not clear which turn it belongs to.",
+                row.line,
+                hint='Write it into its turn: {"question": "…", "reference": "…"}',
+            )
+        column = _named(shared, _HISTORY)
+        history = self.history if column is None else shared.pop(column)
+        if history not in ("own", "reference"):
+            raise self.source.error(
+                f"column '{column}' contains {cells.shown(history)}, expected own or reference beside 'turns'.",
+                row.line,
+            )
         places = list(range(len(turns)))
-        if turns and all(_is_message(turn) for turn in turns):
+        if turns and all(map(_is_message, turns)):
             turns, places = _from_messages(turns, self.question)
         if not 0 < len(turns) <= MAX_CONVERSATION_TURNS:
             raise self.source.error(
@@ -75,31 +87,11 @@ class TurnReading:
         for number, turn in enumerate(turns, 1):
             line = line_of(row.values["turns"], places[number - 1]) or row.line
             values = self._values(shared, turn, f"turn {number} of {label}", line)
-            yield Row(values, line, TurnPlace(label, number, len(turns), own_history))
-
-    def _refuse(self, row: Row, shared: Mapping[str, Any]) -> None:
-        """Raise GoldenSetError for what can't stand beside turns."""
-        beside = self._question_of(shared) or _named(shared, FIELDS["reference"].strong)
-        if beside is not None:
-            raise self.source.error(
-                f"'{beside}' stands beside 'turns', so it is not clear which turn it belongs to.",
-                row.line,
-                hint='Write it into its turn: {"question": "…", "reference": "…"}',
-            )
+            place = TurnPlace(label, number, len(turns), history == "own")
+            yield Row(values, line, place)
 
     def _question_of(self, values: Mapping[str, Any]) -> str | None:
         return _named(values, (self.question, *FIELDS["question"].strong))
-
-    def _own_history(self, row: Row, shared: dict[str, Any]) -> bool:
-        """Whether the system gets its own earlier answers; taken out of `shared`."""
-        column = _named(shared, _HISTORY)
-        answers = self.history if column is None else shared.pop(column)
-        if answers not in ("own", "reference"):
-            raise self.source.error(
-                f"column '{column}' contains {cells.shown(answers)}, expected own or reference beside 'turns'.",
-                row.line,
-            )
-        return bool(answers == "own")
 
     def _values(
         self, shared: Mapping[str, Any], turn: object, label: str, line: int | None
@@ -160,10 +152,8 @@ def _from_messages(
     places: list[int] = []
     for place, message in enumerate(turns):
         fields = dict(message)
-        role, content = (
-            ROLES.get(str(fields.pop("role")).lower()),
-            fields.pop("content"),
-        )
+        role = ROLES.get(str(fields.pop("role")).lower())
+        content = fields.pop("content")
         if role == "user":
             questions.append({**fields, question: content})
             places.append(place)
@@ -192,24 +182,31 @@ def join_turns(
     """
     turns: list[Sample] = []
     for row, sample in read:
-        if row.turn is None:
+        place = row.turn
+        if place is None:
             yield sample
             continue
-        if row.turn.needs_reference and sample.reference is None:
+        if place.needs_reference and sample.reference is None:
             raise source.error(
-                f"turn {row.turn.number} of {row.turn.conversation} has no reference, which the turns after it are "
+                f"turn {place.number} of {place.conversation} has no reference, which the turns after it are "
                 "asked with (history = reference).",
                 row.line,
                 hint='Add it, or have the system\'s own answers: "history": "own"',
             )
         turns.append(sample)
-        if row.turn.number == row.turn.turns:
-            yield from _conversation(turns, own_history=row.turn.own_history)
+        if place.number == place.turns:
+            yield from _conversation(turns, own_history=place.own_history)
             turns = []
 
 
 def _conversation(samples: Sequence[Sample], *, own_history: bool) -> Iterator[Sample]:
-    name = samples[0].id or _derived_id(samples)
+    ids = [
+        derived_id(turn.question, turn.reference, turn.reference_contexts)
+        for turn in samples
+    ]
+    # Without an id: one from the content.
+    digest = hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
+    name = samples[0].id or f"c-{digest}"
     messages: list[Message] = []
     for number, sample in enumerate(samples, 1):
         yield replace(
@@ -222,15 +219,6 @@ def _conversation(samples: Sequence[Sample], *, own_history: bool) -> Iterator[S
         messages.append(Message("user", sample.question))
         if not own_history:
             messages.append(Message("assistant", sample.reference or ""))
-
-
-def _derived_id(samples: Sequence[Sample]) -> str:
-    """An id from the content of a conversation: ``c-`` and 12 hex digits."""
-    ids = [
-        derived_id(turn.question, turn.reference, turn.reference_contexts)
-        for turn in samples
-    ]
-    return "c-" + hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
 
 
 def by_conversation(samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:

@@ -7,6 +7,7 @@ import glob
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,8 +25,8 @@ from ragstone.golden.conversations import (
 )
 from ragstone.golden.formats import delimited
 from ragstone.golden.formats.registry import format_of
-from ragstone.golden.opened import open_row
-from ragstone.golden.profile import Profile, profile_rows
+from ragstone.golden.opened import open_cells
+from ragstone.golden.profile import profile_rows
 from ragstone.golden.promptfoo import has_expectations, read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.refusals import refuse_names, refuse_results
@@ -78,8 +79,8 @@ def load_golden_set(
         raise ConfigError(f"limit must be at least 1, found {limit}.")
     loading = _Loading(columns, limit, history)
     for source in find_files(paths, root, within):
-        if loading.is_full():  # every file has samples
-            loading.limited = True
+        if limit is not None and len(loading.samples) >= limit:
+            loading.limited = True  # every file has samples
             break
         loading.add(source, _open(source, loading.columns))
     return loading.golden_set()
@@ -134,15 +135,12 @@ class _Loading:
                 )
         self.limited = False
         """Whether the limit left samples out."""
+        self.samples: dict[str, Sample] = {}
         self._limit = limit
         self._history = history
-        self._samples: dict[str, Sample] = {}
         self._mappings: list[ColumnMapping] = []
         self._missing = {name: path for name, path in self.columns.items() if path}
         """The user's columns that no file had so far."""
-
-    def is_full(self) -> bool:
-        return self._limit is not None and len(self._samples) >= self._limit
 
     def golden_set(self) -> GoldenSet:
         if (
@@ -150,8 +148,17 @@ class _Loading:
             and not self.limited
             and not all(map(_is_native, self._mappings))
         ):
-            raise _column_not_found(self._missing, self._mappings)
-        samples = tuple(self._samples.values())
+            name, path = next(iter(self._missing.items()))
+            columns: set[str] = set()
+            for mapping in self._mappings:
+                columns.update(mapping.columns.values(), mapping.ignored)
+            raise GoldenSetError(
+                f"there is no column '{path}', which is mapped to the {name}. "
+                f"Columns found: {some(sorted(map(repr, columns)), 40)}.",
+                where="[golden.columns]",
+                hint=suggestion(path, columns),
+            )
+        samples = tuple(self.samples.values())
         return GoldenSet(samples, tuple(self._mappings), self.limited)
 
     def add(self, source: SourceFile, table: _Table) -> None:
@@ -161,19 +168,38 @@ class _Loading:
         )
 
         def rows() -> Iterable[Row]:
-            return map(open_row, reading.rows(table.rows()))
+            for row in reading.rows(table.rows()):
+                yield Row(open_cells(row.values), row.line, row.turn)
 
         inside = f"{table.prefix}." if table.prefix else ""
         columns = {
             name: path.removeprefix(inside) for name, path in self.columns.items()
         }
         profile = profile_rows(source, rows(), columns.values())
-        count = self._count(source, profile)
+        if not profile.rows:
+            raise source.error(
+                "contains no samples.",
+                hint='Add at least one, such as {"question": "…"}.',
+            )
+        count = profile.rows
+        if self._limit is not None:
+            count = min(count, self._limit - len(self.samples))
+        total = len(self.samples) + count
+        if total > MAX_SAMPLES:
+            raise source.error(
+                f"with this file, the golden set has {total:,} samples, more than {MAX_SAMPLES:,}.",
+                hint="Split it, and evaluate each part in a run of its own, or use --limit.",
+            )
         for name in list(self._missing):
             if columns[name] in profile.found:
                 del self._missing[name]
         plan = plan_columns(source, profile, columns)
-        _refuse_results(source, profile, plan, columns)
+        # The results of an evaluation without right answers, unless the user maps the question.
+        reference = plan.fields.get("reference", "")
+        answer = plan.recorded.get("answer") or reference
+        is_right = reference and not has_weak_name(reference, "reference")
+        if answer and not is_right and "question" not in columns:
+            refuse_results(source, profile, plan.fields["question"], answer)
         reader = SampleReader(source, plan)
         read = ((row, reader.sample(row)) for row in first_rows(rows(), count))
         samples = list(join_turns(source, read))
@@ -183,45 +209,11 @@ class _Loading:
             column = plan.fields.get("reference_contexts", "")
             refuse_names(source, column, samples)
         for sample in samples:
-            first = self._samples.setdefault(sample.id, sample)
+            first = self.samples.setdefault(sample.id, sample)
             if first is not sample:
                 raise _duplicate(first, sample, table)
         self.limited = len(samples) < profile.rows
         self._mappings.append(_mapping(source, table, plan))
-
-    def _count(self, source: SourceFile, profile: Profile) -> int:
-        """How many rows to read. Raises GoldenSetError if there are none or too
-        many."""
-        if not profile.rows:
-            raise source.error(
-                "contains no samples.",
-                hint='Add at least one, such as {"question": "…"}.',
-            )
-        count = profile.rows
-        if self._limit is not None:
-            count = min(count, self._limit - len(self._samples))
-        total = len(self._samples) + count
-        if total > MAX_SAMPLES:
-            raise source.error(
-                f"with this file, the golden set has {total:,} samples, more than {MAX_SAMPLES:,}.",
-                hint="Split it, and evaluate each part in a run of its own, or use --limit.",
-            )
-        return count
-
-
-def _refuse_results(
-    source: SourceFile,
-    profile: Profile,
-    plan: ColumnPlan,
-    columns: Mapping[str, str],
-) -> None:
-    """Refuse the results of an evaluation without right answers, unless the user maps
-    the question."""
-    reference = plan.fields.get("reference", "")
-    answer = plan.recorded.get("answer") or reference
-    is_right = reference and not has_weak_name(reference, "reference")
-    if answer and not is_right and "question" not in columns:
-        refuse_results(source, profile, plan.fields["question"], answer)
 
 
 def _is_native(mapping: ColumnMapping) -> bool:
@@ -235,8 +227,8 @@ def _is_native(mapping: ColumnMapping) -> bool:
 
 
 def find_files(
-    paths: Sequence[str | Path] | str | Path, root: Path, within: Path | None = None
-) -> tuple[SourceFile, ...]:
+    paths: Sequence[str | Path] | str | Path, root: Path, within: Path | None
+) -> list[SourceFile]:
     """The files that match `paths`, each once, globs in sorted order. Raises
     GoldenSetError if a path has no match."""
     patterns = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -249,7 +241,10 @@ def find_files(
     for pattern in map(str, patterns):
         try:
             for path in _expand(pattern, root):
-                source = SourceFile(path, _relative(path, root), within)
+                name = path.as_posix()
+                with suppress(ValueError):  # on another drive
+                    name = Path(os.path.relpath(path, root)).as_posix()
+                source = SourceFile(path, name, within)
                 files.setdefault(os.path.realpath(path), source)
         except UnicodeEncodeError:
             shown = pattern.encode("utf-8", "backslashreplace").decode()[:200]
@@ -260,18 +255,7 @@ def find_files(
             raise GoldenSetError(
                 f"can't be looked up: {error.strerror}.", where=pattern[:200]
             ) from None
-    return tuple(files.values())
-
-
-def _mode(path: Path) -> int | None:
-    """The mode of what is at `path`, None if nothing is. From Python 3.14 on,
-    Path.is_file() hides all other errors."""
-    try:
-        return path.stat().st_mode
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            return None
-        raise
+    return list(files.values())
 
 
 def _expand(pattern: str, root: Path) -> list[Path]:
@@ -281,8 +265,13 @@ def _expand(pattern: str, root: Path) -> list[Path]:
         )
     pattern.encode()  # file names are written into records and reports
     path = root / pattern
-    mode = _mode(path)
-    if mode is not None:
+    try:
+        # From Python 3.14 on, Path.is_file() hides all errors.
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
+    else:
         if stat.S_ISREG(mode):
             return [path]
         raise GoldenSetError(
@@ -294,19 +283,11 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError("not found.", where=pattern, hint=hint)
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
-    for match in matches:
-        match.encode()
+    "".join(matches).encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
         raise GoldenSetError("no file matches this pattern.", where=pattern, hint=hint)
     return files
-
-
-def _relative(path: Path, root: Path) -> str:
-    try:
-        return Path(os.path.relpath(path, root)).as_posix()
-    except ValueError:  # on another drive
-        return path.as_posix()
 
 
 def _open(source: SourceFile, columns: Mapping[str, str]) -> _Table:
@@ -359,37 +340,15 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan) -> ColumnMappi
 
 
 def _duplicate(first: Sample, second: Sample, table: _Table) -> GoldenSetError:
-    if first.content_hash() != second.content_hash() or not second.id.startswith("q-"):
-        message = f"duplicate id '{second.id}' at {first.origin} and {second.origin}."
-        hint = "Give each sample a unique id."
-    else:
+    message = f"duplicate id '{second.id}' at {first.origin} and {second.origin}."
+    hint = "Give each sample a unique id."
+    if second.id.startswith("q-") and first.content_hash() == second.content_hash():
         message = f"duplicate question at {first.origin} and {second.origin}: {first.question[:80]!r}."
         hint = "Remove one, or give each a unique id."
-        column = _distinct_column(list(table.rows()))
-        if column:
-            hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{table.path(column)}"'
+        rows = list(table.rows())
+        for name in rows[0].values:
+            texts = {str(row.values.get(name)) for row in rows}
+            if len(texts) == len(rows) and max(map(len, texts)) < 100:
+                hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{table.path(name)}"'
+                break
     return GoldenSetError(message, where=str(second.origin), hint=hint)
-
-
-def _distinct_column(rows: Sequence[Row]) -> str | None:
-    """The first column with a short text of its own in every row."""
-    for name in rows[0].values:
-        texts = {str(row.values.get(name)) for row in rows}
-        if len(texts) == len(rows) and max(map(len, texts)) < 100:
-            return name
-    return None
-
-
-def _column_not_found(
-    missing: Mapping[str, str], mappings: Sequence[ColumnMapping]
-) -> GoldenSetError:
-    name, path = next(iter(missing.items()))
-    columns: set[str] = set()
-    for mapping in mappings:
-        columns.update(mapping.columns.values(), mapping.ignored)
-    return GoldenSetError(
-        f"there is no column '{path}', which is mapped to the {name}. "
-        f"Columns found: {some(sorted(map(repr, columns)), 40)}.",
-        where="[golden.columns]",
-        hint=suggestion(path, columns),
-    )

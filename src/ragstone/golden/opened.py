@@ -9,16 +9,10 @@ from contextlib import suppress
 from ragstone.golden import cells
 from ragstone.golden.aliases import CONTAINERS, OUTPUTS, PATHS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
-from ragstone.golden.rows import Row
 
 _PHOENIX_SPAN_ID = "context.span_id"
 _JSON_CELLS = CONTAINERS | OUTPUTS
 _HEADS = _JSON_CELLS | PATHS
-
-
-def open_row(row: Row) -> Row:
-    """`row` with its cells opened; see `open_cells`."""
-    return Row(open_cells(row.values), row.line, row.turn)
 
 
 def open_cells(values: Mapping[str, object]) -> dict[str, object]:
@@ -48,7 +42,5 @@ def _read(text: str) -> object:
         with suppress(NotJsonError):
             return decode(text)
     value = cells.opened(text)
-    if isinstance(value, list):
-        is_chat = value and all(isinstance(item, dict) for item in value)
-        return value if is_chat else text
-    return value
+    is_chat = value and all(isinstance(item, dict) for item in value)  # type: ignore[attr-defined]
+    return value if isinstance(value, dict) or is_chat else text

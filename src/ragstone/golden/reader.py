@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from ragstone.golden import cells
@@ -25,7 +26,6 @@ class SampleReader:
     def __init__(self, source: SourceFile, plan: ColumnPlan) -> None:
         self.source = source
         self.plan = plan
-        self._shared: dict[object, object] = {}
 
     def sample(self, row: Row) -> Sample:
         """The sample in `row`; its id comes from the row, or else from the content
@@ -44,12 +44,26 @@ class SampleReader:
             raise self.source.error(
                 f"no question: {column} is missing or empty.", row.line
             )
-        reference, other_references = self._references(row)
+        references = self._references(row)
+        reference = references[0] if references else None
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         own_id = self._read(row, "id", _optional_id)
         history = self._history(row)
         if row.turn is None:
             own_id = own_id or derived_id(question, reference, passages, history)
+        asserted = Assertions(
+            must_contain=self._read(row, "must_contain", cells.phrases) or (),
+            must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
+            regex=self._read(row, "regex", cells.patterns) or (),
+            max_words=self._read(row, "max_words", cells.positive),
+            typed=self._read(row, "assert", assertions) or (),
+        )
+        review = None
+        status = self._read(row, "status", cells.status)
+        if status is not None:
+            reviewer = self._read(row, "reviewer", cells.text)
+            day = self._read(row, "reviewed_on", cells.text)
+            review = Review("draft" if status == "draft" else "reviewed", reviewer, day)
         return Sample(
             id=own_id or "",
             question=question,
@@ -57,13 +71,13 @@ class SampleReader:
             reference_contexts=passages,
             relevant_ids=self._read(row, "relevant_ids", cells.grades) or _NO_GRADES,
             answerable=self._answerable(row),
-            tags=self._share(self._read(row, "tags", cells.tags) or ()),
-            group=self._share(self._read(row, "group", cells.text)),
+            tags=self._read(row, "tags", cells.tags) or (),
+            group=self._read(row, "group", cells.text),
             origin=Origin(self.source.name, row.line),
-            assertions=self._assertions(row),
-            other_references=other_references,
-            review=self._review(row),
-            provenance=self._share(self._read(row, "provenance", cells.text)),
+            assertions=None if asserted == Assertions() else asserted,
+            other_references=references[1:],
+            review=review,
+            provenance=self._read(row, "provenance", cells.text),
             history=history,
             min=self._read(row, "min", cells.bounds) or _NO_GRADES,
             max=self._read(row, "max", cells.bounds) or _NO_GRADES,
@@ -75,25 +89,6 @@ class SampleReader:
             tools_in_order=bool(self._read(row, "tool_order", cells.truth)),
         )
 
-    def _review(self, row: Row) -> Review | None:
-        status = self._read(row, "status", cells.status)
-        if status is None:
-            return None
-        reviewer = self._read(row, "reviewer", cells.text)
-        day = self._read(row, "reviewed_on", cells.text)
-        review = Review("draft" if status == "draft" else "reviewed", reviewer, day)
-        return self._share(review)
-
-    def _assertions(self, row: Row) -> Assertions | None:
-        asserted = Assertions(
-            must_contain=self._read(row, "must_contain", cells.phrases) or (),
-            must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
-            regex=self._read(row, "regex", cells.patterns) or (),
-            max_words=self._read(row, "max_words", cells.positive),
-            typed=self._read(row, "assert", assertions) or (),
-        )
-        return asserted if asserted != Assertions() else None
-
     def _history(self, row: Row) -> tuple[Message, ...]:
         """The turns before the question: in a column of their own, or in the chat that
         the question ends."""
@@ -104,25 +99,20 @@ class SampleReader:
             messages = self._read(row, "question", cells.earlier_turns)
         return messages or ()
 
-    def _references(self, row: Row) -> tuple[str | None, tuple[str, ...]]:
+    def _references(self, row: Row) -> tuple[str, ...]:
         name = last_name(self.plan.fields.get("reference", ""))
-        texts = self._read(
-            row,
-            "reference",
-            lambda value: cells.texts(value, plural=name.endswith("s")),
-        )
-        if (
-            texts and name == "expected_facts"
-        ):  # MLflow's: an answer must state them all
-            texts = ("\n".join(texts),)
-        more = self._read(row, "other_references", cells.texts)
-        references = tuple(dict.fromkeys((*(texts or ()), *(more or ()))))
+        read = partial(cells.texts, plural=name.endswith("s"))
+        texts = self._read(row, "reference", read) or ()
+        if texts and name == "expected_facts":
+            texts = ("\n".join(texts),)  # MLflow's: an answer must state them all
+        more = self._read(row, "other_references", cells.texts) or ()
+        references = tuple(dict.fromkeys((*texts, *more)))
         if len(references) > cells.MAX_REFERENCES:
             raise self.source.error(
                 f"{len(references):,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
                 row.line,
             )
-        return (references[0] if references else None), references[1:]
+        return references
 
     def _answerable(self, row: Row) -> bool:
         if "answerable" in self.plan.fields:
@@ -135,8 +125,12 @@ class SampleReader:
         self, row: Row, field: str, convert: Callable[[object], Value]
     ) -> Value | None:
         path = self.plan.fields.get(field)
-        value = None if path is None else self._value(row, path)
-        if value is None:
+        if path is None:
+            return None
+        value = row.values.get(path)
+        if value is None and "." in path:
+            value = follow(row.values, path)
+        if value is None or value is MISSING:
             return None
         try:
             return convert(value)
@@ -148,17 +142,6 @@ class SampleReader:
                 hint=f"Fix the value. If '{path}' is not the {field}, map the right column in ragstone.toml "
                 f'("" leaves a field out):\n  [golden.columns]\n  {mappable} = "…"',
             ) from None
-
-    def _value(self, row: Row, path: str) -> object | None:
-        value = row.values.get(path)
-        if value is None and "." in path:
-            value = follow(row.values, path)
-        return None if value is MISSING else value
-
-    def _share(self, value: Value) -> Value:
-        """One shared object for equal values: tags and groups repeat from sample to
-        sample."""
-        return self._shared.setdefault(value, value)  # type: ignore[return-value]
 
 
 def derived_id(

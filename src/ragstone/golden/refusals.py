@@ -77,22 +77,18 @@ def refuse_misspelt(
         if name in _KNOWN or path[0] in wanted.values():
             continue
         for field_name in _MISSPELLABLE:
-            if field_name not in wanted and _almost(name, field_name):
+            if field_name in wanted or name[:1] != field_name[:1]:
+                continue
+            # groups, reference2: a separate column
+            is_separate = name.rstrip("s0123456789_") == field_name.rstrip("s")
+            is_near = abs(len(name) - len(field_name)) <= 1
+            likeness = difflib.SequenceMatcher(None, name, field_name, autojunk=False)
+            if is_near and not is_separate and likeness.ratio() >= 0.85:
                 raise source.error(
                     f"column '{path[0]}' looks like a misspelt '{field_name}', and would be ignored.",
                     hint="Rename it, or map the field in ragstone.toml "
                     f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{path[0]}"',
                 )
-
-
-def _almost(name: str, field_name: str) -> bool:
-    if name[:1] != field_name[:1] or abs(len(name) - len(field_name)) > 1:
-        return False
-    # groups, reference2: a separate column
-    if name.rstrip("s0123456789_") == field_name.rstrip("s"):
-        return False
-    likeness = difflib.SequenceMatcher(None, name, field_name, autojunk=False)
-    return likeness.ratio() >= 0.85
 
 
 def refuse_names(source: SourceFile, column: str, samples: Iterable[Sample]) -> None:

@@ -23,7 +23,13 @@ def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
         for column, text in _texts(row.values):
             texts.setdefault(column, text)
     question = _named(texts, "question") or _asking(texts)
-    reference = _named(texts, "reference") or _longest(texts, besides=question)
+    prose = [
+        column
+        for column in _without(NO_REFERENCE, texts)
+        if _is_prose(texts[column]) and column != question
+    ]
+    longest = max(prose, key=lambda column: len(texts[column]), default="")
+    reference = _named(texts, "reference") or longest
     inside = f"{prefix}." if prefix else ""
     asked = f"{inside}{question}" if question else "NAME OF THE COLUMN"
     block = f'[golden.columns]\n  question = "{asked}"'
@@ -51,24 +57,15 @@ def _name(column: str) -> str:
 
 def _asking(texts: Mapping[str, str]) -> str:
     """The first column with questions, or else with sentences."""
-    columns = [
-        column for column in texts if NO_QUESTION.isdisjoint(_name(column).split("_"))
-    ]
-    for column in columns:
-        if texts[column].endswith(_QUESTION_MARKS):
-            return column
-    return next((column for column in columns if _is_prose(texts[column])), "")
+    columns = _without(NO_QUESTION, texts)
+    asking = [column for column in columns if texts[column].endswith(_QUESTION_MARKS)]
+    prose = [column for column in columns if _is_prose(texts[column])]
+    return next(iter([*asking, *prose]), "")
 
 
-def _longest(texts: Mapping[str, str], besides: str) -> str:
-    columns = [
-        column
-        for column, text in texts.items()
-        if _is_prose(text)
-        and column != besides
-        and NO_REFERENCE.isdisjoint(_name(column).split("_"))
-    ]
-    return max(columns, key=lambda column: len(texts[column]), default="")
+def _without(words: frozenset[str], texts: Iterable[str]) -> list[str]:
+    """The columns whose names have none of `words`."""
+    return [column for column in texts if words.isdisjoint(_name(column).split("_"))]
 
 
 def _is_prose(text: str) -> bool:

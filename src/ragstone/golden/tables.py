@@ -23,7 +23,7 @@ class Table:
     and notes on what is left out."""
 
     path: str
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
 
     def asks(self, question: str) -> bool:
@@ -55,7 +55,17 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             )
         return Table(tests.path, tests.rows, tests.notes)
     if isinstance(document, list):
-        return Table("", tuple(_from_list(source, document)))
+        rows = []
+        for place, item in enumerate(document):
+            line = line_of(document, place)
+            if not isinstance(item, dict):
+                raise source.error(
+                    f"item {place + 1} is {item!r:.60}, expected an object.",
+                    line,
+                    hint='Write each sample as an object like {"id": "…", "question": "…"}.',
+                )
+            rows.append(Row(item, line))
+        return Table("", tuple(rows))
     if not isinstance(document, dict):
         raise source.error(
             f"contains {document!r:.60}, not samples.",
@@ -80,13 +90,30 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             hint="Choose one in ragstone.toml:\n"
             f"  {mapping_block(chosen[0].rows, chosen[0].path)}",
         )
-    keyed = Table("", _from_keys(document))
+    keyed = Table("")
+    if all(isinstance(value, dict) for value in document.values()):
+        # The key is the id of a row without one.
+        rows = [
+            Row({"id": key, **value}, line_of(document, key))
+            for key, value in document.items()
+        ]
+        keyed = Table("", tuple(rows))
     for table in (*chosen, keyed, single):
         if table.asks(question):
             return table
     if len(tables) == 1:
         return tables[0]
-    raise _no_table(source, document, tables)
+    names = [repr(table.path) for table in tables] or [repr(key) for key in document]
+    first_values = {
+        key: value[0]
+        for key, value in document.items()
+        if isinstance(value, list) and value
+    }
+    table = tables[0] if tables else Table("", (Row(first_values),))
+    raise source.error(
+        f"found no list of samples with a question. Found: {some(names, 20) or 'an empty object'}.",
+        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(table.rows, table.path)}",
+    )
 
 
 def _lists(document: dict[str, Any], prefix: str, level: int) -> Iterator[Table]:
@@ -117,18 +144,6 @@ def _objects(value: object) -> list[dict[str, Any]]:
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return value
     return []
-
-
-def _from_list(source: SourceFile, items: list[Any]) -> Iterator[Row]:
-    for index, item in enumerate(items):
-        line = line_of(items, index)
-        if not isinstance(item, dict):
-            raise source.error(
-                f"item {index + 1} is {item!r:.60}, expected an object.",
-                line,
-                hint='Write each sample as an object like {"id": "…", "question": "…"}.',
-            )
-        yield Row(item, line)
 
 
 def _from_columns(
@@ -164,29 +179,3 @@ def _is_question(key: str, named: str) -> bool:
     """Whether a column holds the question: the one named by the user, or else one with
     a known name."""
     return key == named or normal(key) in _QUESTIONS
-
-
-def _from_keys(document: dict[str, Any]) -> tuple[Row, ...]:
-    """Rows of an object of objects; the key is the id of a row without one."""
-    if not all(isinstance(value, dict) for value in document.values()):
-        return ()
-    return tuple(
-        Row({"id": key, **value}, line_of(document, key))
-        for key, value in document.items()
-    )
-
-
-def _no_table(
-    source: SourceFile, document: dict[str, Any], tables: list[Table]
-) -> Exception:
-    first_values = {
-        key: value[0]
-        for key, value in document.items()
-        if isinstance(value, list) and value
-    }
-    table = tables[0] if tables else Table("", (Row(first_values),))
-    found = [repr(table.path) for table in tables] or [repr(key) for key in document]
-    return source.error(
-        f"found no list of samples with a question. Found: {some(found, 20) or 'an empty object'}.",
-        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(table.rows, table.path)}",
-    )

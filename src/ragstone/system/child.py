@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.system import guardian
@@ -127,24 +127,21 @@ class ChildContext:
     get."""
 
 
+@dataclass(eq=False)
 class Child:
     """One running child. `stdout` is read by the caller; stderr goes to the log and to
     `tail`."""
 
-    def __init__(
-        self,
-        transport: asyncio.SubprocessTransport,
-        protocol: _Protocol,
-        context: ChildContext,
-    ) -> None:
-        self._transport = transport
-        self._protocol = protocol
-        self._context = context
-        self._ending = asyncio.Lock()
-        self._gone = False
-        self.pid: int = transport.get_pid()
-        self.stdout = protocol.stdout
-        self.tail = protocol.tail
+    _transport: asyncio.SubprocessTransport
+    _protocol: _Protocol
+    _context: ChildContext
+    _ending: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _gone: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.pid: int = self._transport.get_pid()
+        self.stdout = self._protocol.stdout
+        self.tail = self._protocol.tail
 
     @classmethod
     async def spawn(
@@ -153,13 +150,11 @@ class Child:
         """Start `argv`, no shell. `limit` bounds a line of stdout, in bytes. Raises
         SystemUnderTestError."""
         loop = asyncio.get_running_loop()
-        tail = Tail()
-        arguments: dict[str, Any] = {}
-        if context.run_as is not None:
-            arguments = dict(context.run_as.popen_arguments())
+        user = context.run_as
+        arguments: Any = {} if user is None else user.popen_arguments()
         try:
             transport, protocol = await loop.subprocess_exec(
-                lambda: _Protocol(context.log, tail, limit),
+                lambda: _Protocol(context.log, limit),
                 *argv,
                 cwd=context.directory,
                 env=dict(context.environ),
@@ -182,9 +177,7 @@ class Child:
 
     def write(self, data: bytes) -> None:
         """Queue `data` for stdin. The timeout catches a child that doesn't read it."""
-        pipe = cast(
-            "asyncio.WriteTransport | None", self._transport.get_pipe_transport(0)
-        )
+        pipe: Any = self._transport.get_pipe_transport(0)
         if pipe is not None and not pipe.is_closing():
             pipe.write(data)
 
@@ -209,38 +202,33 @@ class Child:
         """Close stdin, wait up to `patience_s`, then kill the whole group. Safe to call
         twice."""
         async with self._ending:
-            if not self._gone:
-                await self._end(patience_s)
-                self._gone = True
-
-    async def _end(self, patience_s: float) -> None:
-        if patience_s > 0 and not self.exited:
-            self.close_stdin()
-            await self.wait(patience_s)
-        guardian.kill_group(self.pid)
-        try:
-            await self.wait(_END_S)
-        finally:
-            self._context.guardian.release(self.pid)
-            self._transport.close()
-        # Closing pipes takes two iterations of the event loop; otherwise it may stop
-        # with half-closed transports.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+            if self._gone:
+                return
+            if patience_s > 0 and not self.exited:
+                self.close_stdin()
+                await self.wait(patience_s)
+            guardian.kill_group(self.pid)
+            try:
+                await self.wait(_END_S)
+            finally:
+                self._context.guardian.release(self.pid)
+                self._transport.close()
+            # Closing pipes takes two iterations of the event loop; otherwise it may stop
+            # with half-closed transports.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            self._gone = True
 
     async def ending(self) -> str:
         """How the child ended, in words (or that it closed its output but is still
         running)."""
         if not await self.wait(1.0):
             return "closed its output without answering"
-        status = self._transport.get_returncode()
-        if status is not None and status < 0:
-            try:
-                name = signal.Signals(-status).name
-            except ValueError:
-                name = f"signal {-status}"
-            return f"was killed by {name}"
-        return f"exited with status {status}"
+        status = self.status
+        if status is None or status >= 0:
+            return f"exited with status {status}"
+        names = {int(number): number.name for number in signal.Signals}
+        return f"was killed by {names.get(-status, f'signal {-status}')}"
 
     @property
     def status(self) -> int | None:
@@ -248,18 +236,17 @@ class Child:
 
 
 class _Protocol(asyncio.SubprocessProtocol):
-    def __init__(self, log: SystemLog, tail: Tail, limit: int) -> None:
+    def __init__(self, log: SystemLog, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._log = log
-        self.tail = tail
+        self.tail = Tail()
         self.stdout = asyncio.StreamReader(limit=limit)
         self.exited: asyncio.Future[None] = self._loop.create_future()
         self._cut_off = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        pipe = cast(asyncio.SubprocessTransport, transport).get_pipe_transport(1)
-        if pipe is not None:
-            self.stdout.set_transport(pipe)
+        process: Any = transport
+        self.stdout.set_transport(process.get_pipe_transport(1))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 1:

@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -26,7 +27,6 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, ha
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt, Pool, lost
 from ragstone.system.response import (
-    Response,
     System,
     SystemFailureKind,
     beside_question,
@@ -44,35 +44,30 @@ _SECRET_OPTION = re.compile(
 )
 
 
+@dataclass(eq=False)
 class CommandPeer:
     """One process of the command. A question is one line; the next line of its stdout
     is the answer."""
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        settings: SystemSettings,
-        context: ChildContext,
-    ) -> None:
-        self._argv = tuple(argv)
-        self._settings = settings
-        self._context = context
-        self._child: Child | None = None
-        self._answers = 0
+    argv: Sequence[str]
+    settings: SystemSettings
+    context: ChildContext
+    _child: Child | None = field(default=None, init=False)
+    _answers: int = field(default=0, init=False)
 
     async def start(self) -> None:
         """Start the program. Raises SystemUnderTestError if it can't be started, or
         fails at once."""
         child = self._child = await Child.spawn(
-            self._argv, self._context, limit=MAX_LINE_BYTES
+            self.argv, self.context, limit=MAX_LINE_BYTES
         )
         if await child.wait(_AT_ONCE_S) and child.status != 0:
             output = child.tail.text()
             detail = f"\n\n{output}\n" if output else ""
             raise SystemUnderTestError(
                 f"the command {await child.ending()} immediately after it was started.{detail}",
-                where=f"command:{self._argv[0]}",
-                hint=f"Run it by hand in {self._context.directory}; it must wait for questions on stdin.",
+                where=f"command:{self.argv[0]}",
+                hint=f"Run it by hand in {self.context.directory}; it must wait for questions on stdin.",
             )
 
     async def ask(self, sample: Sample) -> Attempt:
@@ -81,41 +76,38 @@ class CommandPeer:
             return Attempt(None, reusable=False)
         child.tail.clear()
         question = {"id": sample.id, "question": sample.question}
-        request = {**question, **beside_question(sample, self._settings.part)}
+        request = {**question, **beside_question(sample, self.settings.part)}
         child.write(json.dumps(request).encode("ascii") + b"\n")
-        timeout_s = self._settings.timeout_s
+        timeout_s = self.settings.timeout_s
         if self._answers == 0:
-            timeout_s += self._settings.startup_timeout_s
+            timeout_s += self.settings.startup_timeout_s
+        kind = SystemFailureKind.BAD_RETURN
         try:
             async with asyncio.timeout(timeout_s):
                 value, latency_s = await self._reply(child)
+            if isinstance(value, dict) and str(value.get("id", sample.id)) != sample.id:
+                raise ValueError(
+                    f"Answered with id {shown(value['id'], 80)}; expected {sample.id!r}, or no id."
+                )
         except TimeoutError:
+            kind = SystemFailureKind.TIMEOUT
             message = f"No answer within {timeout_s:g} s."
             if self._answers == 0:
                 message += " If it did print one, it must flush each line (in Python: print(line, flush=True))."
-            return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self._answers > 0:
-                return Attempt(
-                    None, reusable=False
-                )  # exits after some questions; the next process gets this one
-            return lost(
-                sample,
-                SystemFailureKind.CRASHED,
-                f"The command {how} while answering this question.",
-                child,
-            )
+                # It exits after some questions; the next process gets this one.
+                return Attempt(None, reusable=False)
+            kind = SystemFailureKind.CRASHED
+            message = f"The command {how} while answering this question."
         except ValueError as error:
-            return lost(sample, SystemFailureKind.BAD_RETURN, str(error), child)
-        if isinstance(value, dict) and str(value.get("id", sample.id)) != sample.id:
-            message = f"Answered with id {shown(value['id'], 80)}; expected {sample.id!r}, or no id."
-            return lost(sample, SystemFailureKind.BAD_RETURN, message, child)
-        self._answers += 1
-        return Attempt(
-            _response(sample, value, latency_s, child, answer_fields(self._settings)),
-            reusable=True,
-        )
+            message = str(error)
+        else:
+            self._answers += 1
+            fields = answer_fields(self.settings)
+            return _attempt(sample, value, latency_s, child, fields)
+        return lost(sample, kind, message, child)
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
@@ -149,6 +141,7 @@ class CommandPeer:
             started = perf_counter()
 
 
+@dataclass(eq=False)
 class OneShotPeer:
     """Runs the command once per question, with the question among its words. Its output
     is the answer.
@@ -157,65 +150,26 @@ class OneShotPeer:
     between questions.
     """
 
-    def __init__(
-        self, argv: Sequence[str], settings: SystemSettings, context: ChildContext
-    ) -> None:
-        self._argv = tuple(argv)
-        self._settings = settings
-        self._context = context
-        self.accepts = frozenset(_PLACEHOLDER.findall(" ".join(argv)))
+    argv: Sequence[str]
+    settings: SystemSettings
+    context: ChildContext
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        return frozenset(_PLACEHOLDER.findall(" ".join(self.argv)))
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if the program doesn't exist."""
-        program = self._argv[0]
-        if shutil.which(program, path=self._context.environ.get("PATH")) is None:
+        program = self.argv[0]
+        if shutil.which(program, path=self.context.environ.get("PATH")) is None:
             raise SystemUnderTestError(
                 f"can't start '{program}': there is no such program, or it is not executable.",
                 where=f"command:{program}",
-                hint=f"Paths start from {self._context.directory}, and no shell is used.",
+                hint=f"Paths start from {self.context.directory}, and no shell is used.",
             )
 
     async def ask(self, sample: Sample) -> Attempt:
-        started = perf_counter()
-        timeout_s = self._settings.timeout_s
-        try:
-            child = await Child.spawn(
-                self._command(sample), self._context, limit=MAX_LINE_BYTES
-            )
-        except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
-            return Attempt(
-                failed(sample.id, SystemFailureKind.RAISED, error.message),
-                reusable=True,
-            )
-        try:
-            async with asyncio.timeout(timeout_s):
-                child.close_stdin()
-                output = await _whole_output(child)
-                latency_s = perf_counter() - started
-                await child.wait(timeout_s)  # it may close its output before it ends
-                how = await child.ending()
-        except TimeoutError:
-            message = f"No answer within {timeout_s:g} s."
-            return lost(
-                sample, SystemFailureKind.TIMEOUT, message, child, reusable=True
-            )
-        except ValueError as error:
-            return lost(
-                sample, SystemFailureKind.BAD_RETURN, str(error), child, reusable=True
-            )
-        finally:
-            await child.end()
-        if child.status != 0:
-            was_killed = (child.status or 0) <= 0
-            kind = SystemFailureKind.CRASHED if was_killed else SystemFailureKind.RAISED
-            return lost(sample, kind, f"The command {how}.", child, reusable=True)
-        return Attempt(self._response(sample, output, latency_s, child), reusable=True)
-
-    async def end(self, *, kill: bool) -> None:
-        """Nothing to end between questions."""
-
-    def _command(self, sample: Sample) -> list[str]:
-        beside = beside_question(sample, self._settings.part)
+        beside = beside_question(sample, self.settings.part)
         values = {
             "question": sample.question,
             "history": json.dumps(beside.get("history", [])),
@@ -224,26 +178,70 @@ class OneShotPeer:
         }
         # In one pass, because a question may itself contain a placeholder.
         fill = partial(_PLACEHOLDER.sub, lambda match: values[match[1]])
-        return [self._argv[0], *map(fill, self._argv[1:])]
-
-    def _response(
-        self, sample: Sample, output: str, latency_s: float, child: Child
-    ) -> Response:
-        fields = answer_fields(self._settings)
+        argv = [self.argv[0], *map(fill, self.argv[1:])]
+        started = perf_counter()
+        timeout_s = self.settings.timeout_s
         try:
-            value: object = json.loads(output)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict | list if fields.contexts_only else dict):
-            value = output.strip()
-            fields = Fields(contexts_only=fields.contexts_only)
-        return _response(sample, value, latency_s, child, fields)
+            child = await Child.spawn(argv, self.context, limit=MAX_LINE_BYTES)
+        except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
+            kind = SystemFailureKind.RAISED
+            return Attempt(failed(sample.id, kind, error.message), reusable=True)
+        output = bytearray()
+        kind = SystemFailureKind.RAISED
+        try:
+            async with asyncio.timeout(timeout_s):
+                child.close_stdin()
+                while piece := await child.stdout.read(_PIECE):
+                    output += piece
+                    if len(output) > MAX_LINE_BYTES:
+                        raise ValueError(f"Printed more than {MAX_LINE_BYTES:,} bytes.")
+                latency_s = perf_counter() - started
+                await child.wait(timeout_s)  # it may close its output before it ends
+                message = f"The command {await child.ending()}."
+            if (child.status or 0) < 0 or child.status is None:
+                kind = SystemFailureKind.CRASHED
+        except TimeoutError:
+            kind = SystemFailureKind.TIMEOUT
+            message = f"No answer within {timeout_s:g} s."
+        except ValueError as error:
+            kind = SystemFailureKind.BAD_RETURN
+            message = str(error)
+        else:
+            if child.status == 0:
+                text = output.decode("utf-8", "replace")
+                fields = answer_fields(self.settings)
+                try:
+                    value: object = json.loads(text)
+                except (ValueError, RecursionError):
+                    value = None
+                if not isinstance(value, dict | list if fields.contexts_only else dict):
+                    value = text.strip()
+                    fields = Fields(contexts_only=fields.contexts_only)
+                return _attempt(sample, value, latency_s, child, fields)
+        finally:
+            await child.end()
+        return lost(sample, kind, message, child, reusable=True)
+
+    async def end(self, *, kill: bool) -> None:
+        """Nothing to end between questions."""
+
+
+def _attempt(
+    sample: Sample, value: object, latency_s: float, child: Child, fields: Fields
+) -> Attempt:
+    """The response in a reply: an answer, or the error it reports."""
+    error = value.get("error") if isinstance(value, dict) else None
+    if isinstance(value, dict) and isinstance(error, str) and "answer" not in value:
+        kind = SystemFailureKind.RAISED
+        response = failed(sample.id, kind, error, child.tail.text(), latency_s)
+    else:
+        response = read(sample.id, value, latency_s, fields=fields)
+    return Attempt(response, reusable=True)
 
 
 class ShellCommand(EntrypointKind):
     schemes = ("command",)
     form = "command:./program --flag"
-    error_is_reply = True
 
     def paths(self, target: str) -> tuple[Path, ...]:
         return tuple(Path(word) for word in _words(target)[1:])
@@ -257,10 +255,10 @@ class ShellCommand(EntrypointKind):
             argv[0] = str(context.directory / argv[0])
         else:
             argv[0] = shutil.which(argv[0], path=context.environ.get("PATH")) or argv[0]
-        runs_once = any(QUESTION in word for word in argv[1:])
-        new_peer = partial(
-            OneShotPeer if runs_once else CommandPeer, argv, settings, context
+        peer = (
+            OneShotPeer if any(QUESTION in word for word in argv[1:]) else CommandPeer
         )
+        new_peer = partial(peer, argv, settings, context)
         return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)
 
 
@@ -279,35 +277,6 @@ def _words(command: str) -> list[str]:
             for word in words
         ]
     return words
-
-
-async def _whole_output(child: Child) -> str:
-    """The child's whole output. Raises ValueError if it is too large."""
-    output = bytearray()
-    while piece := await child.stdout.read(_PIECE):
-        output += piece
-        if len(output) > MAX_LINE_BYTES:
-            raise ValueError(f"Printed more than {MAX_LINE_BYTES:,} bytes.")
-    return output.decode("utf-8", "replace")
-
-
-def _response(
-    sample: Sample, value: object, latency_s: float, child: Child, fields: Fields
-) -> Response:
-    """The response in a reply: an answer, or the error it reports."""
-    if (
-        isinstance(value, dict)
-        and isinstance(value.get("error"), str)
-        and "answer" not in value
-    ):
-        return failed(
-            sample.id,
-            SystemFailureKind.RAISED,
-            value["error"],
-            child.tail.text(),
-            latency_s,
-        )
-    return read(sample.id, value, latency_s, fields=fields)
 
 
 def without_secrets(command: str) -> str:

@@ -15,7 +15,7 @@ from ragstone.system.response import (
     Response,
     System,
     session_of,
-    takes_contexts,
+    takes,
 )
 
 
@@ -70,7 +70,7 @@ def refuse_without_contexts(system: System, why: str) -> None:
             where=system.entrypoint,
             hint="Use an entrypoint that can be asked.",
         )
-    if takes_contexts(system) is False:
+    if takes(system, "contexts") is False:
         raise SystemUnderTestError(
             f"{why} gives the system contexts, but it takes none.",
             where=system.entrypoint,

@@ -72,9 +72,6 @@ class EntrypointKind(ABC):
     uses_interpreter: ClassVar[bool] = False
     """Whether the setting `python` applies."""
 
-    error_is_reply: ClassVar[bool] = False
-    """Whether an error is something that the system said, rather than a crash."""
-
     def is_valid(self, target: str) -> bool:  # noqa: ARG002 - for subclasses
         """Whether `target` can name a system."""
         return True

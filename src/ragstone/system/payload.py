@@ -11,14 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from ragstone.golden.names import are_names
 from ragstone.system.response import (
     Context,
+    ModelCall,
     Response,
     Retrieval,
     Step,
     SystemFailure,
     SystemFailureKind,
     TokenUsage,
-    usage_of_steps,
-    with_step_contexts,
+    tool_results,
 )
 from ragstone.system.worker.fields import BadReturn, Fields
 from ragstone.system.worker.returns import MAX_TRACE_CHARACTERS, TRACE_NAMES, normalise
@@ -64,14 +64,11 @@ class WorkerMessage(_Wire):
     error: WireFailure | None = None
 
 
-class Ready(_Wire):
-    accepts: list[str] = []
-
-
 class Greeting(_Wire):
-    """A worker's first message: ready, or the reason why not."""
+    """A worker's first message: what the entrypoint takes besides the question, or the
+    reason why it can't be asked."""
 
-    ready: Ready | None = None
+    ready: list[str] = []
     failed: WireFailure | None = None
 
 
@@ -81,32 +78,51 @@ def answered(
     latency_s: float | None,
     first_text_s: float | None = None,
 ) -> Response:
-    """The Response for a valid payload, with the contexts and tokens of its steps."""
-    steps = tuple(map(_with_names, payload.steps))
+    """The Response for a valid payload, with the contexts and tokens of its steps.
+
+    What retrievals found besides follows the contexts, then what tools returned; each
+    text once.
+    """
+    contexts = list(_named(payload.contexts))
+    steps: list[Step] = []
+    retrieved: list[Context] = []
+    usage = payload.usage
+    for step in payload.steps:
+        if isinstance(step, Retrieval):
+            step = replace(step, contexts=_named(step.contexts))
+            retrieved += step.contexts
+        elif isinstance(step, ModelCall) and step.usage and not payload.usage:
+            before = usage or TokenUsage(0, 0)
+            usage = TokenUsage(
+                before.input_tokens + step.usage.input_tokens,
+                before.output_tokens + step.usage.output_tokens,
+            )
+        steps.append(step)
+    texts = {context.text for context in contexts}
+    ids = {context.id for context in contexts}
+    for context in (*retrieved, *tool_results(steps)):
+        if (context.text not in texts) if context.text else (context.id not in ids):
+            contexts.append(context)
+            texts.add(context.text)
+            ids.add(context.id)
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
-        contexts=with_step_contexts(_named(payload.contexts), steps),
+        contexts=tuple(contexts),
         contexts_returned=payload.contexts_returned,
         latency_s=latency_s,
         first_text_s=first_text_s,
         extra=payload.trace,
-        usage=payload.usage or usage_of_steps(steps),
-        steps=steps,
+        usage=usage,
+        steps=tuple(steps),
     )
-
-
-def _with_names(step: Step) -> Step:
-    if isinstance(step, Retrieval):
-        return replace(step, contexts=_named(step.contexts))
-    return step
 
 
 def _named(contexts: Sequence[Context]) -> tuple[Context, ...]:
     """`contexts`; those that are plainly names of documents are their ids, without a
     text."""
-    without_other_ids = all(context.id in (None, context.text) for context in contexts)
-    if not without_other_ids or not are_names(context.text for context in contexts):
+    has_other_ids = any(context.id not in (None, context.text) for context in contexts)
+    if has_other_ids or not are_names(context.text for context in contexts):
         return tuple(contexts)
     return tuple(
         Context("", context.text.strip(), context.score) for context in contexts

@@ -130,26 +130,19 @@ class Pool:
                 await self._put_back(session.peer, reusable=True)
 
     async def ask_in(self, session: PoolSession | None, sample: Sample) -> Response:
-        """The response of the child of `session`, or of any child."""
-        response = await self._ask_once(session, sample)
-        for _ in range(self._retries):
+        """The response of the child of `session`, or of any child. A failure that names
+        variables which the system doesn't get says how to pass them."""
+        failure = None
+        for _ in range(self._retries + 1):
+            response = await self._ask_once(session, sample)
             failure = response.failure
             if failure is None or failure.kind not in _RETRIED or self._given_up:
                 break
-            response = await self._ask_once(session, sample)
-        return self._with_variables(response)
-
-    def _with_variables(self, response: Response) -> Response:
-        """`response`; a failure that names variables which the system doesn't get says
-        how to pass them."""
-        failure = response.failure
         if failure is None:
             return response
         hint = self._context.lacking(f"{failure.message}\n{failure.detail or ''}")
-        if hint is None:
-            return response
-        longer = replace(failure, message=f"{failure.message} {hint}")
-        return replace(response, failure=longer)
+        message = " ".join(filter(None, (failure.message, hint)))
+        return replace(response, failure=replace(failure, message=message))
 
     async def close(self) -> None:
         self._closed = True
@@ -167,9 +160,7 @@ class Pool:
 
     async def _ask_once(self, session: PoolSession | None, sample: Sample) -> Response:
         while True:
-            peer = session.peer if session is not None else None
-            if peer is None:
-                peer = await self._take()
+            peer = (session and session.peer) or await self._take()
             if peer is None:
                 why = self._given_up or "the system was closed"
                 return failed(sample.id, SystemFailureKind.CRASHED, f"Not asked: {why}")
@@ -194,40 +185,35 @@ class Pool:
                         peer = self._idle.popleft()
                         self._busy.add(peer)
                         return peer
-                    self._grow()
+                    live = len(self._busy) + len(self._starting)
+                    starts = min(self._waiting, MAX_STARTING)
+                    # Living children continue where no more can be started.
+                    may_start = not live or self._start_failures < MAX_START_FAILURES
+                    if (
+                        may_start
+                        and live < self.concurrency
+                        and len(self._starting) < starts
+                    ):
+                        self._starting.add(asyncio.create_task(self._add_peer()))
                     await self._changed.wait()
             finally:
                 self._waiting -= 1
         return None
-
-    def _grow(self) -> None:
-        live = len(self._busy) + len(self._starting)
-        if live and self._start_failures >= MAX_START_FAILURES:
-            return  # living children continue; no more are started
-        starts = min(self._waiting, MAX_STARTING)
-        if live < self.concurrency and len(self._starting) < starts:
-            task = asyncio.create_task(self._add_peer())
-            self._starting.add(task)
 
     async def _add_peer(self) -> None:
         peer: Peer | None = None
         try:
             peer = await self._started()
             self._start_failures = 0
-        except (
-            Exception
-        ) as error:  # waiting tasks must not wait forever, whatever the error
+        except Exception as error:
+            # Waiting tasks must not wait forever, whatever the error.
             self._start_failures += 1
-            is_alive = bool(self._busy or self._idle)
+            is_alive = self._busy or self._idle
             if self._start_failures >= MAX_START_FAILURES and not is_alive:
-                why = (
-                    error.message if isinstance(error, SystemUnderTestError) else error
-                )
+                why = getattr(error, "message", error)
                 self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
         async with self._changed:
-            task = asyncio.current_task()
-            if task is not None:
-                self._starting.discard(task)
+            self._starting -= {asyncio.current_task()}
             if peer is not None:
                 self._idle.append(peer)
             self._changed.notify_all()

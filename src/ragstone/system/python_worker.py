@@ -9,7 +9,6 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -102,25 +101,30 @@ class PythonPeer:
         child.write(frame(json.dumps(hello).encode("ascii")))
         try:
             async with asyncio.timeout(settings.startup_timeout_s):
-                await self._skip_noise(child, token)
+                # What comes before the token is of hooks such as sitecustomize.
+                while (line := await child.stdout.readline()).strip() != token.encode():
+                    if not line:
+                        raise EOFError
+                    child.tail.add(line)
+                    self.context.log.write(line)
                 body, _ = await _receive(child)
                 greeting = Greeting.model_validate_json(body)
+            failure = greeting.failed
         except TimeoutError:
             await child.show_stack()
-            raise self._failure(
-                f"not ready after {settings.startup_timeout_s:g} s.", child.tail.text()
-            ) from None
+            message = f"not ready after {settings.startup_timeout_s:g} s."
+            failure = WireFailure(message=message, detail=child.tail.text())
         except (EOFError, ValueError):
-            how = await child.ending()
-            raise self._failure(
-                f"the worker {how} while starting.", child.tail.text()
-            ) from None
-        if greeting.ready is None:
-            failure = greeting.failed or WireFailure(
-                message="the worker did not start."
+            message = f"the worker {await child.ending()} while starting."
+            failure = WireFailure(message=message, detail=child.tail.text())
+        if failure is not None:
+            detail = f"\n\n{failure.detail.rstrip()}\n" if failure.detail else ""
+            raise SystemUnderTestError(
+                failure.message + detail,
+                where=self.spec if settings.functions else f"python:{self.spec}",
+                hint=f"It was run by {self.python} in {self.context.directory}. {self.hint}",
             )
-            raise self._failure(failure.message, failure.detail)
-        self.accepts = frozenset(greeting.ready.accepts)
+        self.accepts = frozenset(greeting.ready)
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self._child
@@ -130,124 +134,83 @@ class PythonPeer:
         child.tail.clear()
         question = {"number": self._number, "question": sample.question}
         request = {**question, **beside_question(sample, self.settings.part)}
-        exchange = _Exchange(child, self._number, self.settings.timeout_s)
-        building_s = (
-            self.settings.startup_timeout_s if self._begins_session(sample) else 0.0
-        )
+        timeout_s = self.settings.timeout_s
+        session = session_id(sample)
+        if session is not None and session != self._session:
+            # An object may have to be built for the session.
+            timeout_s += self.settings.startup_timeout_s
+        self._session = session
+        times = _Times(perf_counter())
         child.write(frame(json.dumps(request).encode("ascii")))
         try:
-            async with asyncio.timeout(
-                building_s + self.settings.timeout_s
-            ) as deadline:
-                reply = await exchange.reply(deadline)
-            return _attempt(sample, reply, exchange)
+            async with asyncio.timeout(timeout_s) as deadline:
+                return await self._attempt(child, sample, times, deadline)
         except TimeoutError:
             await child.show_stack()
             message = f"No answer within {self.settings.timeout_s:g} s."
-            if exchange.returned_at is not None:
+            if times.returned is not None:
                 message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
             return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
-            message = (
-                f"The worker {await child.ending()} while answering this question."
-            )
+            how = await child.ending()
+            message = f"The worker {how} while answering this question."
         except ValueError:
             message = "Something else wrote to the worker's channel."
         return lost(sample, SystemFailureKind.CRASHED, message, child)
 
-    def _begins_session(self, sample: Sample) -> bool:
-        """Whether `sample` is the first question of a session, for which an object may
-        have to be built."""
-        session = session_id(sample)
-        begins = session is not None and session != self._session
-        self._session = session
-        return begins
-
-    async def end(self, *, kill: bool) -> None:
-        if self._child is not None:
-            await self._child.end(patience_s=0.0 if kill else 2.0)
-
-    async def _skip_noise(self, child: Child, token: str) -> None:
-        """Skip the output of hooks such as sitecustomize before the worker redirects
-        stdout."""
-        while True:
-            line = await child.stdout.readline()
-            if not line:
-                raise EOFError
-            if line.strip() == token.encode("ascii"):
-                return
-            child.tail.add(line)
-            self.context.log.write(line)
-
-    def _failure(self, message: str, detail: str | None) -> SystemUnderTestError:
-        text = message if not detail else f"{message}\n\n{detail.rstrip()}\n"
-        where = self.spec if self.settings.functions else f"python:{self.spec}"
-        hint = f"It was run by {self.python} in {self.context.directory}. {self.hint}"
-        return SystemUnderTestError(text, where=where, hint=hint)
-
-
-def _attempt(sample: Sample, reply: WorkerMessage, exchange: _Exchange) -> Attempt:
-    """The response in `reply`. Raises ValueError if it has none."""
-    latency_s, first_text_s = exchange.latency_s, exchange.first_text_s
-    if reply.payload is not None:
-        response = answered(sample.id, reply.payload, latency_s, first_text_s)
-        return Attempt(response, reusable=True)
-    if reply.error is None:
-        raise ValueError(reply)
-    error, kind = reply.error, SystemFailureKind(reply.error.kind)
-    response = failed(sample.id, kind, error.message, error.detail, latency_s)
-    return Attempt(response, reusable=True)
-
-
-class _Exchange:
-    """One question to a worker and its reply.
-
-    Times are measured by this process, because the system under test could change the
-    worker's clock.
-    """
-
-    def __init__(self, child: Child, number: int, timeout_s: float) -> None:
-        self._child = child
-        self._number = number
-        self._timeout_s = timeout_s
-        self._started = perf_counter()
-        self._text_at: float | None = None
-        self._reply_at = 0.0
-        self.returned_at: float | None = None
-        """When the user's code had returned; serialising the answer comes after
-        that."""
-
-    @property
-    def latency_s(self) -> float:
-        return (self.returned_at or self._reply_at) - self._started
-
-    @property
-    def first_text_s(self) -> float | None:
-        return None if self._text_at is None else self._text_at - self._started
-
-    async def reply(self, deadline: asyncio.Timeout) -> WorkerMessage:
+    async def _attempt(
+        self, child: Child, sample: Sample, times: _Times, deadline: asyncio.Timeout
+    ) -> Attempt:
         """The reply. Raises EOFError, and ValueError for anything that isn't about this
         question.
 
         `deadline` is for the user's code; the worker has _WRITING_S afterwards. The
         question counts from when the object of its session is built.
         """
+        now = asyncio.get_running_loop().time
         while True:
-            body, arrived = await _receive(self._child)
+            body, arrived = await _receive(child)
             message = WorkerMessage.model_validate_json(body)
             if message.number != self._number:
                 raise ValueError(message.number)
-            if message.event is None:
-                self._reply_at = arrived
-                return message
             if message.event == "returned":
-                self.returned_at = arrived
-                deadline.reschedule(asyncio.get_running_loop().time() + _WRITING_S)
+                times.returned = arrived
+                deadline.reschedule(now() + _WRITING_S)
             elif message.event == "built":
-                self._started = arrived
-                deadline.reschedule(asyncio.get_running_loop().time() + self._timeout_s)
-            elif self._text_at is None:
-                self._text_at = arrived
+                times.started = arrived
+                deadline.reschedule(now() + self.settings.timeout_s)
+            elif message.event == "text":
+                times.text = times.text or arrived
+            else:
+                break
+        latency_s = (times.returned or arrived) - times.started
+        first_text_s = None if times.text is None else times.text - times.started
+        error = message.error
+        if message.payload is not None:
+            response = answered(sample.id, message.payload, latency_s, first_text_s)
+        elif error is not None:
+            kind = SystemFailureKind(error.kind)
+            response = failed(sample.id, kind, error.message, error.detail, latency_s)
+        else:
+            raise ValueError(message)
+        return Attempt(response, reusable=True)
+
+    async def end(self, *, kill: bool) -> None:
+        if self._child is not None:
+            await self._child.end(patience_s=0.0 if kill else 2.0)
+
+
+@dataclass
+class _Times:
+    """When a question was asked, its first text came, and the user's code returned.
+
+    Measured by this process, because the system under test could change the worker's
+    clock.
+    """
+
+    started: float
+    text: float | None = None
+    returned: float | None = None
 
 
 async def _receive(child: Child) -> tuple[bytes, float]:
@@ -269,7 +232,10 @@ class PythonCallable(EntrypointKind):
     uses_interpreter = True
 
     def is_valid(self, target: str) -> bool:
-        return names_attribute(target)
+        """Whether it is ``package.module:attribute`` or ``file.py:attribute``."""
+        module, _, attribute = target.rpartition(":")
+        is_named = module.endswith(".py") or ATTRIBUTE.fullmatch(module)
+        return bool(is_named and ATTRIBUTE.fullmatch(attribute))
 
     def build(
         self, target: str, settings: SystemSettings, around: Surroundings
@@ -277,59 +243,47 @@ class PythonCallable(EntrypointKind):
         return python_pool(target, settings, around)
 
 
-def names_attribute(spec: str) -> bool:
-    """Whether `spec` is ``package.module:attribute`` or ``file.py:attribute``."""
-    module, colon, attribute = spec.rpartition(":")
-    named = module.endswith(".py") or ATTRIBUTE.fullmatch(module)
-    return bool(colon and named and ATTRIBUTE.fullmatch(attribute))
-
-
 def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Pool:
     """Workers for the attribute `spec`, or for `settings.functions`, of which `spec` is
-    the name."""
+    the name.
+
+    They run in the configured interpreter, else in that of the active environment, else
+    in Ragstone's own.
+    """
     context = around.child_context(settings)
-    python = _interpreter(settings.python, around.root, around.environ)
-    local = Path(context.directory, ".venv", *_in_venv())
-    hint = (
-        f"If the system is installed in {local}, set python in [system] to it."
-        if settings.python is None and local.exists() and str(local) != python
-        else "To use another interpreter, set python in [system]."
-    )
+    is_windows = sys.platform == "win32"
+    in_venv = ("Scripts", "python.exe") if is_windows else ("bin", "python")
+    in_conda = ("python.exe",) if is_windows else in_venv
+    python: str | None = settings.python
+    if python is not None:
+        if has_folder(python):
+            python = str((around.root / python).absolute())
+        python = shutil.which(python, path=around.environ.get("PATH"))
+        if python is None:
+            raise ConfigError(
+                f"the interpreter '{settings.python}' was not found.",
+                where="system.python",
+                hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
+            )
+    for variable, inside in (("VIRTUAL_ENV", in_venv), ("CONDA_PREFIX", in_conda)):
+        active = Path(around.environ.get(variable) or "", *inside)
+        if python is None and around.environ.get(variable) and active.exists():
+            python = str(active)
+    python = python or sys.executable
+    hint = "To use another interpreter, set python in [system]."
+    local = Path(context.directory, ".venv", *in_venv)
+    if settings.python is None and local.exists() and str(local) != python:
+        hint = f"If the system is installed in {local}, set python in [system] to it."
     new = functools.partial(
         PythonPeer, python, spec, settings, context, hint, around.not_from
     )
     return Pool(f"python:{spec}", settings, new, context)
 
 
-def _interpreter(python: str | None, root: Path, environ: Mapping[str, str]) -> str:
-    """The configured interpreter, else that of the active environment, else Ragstone's
-    own."""
-    if python is not None:
-        place = str((root / python).absolute()) if has_folder(python) else python
-        program = shutil.which(place, path=environ.get("PATH"))
-        if program is None:
-            raise ConfigError(
-                f"the interpreter '{python}' was not found.",
-                where="system.python",
-                hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
-            )
-        return program
-    in_conda = ("python.exe",) if sys.platform == "win32" else ("bin", "python")
-    for variable, inside in (("VIRTUAL_ENV", _in_venv()), ("CONDA_PREFIX", in_conda)):
-        folder = environ.get(variable)
-        if folder and Path(folder, *inside).exists():
-            return str(Path(folder, *inside))
-    return sys.executable
-
-
-def _in_venv() -> tuple[str, str]:
-    return ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
-
-
 def check_function(spec: str, *, where: str) -> None:
     """Raise ConfigError unless `spec` is ``package.module:function`` or
     ``file.py:function``."""
-    if not names_attribute(spec):
+    if not PythonCallable().is_valid(spec):
         raise ConfigError(
             f"'{spec}' names no function.",
             where=where,

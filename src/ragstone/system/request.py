@@ -15,7 +15,6 @@ from ragstone.system.worker.fields import at_path
 
 QUESTION = "{question}"
 """Stands for the question in the path or the query string of an address."""
-_PLACES = ("question_field", "history_field", "session_field")
 _POSITION = re.compile(r"-?\d{1,9}")
 
 
@@ -49,42 +48,29 @@ def placed(fields: object, path: str, value: object) -> Any:
 def request_fields(settings: SystemSettings, sample: Sample) -> Mapping[str, Any]:
     """The fields of the request for `sample`. Raises NoPlaceError."""
     names = settings.http
-    fields: dict[str, Any]
+    fields: Mapping[str, Any]
     fields = placed(names.body, names.question_field, sample.question)
     beside = beside_question(sample, settings.part)
-    if sample.history:
-        turns = _turns_beside_question(settings, sample, fields) or beside["history"]
-        fields = placed(fields, names.history_field, turns)
-    if "session" in beside:
-        fields = placed(fields, names.session_field, beside["session"])
-    if "contexts" in beside:
-        fields = placed(fields, "contexts", beside["contexts"])
+    # A question in a list has the earlier turns before it there, in its shape.
+    pattern = re.escape(names.history_field) + r"\.(-?\d+)\.(.+)"
+    inside = re.fullmatch(pattern, names.question_field)
+    if inside is not None and sample.history:
+        messages = at_path(fields, names.history_field)
+        place = int(inside[1])
+        turns = []
+        for turn in messages_before(sample):
+            message = {**messages[place], "role": turn["role"]}
+            turns.append(placed(message, inside[2], turn["content"]))
+        beside["history"] = [*messages[:place], *turns, *messages[place:]]
+    paths = {"history": names.history_field, "session": names.session_field}
+    for name, value in beside.items():
+        fields = placed(fields, paths.get(name, name), value)
     return fields
-
-
-def _turns_beside_question(
-    settings: SystemSettings, sample: Sample, fields: Mapping[str, Any]
-) -> list[dict[str, Any]] | None:
-    """The list that has the question, with the earlier turns before it in its shape;
-    None if it is in no list."""
-    history_field = settings.http.history_field
-    inside = re.fullmatch(
-        re.escape(history_field) + r"\.(-?\d+)\.(.+)", settings.http.question_field
-    )
-    if inside is None:
-        return None
-    position, text_path = int(inside[1]), inside[2]
-    messages = at_path(fields, history_field)
-    turns = []
-    for turn in messages_before(sample):
-        message = {**messages[position], "role": turn["role"]}
-        turns.append(placed(message, text_path, turn["content"]))
-    return [*messages[:position], *turns, *messages[position:]]
 
 
 def refuse_misplaced(settings: SystemSettings) -> None:
     """Raise ConfigError if a field of the request has no place in the body."""
-    for name in _PLACES:
+    for name in ("question_field", "history_field", "session_field"):
         path = getattr(settings.http, name)
         try:
             placed(settings.http.body, path, "")

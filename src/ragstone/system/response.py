@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Protocol
 
 from pydantic import Field
@@ -73,28 +74,6 @@ TOOL_ID = "tool:"
 """How the id of a context begins that is the result of a tool."""
 
 
-def with_step_contexts(
-    contexts: Sequence[Context], steps: Sequence[Step]
-) -> tuple[Context, ...]:
-    """`contexts`, then what the retrievals of `steps` found besides, then what the
-    tools returned; each text once."""
-    retrieved = [
-        context
-        for step in steps
-        if isinstance(step, Retrieval)
-        for context in step.contexts
-    ]
-    merged = list(contexts)
-    texts = {context.text for context in contexts}
-    ids = {context.id for context in contexts}
-    for context in (*retrieved, *tool_results(steps)):
-        if (context.text not in texts) if context.text else (context.id not in ids):
-            merged.append(context)
-            texts.add(context.text)
-            ids.add(context.id)
-    return tuple(merged)
-
-
 def tool_results(steps: Sequence[Step]) -> list[Context]:
     """What the tools in `steps` returned, as contexts; those that failed returned
     nothing."""
@@ -103,21 +82,6 @@ def tool_results(steps: Sequence[Step]) -> list[Context]:
         for step in steps
         if isinstance(step, ToolCall) and step.result and step.error is None
     ]
-
-
-def usage_of_steps(steps: Sequence[Step]) -> TokenUsage | None:
-    """The tokens of all model calls in `steps`; None if none names them."""
-    usages = [
-        step.usage
-        for step in steps
-        if isinstance(step, ModelCall) and step.usage is not None
-    ]
-    if not usages:
-        return None
-    return TokenUsage(
-        sum(usage.input_tokens for usage in usages),
-        sum(usage.output_tokens for usage in usages),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +197,13 @@ class Response:
 def called_tools(response: Response) -> frozenset[str]:
     """The names of the tools that an answer called; the source of a retrieval may be
     one."""
-    tools = {step.name for step in response.steps if isinstance(step, ToolCall)}
-    sources = {
-        step.source
-        for step in response.steps
-        if isinstance(step, Retrieval) and step.source is not None
-    }
-    return frozenset(tools | sources)
+    names = set()
+    for step in response.steps:
+        if isinstance(step, ToolCall):
+            names.add(step.name)
+        elif isinstance(step, Retrieval) and step.source is not None:
+            names.add(step.source)
+    return frozenset(names)
 
 
 NO_CONTEXTS = "the answer came without contexts"
@@ -282,29 +246,15 @@ RETRIEVAL, GENERATION = "retrieval", "generation"
 """The halves of a system, where only one is evaluated."""
 
 
-def takes_history(system: object) -> bool | None:
-    """Whether a started system takes the earlier turns of a conversation; None if that
-    can't be known."""
-    return _takes(system, "history")
+def takes(system: object, part: str) -> bool | None:
+    """Whether a started system takes the ``history``, ``session`` or ``contexts``
+    beside a question; None if that can't be known.
 
-
-def takes_session(system: object) -> bool | None:
-    """Whether a started system keeps conversations apart: by an id, or by an object for
-    each. None if not known."""
-    return _takes(system, "session")
-
-
-def takes_contexts(system: object) -> bool | None:
-    """Whether a started system takes contexts in place of its own retrieval; None if
-    that can't be known."""
-    return _takes(system, "contexts")
-
-
-def _takes(system: object, what: str) -> bool | None:
-    """A system says so by an attribute `accepts`: what it takes besides the question,
-    or None."""
+    A system says so by an attribute `accepts`. Who takes sessions keeps conversations
+    apart: by an id, or by an object for each.
+    """
     accepts: object = getattr(system, "accepts", None)
-    return what in accepts if isinstance(accepts, frozenset) else None
+    return part in accepts if isinstance(accepts, frozenset) else None
 
 
 def session_of(system: System) -> AbstractAsyncContextManager[System]:
@@ -314,12 +264,9 @@ def session_of(system: System) -> AbstractAsyncContextManager[System]:
     A system that keeps something between the turns has a method `session`; another is
     its own session.
     """
-    session: Callable[[], AbstractAsyncContextManager[System]] | None = getattr(
-        system, "session", None
-    )
-    if session is None:
-        return nullcontext(system)
-    return session()
+    session: Any = getattr(system, "session", partial(nullcontext, system))
+    opened: AbstractAsyncContextManager[System] = session()
+    return opened
 
 
 class System(Protocol):

@@ -15,7 +15,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.settings.settings import JudgeSettings, SystemSettings
 from ragstone.system.entrypoint import build_system
-from ragstone.system.response import System, takes_history, takes_session
+from ragstone.system.response import System, takes
 
 SystemPart = Literal["retrieval", "generation"]
 
@@ -81,7 +81,7 @@ class SystemSource:
             version=self.settings.version,
             part=self.settings.part,
             conversations=sum(needs_history(sample, system) for sample in golden),
-            takes_history=takes_history(system),
+            takes_history=takes(system, "history"),
         )
 
 
@@ -91,7 +91,7 @@ def needs_history(sample: Sample, system: System) -> bool:
     if not sample.history:
         return False
     is_own = sample.turn is not None and sample.turn.own_history
-    return not (is_own and takes_session(system))
+    return not (is_own and takes(system, "session"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
@@ -66,11 +66,23 @@ class Parameters:
         """The names of those that can be passed by name, beside the question, which is
         the first."""
         names = []
-        for number, parameter in enumerate(self.all):
+        for place, parameter in enumerate(self.all):
             is_positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            if parameter.kind is parameter.KEYWORD_ONLY or (number and is_positional):
+            if parameter.kind is parameter.KEYWORD_ONLY or (place and is_positional):
                 names.append(parameter.name)
         return names
+
+
+def names_beside(available: Collection[str]) -> dict[str, str]:
+    """The names, of those `available`, that take the ``history``, the ``session`` and
+    the ``contexts``."""
+    names = {}
+    for part in ("history", SESSION, CONTEXTS):
+        known = [CONTEXTS] if part == CONTEXTS else SYSTEM_NAMES[part]
+        for name in reversed(known):
+            if name in available:
+                names[part] = name
+    return names
 
 
 class Asker:
@@ -94,27 +106,15 @@ class Asker:
         self._ask = ask
         self._ask_async = ask_async
         self._key = key
-        parameters = Parameters(ask)
-        names = parameters.beside_question if key is None else inputs
-        self._history = first_named(SYSTEM_NAMES["history"], names)
-        self._needs_history = key is None and self._history in parameters.required
-        self._session = first_named(SYSTEM_NAMES["session"], names)
-        self._needs_session = key is None and self._session in parameters.required
-        self._takes_contexts = CONTEXTS in names
         self._remembers = remembers
-
-    @property
-    def accepts(self) -> list[str]:
+        parameters = Parameters(ask)
+        self._required = parameters.required if key is None else []
+        self._names = names_beside(
+            parameters.beside_question if key is None else inputs
+        )
+        self.accepts = {*self._names, SESSION} if remembers else {*self._names}
         """What it takes besides the question: ``history``, ``session`` and
         ``contexts``, or less."""
-        names = []
-        if self._history is not None:
-            names.append("history")
-        if self._session is not None or self._remembers:
-            names.append(SESSION)
-        if self._takes_contexts:
-            names.append(CONTEXTS)
-        return names
 
     @property
     def is_async(self) -> bool:
@@ -144,26 +144,28 @@ class Asker:
             keywords["config"] = {"configurable": thread}
             turns = [] if session else turns
         messages = [*turns, {"role": "user", "content": question}]
+        values: dict[str, Any] = {
+            "history": turns,
+            SESSION: session or new_session(),
+            CONTEXTS: contexts,
+        }
+        is_set = {"history": turns, SESSION: session, CONTEXTS: contexts is not None}
         beside: dict[str, Any] = {}
-        if self._history is not None and (turns or self._needs_history):
-            beside[self._history] = messages if self._history == "messages" else turns
-        if self._session is not None and (session or self._needs_session):
-            beside[self._session] = session or new_session()
-        if contexts is not None and self._takes_contexts:
-            beside[CONTEXTS] = list(contexts)
+        for part, name in self._names.items():
+            if is_set[part] or name in self._required:
+                beside[name] = messages if name == "messages" else values[part]
+        argument: Any = question
         if self._key is None:
-            return self._call(question, {**beside, **keywords})
-        beside[self._key] = messages if self._key == "messages" else question
-        return self._call(beside, keywords)
-
-    def _call(self, argument: Any, keywords: dict[str, Any]) -> Any:
+            keywords.update(beside)
+        else:
+            argument = {**beside, self._key: question}
+            if self._key == "messages":
+                argument[self._key] = messages
         try:
             return self._ask(argument, **keywords)
         except (TypeError, NotImplementedError) as error:
-            is_missing = isinstance(error, NotImplementedError)
-            if not is_missing and "synchronously" not in str(error):
-                raise
-            if not callable(self._ask_async):
+            is_own = isinstance(error, TypeError) and "synchronously" not in str(error)
+            if is_own or not callable(self._ask_async):
                 raise
         self._ask, self._ask_async = self._ask_async, None
         return self._ask(argument, **keywords)
@@ -172,14 +174,6 @@ class Asker:
 def new_session() -> str:
     """The id of a conversation that nobody continues."""
     return os.urandom(16).hex()
-
-
-def first_named(names: Iterable[str], available: Collection[str]) -> str | None:
-    """The first of `names` that is `available`, None if none is."""
-    for name in names:
-        if name in available:
-            return name
-    return None
 
 
 def is_coroutine_function(target: Any) -> bool:
@@ -237,25 +231,16 @@ def _adapt_object(target: object, part: str | None) -> Asker:
         method = get(target, name)
         if callable(method) and not inspect.isclass(method):
             twin = get(target, "a" + name)
-            if name in ("invoke", "ainvoke"):
-                return _adapt_runnable(target, method, twin)
-            return Asker(method, twin)
+            if name not in ("invoke", "ainvoke"):
+                return Asker(method, twin)
+            key, inputs = _runnable_input(target)
+            remembers = bool(get(target, "checkpointer"))
+            return Asker(method, twin, key=key, inputs=inputs, remembers=remembers)
     if callable(target):
         return _adapt_callable(target, part)
     raise EntrypointError(
         f"{shown(target)} can't be asked. Expected a function answer(question), or an object with "
         "answer(question), ask(question), query(question), invoke(question), chat(question) or __call__(question)."
-    )
-
-
-def _adapt_runnable(target: object, method: Any, twin: Any) -> Asker:
-    inputs = _runnable_inputs(target)
-    return Asker(
-        method,
-        twin,
-        key=_runnable_key(target, inputs),
-        inputs=inputs or (),
-        remembers=bool(get(target, "checkpointer")),
     )
 
 
@@ -270,10 +255,7 @@ def _check_one_question(target: Any, part: str | None) -> None:
             f"{parameters.name} needs '{CONTEXTS}'. If it only generates, set part = \"generation\" under [system]; "
             "else give the parameter a default, such as None."
         )
-    passed = [
-        first_named(names, beside)
-        for names in (SYSTEM_NAMES["history"], SYSTEM_NAMES["session"], [CONTEXTS])
-    ]
+    passed = names_beside(beside).values()
     required = [name for name in parameters.required if name not in passed]
     if len(required) > 1 or parameters.positional == 0:
         raise EntrypointError(
@@ -282,31 +264,28 @@ def _check_one_question(target: Any, part: str | None) -> None:
         )
 
 
-def _runnable_inputs(target: object) -> list[str] | None:
-    """The fields of a LangChain Runnable's input; None if it names none."""
-    method = get(target, "get_input_jsonschema")
-    if not callable(method):
-        return None
-    try:
-        schema = method()
-    except Exception:
-        # Of a state that pydantic can't describe: a graph's own class has its fields.
-        state = get(get(target, "builder"), "state_schema")
-        return list(getattr(state, "__annotations__", ())) or None
-    fields = get(schema, "properties")
-    return list(fields) if isinstance(fields, dict) else None
-
-
-def _runnable_key(target: object, inputs: Sequence[str] | None) -> str | None:
+def _runnable_input(target: object) -> tuple[str | None, list[str]]:
     """The field in which a LangChain Runnable expects the question, None if it takes
-    the bare string."""
+    the bare string, and all fields of its input that it names."""
+    inputs: list[str] = []
+    describe = get(target, "get_input_jsonschema")
+    if callable(describe):
+        try:
+            fields = get(describe(), "properties")
+        except Exception:
+            # Of a state that pydantic can't describe: a graph's own class has its fields.
+            state = get(get(target, "builder"), "state_schema")
+            fields = getattr(state, "__annotations__", None)
+        inputs = list(fields) if isinstance(fields, dict) else []
     keys = get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
-        return keys[0]
-    if not inputs or inputs == ["root"]:  # LangChain's name of an untyped input
-        return None
-    only = inputs[0] if len(inputs) == 1 else None
-    return first_named((*SYSTEM_NAMES["question"], "messages"), inputs) or only
+        return keys[0], inputs
+    if inputs == ["root"]:  # LangChain's name of an untyped input
+        return None, inputs
+    for name in (*SYSTEM_NAMES["question"], "messages"):
+        if name in inputs:
+            return name, inputs
+    return (inputs[0] if len(inputs) == 1 else None), inputs
 
 
 # --- importing
@@ -320,15 +299,26 @@ def load(spec: str) -> tuple[Any, bool]:
     """
     is_created = False
     target, _, path = spec.rpartition(":")
-    value = _load_file(target) if target.endswith(".py") else _load_module(target)
+    if target.endswith(".py"):
+        value = _load_file(target)
+    else:
+        try:
+            value = importlib.import_module(target)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{target}.".startswith(f"{error.name}."):
+                raise
+            raise EntrypointError(
+                f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
+            ) from None
     for name in path.split("."):
         if not hasattr(value, name):
             public = [
                 attribute for attribute in dir(value) if not attribute.startswith("_")
             ]
-            raise EntrypointError(
-                f"'{target}' has no attribute '{name}'.{did_you_mean(name, public)}"
-            )
+            message = f"'{target}' has no attribute '{name}'."
+            for close in difflib.get_close_matches(name, public, n=1):
+                message += f" Did you mean '{close}'?"
+            raise EntrypointError(message)
         if inspect.isclass(value) and inspect.isfunction(
             inspect.getattr_static(value, name)
         ):
@@ -337,13 +327,6 @@ def load(spec: str) -> tuple[Any, bool]:
             is_created = True
         value = getattr(value, name)
     return value, is_created
-
-
-def did_you_mean(name: str, names: Sequence[str]) -> str:
-    """A question that names the one of `names` that is close to `name`; "" if none
-    is."""
-    close = difflib.get_close_matches(name, names, n=1)
-    return f" Did you mean '{close[0]}'?" if close else ""
 
 
 def refuse_parameters(target: Any) -> None:
@@ -355,17 +338,6 @@ def refuse_parameters(target: Any) -> None:
             f"the class {target.__name__} can't be created without arguments ({', '.join(required)}). "
             "Point the entrypoint at a function without parameters that returns an instance."
         )
-
-
-def _load_module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        raise EntrypointError(
-            f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
-        ) from None
 
 
 def _load_file(path: str) -> Any:

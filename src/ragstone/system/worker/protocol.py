@@ -11,6 +11,7 @@ Part of the worker: standard library only, Python 3.8 or newer.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
@@ -115,7 +116,7 @@ class Loop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
-        return self._loop.run_until_complete(_awaited(value))
+        return self._loop.run_until_complete(value)
 
     def show_stacks_on_signal(self) -> None:
         """On SIGUSR1 (sent on a timeout), write the stacks of all threads and tasks to
@@ -151,10 +152,6 @@ class Loop:
                 coroutine = getattr(coroutine, "cr_await", None)
 
 
-async def _awaited(value: Any) -> Any:
-    return await value
-
-
 class Service:
     """Answers the questions of one entrypoint, or calls the functions of custom
     metrics."""
@@ -186,10 +183,8 @@ class Service:
     @property
     def accepts(self) -> list[str]:
         """What the entrypoint takes besides the question."""
-        accepts = set() if self._asker is None else set(self._asker.accepts)
-        if self._builds:
-            accepts.add(SESSION)
-        return sorted(accepts)
+        accepts = set() if self._asker is None else self._asker.accepts
+        return sorted({*accepts, SESSION} if self._builds else accepts)
 
     def serve(self) -> None:
         """Answer until stdin ends."""
@@ -204,42 +199,33 @@ class Service:
         try:
             reply["payload"] = self._payload(request)
         except BadReturn as error:
-            reply["error"] = {
-                "kind": "bad_return",
-                "message": str(error),
-                "detail": error.detail,
-            }
+            failure = {"message": str(error), "detail": error.detail}
+            reply["error"] = {"kind": "bad_return", **failure}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
-            reply["error"] = {
-                "kind": "raised",
-                "message": summary(error),
-                "detail": formatted(error),
-            }
+            failure = {"message": summary(error), "detail": formatted(error)}
+            reply["error"] = {"kind": "raised", **failure}
         return reply
 
     def _payload(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to `request`. Once user code has returned, says so: serialising
         the answer takes a while."""
-        text_came = {"number": request["number"], "event": "text"}
-        returned = {"number": request["number"], "event": "returned"}
+        resolve = self._loop.resolve
+        event = {"number": request["number"], "event": "text"}
+        returned = {**event, "event": "returned"}
         if self._functions is not None:
             call = json.loads(request["question"])
-            score = self._loop.resolve(
-                self._functions.call(call["metric"], call["arguments"])
-            )
+            value = self._functions.call(call["metric"], call["arguments"])
+            score = resolve(value)
             self._link.send(returned)
             return {"answer": json.dumps(grade(score)), "contexts": [], "usage": None}
-        asker = self._asker_of(request)
-        value = asker.begin(
+        value = self._asker_of(request).begin(
             request["question"],
             request.get("history") or (),
             request.get("contexts"),
             request.get("session"),
         )
-        value = finish(
-            self._loop.resolve(value), lambda: self._link.send(text_came), self._fields
-        )
-        value = self._loop.resolve(value)
+        value = finish(resolve(value), lambda: self._link.send(event), self._fields)
+        value = resolve(value)
         self._link.send(returned)
         return normalise(value, self._fields)
 
@@ -252,21 +238,11 @@ class Service:
             return self._asker
         if session != self._session or self._session_asker is None:
             self._session_asker = None
-            self._session_asker = adapt(
-                load(self._entrypoint)[0], self._loop.resolve, self._part
-            )
+            target, _ = load(self._entrypoint)
+            self._session_asker = adapt(target, self._loop.resolve, self._part)
             self._session = session
             self._link.send({"number": request["number"], "event": "built"})
         return self._session_asker
-
-
-def _volunteer_for_oom() -> None:
-    """When memory runs out, let the kernel kill the worker, not Ragstone."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
-            file.write("500")
-    except OSError:
-        pass
 
 
 def main() -> NoReturn:
@@ -274,13 +250,14 @@ def main() -> NoReturn:
     link = Link()
     hello = link.receive()
     link.greet(hello["token"])
-    _volunteer_for_oom()
+    # When memory runs out, let the kernel kill the worker, not Ragstone.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("500")
     loop = Loop()
     loop.show_stacks_on_signal()
     directory = os.getcwd()  # noqa: PTH109
-    sys.path[:] = [directory] + [
-        entry for entry in sys.path if entry not in ("", directory)
-    ]
+    others = [entry for entry in sys.path if entry not in ("", directory)]
+    sys.path[:] = [directory, *others]
     try:
         service = Service(link, loop, hello)
     except EntrypointError as error:
@@ -289,6 +266,6 @@ def main() -> NoReturn:
     except BaseException as error:
         link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
         os._exit(1)
-    link.send({"ready": {"accepts": service.accepts}})
+    link.send({"ready": service.accepts})
     service.serve()
     sys.exit(0)
