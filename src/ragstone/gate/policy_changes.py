@@ -56,18 +56,19 @@ def sample_changes(
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     renamed = new_ids(head, base)
-    kept = [
-        name
-        for name in base
-        if name in renamed or (name in head and name not in renamed.values())
-    ]
+    taken = set(renamed.values())
+    kept = {name for name in base if name in head and name not in taken}
     phrases = {
         "turns {} into drafts, which count in no check": [
             name for name in base if renamed.get(name, name) in drafts
         ],
-        "removes {} from the golden set": [name for name in base if name not in kept],
+        "removes {} from the golden set": [
+            name for name in base if name not in kept and name not in renamed
+        ],
         "changes {} in the golden set": [
-            name for name in kept if name not in renamed and base[name] != head[name]
+            name
+            for name in base
+            if name in kept and name not in renamed and base[name] != head[name]
         ],
         "gives new ids to {} of the golden set": list(renamed),
     }
