@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.records_file import RecordsFile
 from ragstone.evaluation.serialise import record_from_line, record_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
-from ragstone.golden.sample import MAX_SAMPLES, Origin, Sample
+from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions
 from ragstone.judge.protocol import Ledger
 from ragstone.metrics.score import Failed, NotApplicable, Scored
@@ -204,12 +202,12 @@ def test_records_that_were_cut_or_lie_are_refused_with_their_line(tmp_path: Path
         RunDirectory.open(run.path).scores()
 
 
-def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(tmp_path: Path) -> None:
+def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = finished_run(tmp_path / "run", GOLDEN)
-    (run.path / SAMPLES).write_bytes(b"{}\n" * MAX_SAMPLES)
-    records = RecordsFile(run.path / SAMPLES, whole=True)
-    assert deque(records.lines(), maxlen=1).pop() == (MAX_SAMPLES, b"{}\n")
-    with (run.path / SAMPLES).open("ab") as stream:
-        stream.write(b"{}\n")
-    with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:100001: the run has more than 100,000 samples"):
-        deque(records.lines(), maxlen=0)
+    monkeypatch.setattr("ragstone.evaluation.records_file.MAX_SAMPLES", 4)
+    assert len(list(run.records())) == 4
+    (run.path / SAMPLES).write_bytes((run.path / SAMPLES).read_bytes() * 2)
+    with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:5: the run has more than 4 samples"):
+        list(run.records())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import MAX_EARLIER, difference_from, lack_of, with_earlier_of, with_earlier_run
+from ragstone.evaluation.earlier import MAX_EARLIER, difference_from, lack_of, with_earlier_run
 from ragstone.evaluation.lineage import used
 from ragstone.evaluation.manifest import BaselineFact, SystemManifest
 from ragstone.evaluation.replay import confirm
@@ -45,9 +45,9 @@ def test_the_newest_runs_count_up_to_a_limit_and_scores_follow_from_all_answers(
 
 def test_a_run_that_is_asked_again_keeps_the_answers_of_earlier_runs(tmp_path: Path, run: RunDirectory) -> None:
     pooled = with_earlier_run(make_run(tmp_path / "pooled"), run, FAITHFULNESS)
-    again = with_earlier_of(make_run(tmp_path / "again"), pooled, FAITHFULNESS)
+    again = with_earlier_run(make_run(tmp_path / "again"), pooled, FAITHFULNESS, own=False)
     assert (again.manifest.answers, again.manifest.earlier) == (2, (1,))
-    assert with_earlier_of(again, run, FAITHFULNESS) is again, "that has none"
+    assert with_earlier_run(again, run, FAITHFULNESS, own=False) is again, "that has none"
 
 
 def test_fewer_questions_are_others(tmp_path: Path, run: RunDirectory) -> None:

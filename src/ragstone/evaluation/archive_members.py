@@ -55,44 +55,43 @@ class EligibleRun:
 
 def manifest_of(files: Mapping[str, bytes]) -> Manifest:
     """The manifest of the archive's own run. Raises ArchiveRefused."""
-    manifest = _manifest_in(files, MANIFEST)
-    if manifest is None or SAMPLES not in files:
-        raise ArchiveRefused("it contains no run that this version can read")
-    return manifest
+    try:
+        return _run_in(files, "").manifest
+    except (KeyError, ValidationError):
+        raise ArchiveRefused("it contains no run that this version can read") from None
 
 
 def own_run(files: Mapping[str, bytes]) -> EligibleRun | None:
     """The archive's own run, if it can be a baseline. Raises ArchiveRefused."""
-    manifest = manifest_of(files)
-    if not manifest.standing.eligible:
-        return None
-    return EligibleRun(
-        manifest, {name: files[name] for name in (*RUN_FILES, CACHE) if name in files}
-    )
+    is_eligible = manifest_of(files).standing.eligible
+    return _run_in(files, "") if is_eligible else None
 
 
 def carried_run(files: Mapping[str, bytes]) -> EligibleRun | None:
     """The baseline that the archive's own run carries, if any. Raises ArchiveRefused if
     it is not the one it used."""
-    manifest = manifest_of(files)
-    inner = _manifest_in(files, f"{CARRIED}/{MANIFEST}")
-    records = files.get(f"{CARRIED}/{SAMPLES}")
-    used = manifest.baseline.used if manifest.baseline is not None else None
-    if inner is None or records is None or used is None:
+    fact = manifest_of(files).baseline
+    try:
+        carried = _run_in(files, f"{CARRIED}/")
+    except (KeyError, ValidationError):
         return None
-    if (
-        fingerprint_of(inner, records) != used.fingerprint
-        or not inner.standing.eligible
-    ):
+    if fact is None or fact.used is None:
+        return None
+    fingerprint = fingerprint_of(carried.manifest, carried.files[SAMPLES])
+    if fingerprint != fact.used.fingerprint or not carried.manifest.standing.eligible:
         raise ArchiveRefused("it carries a different run from the baseline it used")
-    own = {
-        name: files[f"{CARRIED}/{name}"]
-        for name in RUN_FILES
-        if f"{CARRIED}/{name}" in files
-    }
+    return carried
+
+
+def _run_in(files: Mapping[str, bytes], folder: str) -> EligibleRun:
+    """The run in `folder` of an archive, with the archive's judgements. Raises KeyError
+    or ValidationError if there is none."""
+    manifest = Manifest.model_validate_json(files[f"{folder}{MANIFEST}"])
+    names = [name for name in RUN_FILES if f"{folder}{name}" in files]
+    run = {name: files[f"{folder}{name}"] for name in (*names, SAMPLES)}
     if CACHE in files:
-        own[CACHE] = files[CACHE]
-    return EligibleRun(inner, own)
+        run[CACHE] = files[CACHE]
+    return EligibleRun(manifest, run)
 
 
 def open_members(
@@ -114,14 +113,10 @@ def read_members(run: Path, within: Path | None) -> dict[str, bytes]:
     Raises OSError for one that is missing, too large or elsewhere; a run can do without
     the facts of its rounds.
     """
-    names = [
-        name
-        for name in RUN_FILES
-        if name not in FACTS_FILES or os.path.lexists(run / name)
-    ]
     return {
         name: read_regular(run / name, within=within, limit=MEMBER_LIMITS[name])
-        for name in names
+        for name in RUN_FILES
+        if name not in FACTS_FILES or os.path.lexists(run / name)
     }
 
 
@@ -130,10 +125,8 @@ def write_members(files: Mapping[str, bytes], directory: Path) -> None:
     for name in (*RUN_FILES, CACHE):
         if name in files:
             # Our own names in our own directory: the archive can't choose any path.
-            descriptor = os.open(
-                directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
-            )
-            with os.fdopen(descriptor, "wb") as stream:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(os.open(directory / name, flags, 0o600), "wb") as stream:
                 stream.write(files[name])
 
 
@@ -153,12 +146,3 @@ def pack_run(directory: Path) -> bytes:
                 content = read_regular(path, within=directory, limit=limit)
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
-
-
-def _manifest_in(files: Mapping[str, bytes], name: str) -> Manifest | None:
-    if name not in files:
-        return None
-    try:
-        return Manifest.model_validate_json(files[name])
-    except ValidationError:
-        return None

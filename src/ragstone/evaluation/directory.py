@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,23 +51,14 @@ class RunDirectory:
     """A stored run, for reading. Its scores and fingerprint are read once, together,
     and cached."""
 
-    def __init__(
-        self,
-        path: Path,
-        manifest: Manifest,
-        scores: RunScores | None = None,
-        fingerprint: str = "",
-        records: RecordsFile | None = None,
-        rounds: RoundFacts | None = None,
-    ) -> None:
+    def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
-        self._scores = scores
-        self._fingerprint = fingerprint
-        self._records = records or RecordsFile(
-            path / SAMPLES, whole=manifest.state == "finished"
-        )
-        self._rounds = rounds
+        self._scores: RunScores | None = None
+        self._fingerprint = ""
+        is_whole = manifest.state == "finished"
+        self._records = RecordsFile(path / SAMPLES, whole=is_whole)
+        self._rounds: RoundFacts | None = None
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -83,16 +75,13 @@ class RunDirectory:
         return iter(self._records)
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
-        wanted = dict.fromkeys(ids)
-        records: dict[str, SampleRecord] = {}
-        if not wanted:
-            return records
         with self.lookup() as record_of:
-            for sample_id in wanted:
-                record = record_of(sample_id)
-                if record is not None:
-                    records[sample_id] = record
-        return records
+            records = {sample_id: record_of(sample_id) for sample_id in ids}
+        return {
+            sample_id: record
+            for sample_id, record in records.items()
+            if record is not None
+        }
 
     def lookup(self) -> AbstractContextManager[Lookup]:
         """Look up any number of records by id; samples.jsonl is opened once, and no
@@ -104,19 +93,19 @@ class RunDirectory:
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
         """These records with another manifest; cached data is kept."""
-        scores = (
-            None if self._scores is None else replace(self._scores, manifest=manifest)
-        )
-        return RunDirectory(
-            self.path, manifest, scores, self._fingerprint, self._records, self._rounds
-        )
+        run = copy(self)
+        run.manifest = manifest
+        if run._scores is not None:
+            run._scores = replace(run._scores, manifest=manifest)
+        return run
 
     def with_rounds(self, rounds: RoundFacts) -> RunDirectory:
         """These records with other facts of the rounds; cached data is kept."""
-        scores = None if self._scores is None else replace(self._scores, rounds=rounds)
-        return RunDirectory(
-            self.path, self.manifest, scores, self._fingerprint, self._records, rounds
-        )
+        run = copy(self)
+        run._rounds = rounds
+        if run._scores is not None:
+            run._scores = replace(run._scores, rounds=rounds)
+        return run
 
     @property
     def rounds(self) -> RoundFacts:
@@ -139,30 +128,25 @@ class RunDirectory:
         Raises RunDirectoryError for a duplicate id, or if a finished run has fewer
         samples than it counted.
         """
-        if self._scores is None or check is not None:
-            digest = hashlib.sha256(self.manifest.created_at.encode())
-            self._scores = self._read(digest.update, check)
-            self._fingerprint = digest.hexdigest()[:FINGERPRINT_DIGITS]
-        return self._scores
-
-    def _read(self, digest: Callable[[bytes], None], check: Check | None) -> RunScores:
+        if self._scores is not None and check is None:
+            return self._scores
+        digest = hashlib.sha256(self.manifest.created_at.encode())
         gathering = Gathering(self.manifest)
-        for record, where in self._records.read_once(digest):
+        for record, where in self._records.read(digest.update):
             gathering.add(record, where)
             if check is not None:
                 check(record)
         scores = replace(gathering.scores(self.path), rounds=self.rounds)
-        self._check_whole(len(scores.samples))
-        return scores
-
-    def _check_whole(self, records: int) -> None:
-        counted = self.manifest.counts.total
+        counted, records = self.manifest.counts.total, len(scores.samples)
         if self.manifest.state == "finished" and records != counted:
             raise RunDirectoryError(
                 f"the manifest counts {counted} samples, but the file has {records}.",
                 where=str(self.path / SAMPLES),
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
+        self._scores = scores
+        self._fingerprint = digest.hexdigest()[:FINGERPRINT_DIGITS]
+        return scores
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -23,6 +23,8 @@ from ragstone.metrics.metric import Metric
 MAX_EARLIER = 4
 """Of more earlier runs, the newest count."""
 
+_JUDGING = ("judge", "metrics", "repeats")
+
 
 def lack_of(earlier: RunDirectory) -> str | None:
     """Why no run can use the answers of `earlier`, as a clause; None: it can. Raises
@@ -50,60 +52,38 @@ def difference_from(
     with those of a baseline are of that one only.
     """
     now, then = run.manifest, earlier.manifest
-    questions, asked_before = (
+    questions, earlier_questions = (
         {name: facts.content_hash for name, facts in side.scores().samples.items()}
         for side in (run, earlier)
     )
-    if questions != asked_before:
+    if questions != earlier_questions:
         return "its questions are others"
-    if (now.judge, now.metrics, now.repeats) != (
-        then.judge,
-        then.metrics,
-        then.repeats,
-    ):
+    if any(getattr(now, name) != getattr(then, name) for name in _JUDGING):
         return "it was judged in another way"
     if now.system != then.system.model_copy(update={"commit": now.system.commit}):
         return "its system is another"
-    if any(metric.info.relative for metric in metrics):
-        used = then.baseline.used if then.baseline is not None else None
-        if (
-            baseline is None
-            or used is None
-            or used.fingerprint != lasting_fingerprint(baseline)
-        ):
-            return "it was compared with another baseline"
+    used = None if then.baseline is None else then.baseline.used
+    fingerprint = None if baseline is None else lasting_fingerprint(baseline)
+    is_same = used is not None and used.fingerprint == fingerprint
+    if not is_same and any(metric.info.relative for metric in metrics):
+        return "it was compared with another baseline"
     return None
 
 
 def with_earlier_run(
-    run: RunDirectory, earlier: RunDirectory, metrics: Sequence[Metric]
-) -> RunDirectory:
-    """`run`, written again with the answers of `earlier` and of those that `earlier`
-    counts: of MAX_EARLIER runs."""
-    counts = (earlier.manifest.own_answers, *earlier.manifest.earlier)[:MAX_EARLIER]
-    return _with_answers(run, earlier, 0, counts, metrics)
-
-
-def with_earlier_of(
-    run: RunDirectory, source: RunDirectory, metrics: Sequence[Metric]
-) -> RunDirectory:
-    """`run`, written again with the answers of earlier runs that `source` has."""
-    if not source.manifest.earlier:
-        return run
-    return _with_answers(
-        run, source, source.manifest.own_answers, source.manifest.earlier, metrics
-    )
-
-
-def _with_answers(
     run: RunDirectory,
     source: RunDirectory,
-    start: int,
-    counts: tuple[int, ...],
     metrics: Sequence[Metric],
+    *,
+    own: bool = True,
 ) -> RunDirectory:
-    """`run`, written again with answers of `source` after its own: as many as `counts`,
-    from number `start`."""
+    """`run`, written again with the answers that `source` itself gave (unless it is not
+    its `own` that count) and those of earlier runs that it has: of MAX_EARLIER runs."""
+    start, counts = source.manifest.own_answers, source.manifest.earlier
+    if own:
+        start, counts = 0, (start, *counts)[:MAX_EARLIER]
+    if not counts:
+        return run
     end = start + sum(counts)
     lines = []
     with source.lookup() as record_of:
@@ -116,10 +96,8 @@ def _with_answers(
                 )
             answers = (*record.answers, *earlier_record.answers[start:end])
             scores = sample_scores(metrics, record.sample, answers)
-            lines.append(
-                f"{record_to_line(replace(record, answers=answers, scores=scores))}\n"
-            )
+            pooled = replace(record, answers=answers, scores=scores)
+            lines.append(f"{record_to_line(pooled)}\n")
     replace_text(run.path / SAMPLES, "".join(lines))
-    answers_now = run.manifest.answers + sum(counts)
-    pooled = update_manifest(run, answers=answers_now, earlier=counts)
-    return RunDirectory(pooled.path, pooled.manifest)
+    update_manifest(run, answers=run.manifest.answers + sum(counts), earlier=counts)
+    return RunDirectory.open(run.path)

@@ -43,9 +43,8 @@ _UNFINISHED = tuple(f".{name}.tmp" for name in RUN_FILES)
 def fingerprint_of(manifest: Manifest, records: bytes) -> str:
     """`RunDirectory.fingerprint` of a run that is not on disk; `records` is its
     samples.jsonl."""
-    return hashlib.sha256(manifest.created_at.encode() + records).hexdigest()[
-        :FINGERPRINT_DIGITS
-    ]
+    digest = hashlib.sha256(manifest.created_at.encode() + records)
+    return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def used(
@@ -57,13 +56,14 @@ def used(
     """`baseline` as the run that is compared with it remembers it. `artifact`: the run
     and name of its artifact."""
     manifest = baseline.manifest
+    artifact_run_id, artifact_name = artifact or (None, None)
     return BaselineUsed(
         fingerprint=lasting_fingerprint(baseline),
         created_at=manifest.created_at,
         commit=manifest.system.commit,
         run_id=run_id,
-        artifact_run_id=None if artifact is None else artifact[0],
-        artifact=None if artifact is None else artifact[1],
+        artifact_run_id=artifact_run_id,
+        artifact=artifact_name,
     )
 
 
@@ -74,21 +74,16 @@ def lasting_fingerprint(baseline: RunDirectory) -> str:
     lineage starts with.
     """
     fact = baseline.manifest.baseline
-    return (
-        fact.lineage[0]
-        if baseline.manifest.same_job and fact and fact.lineage
-        else baseline.fingerprint
-    )
+    if baseline.manifest.same_job and fact is not None and fact.lineage:
+        return fact.lineage[0]
+    return baseline.fingerprint
 
 
 def lineage(baseline: RunDirectory) -> tuple[str, ...]:
     """The fingerprints of `baseline` and of the baselines before it, the newest first,
     at most MAX_LINEAGE."""
-    before = (
-        baseline.manifest.baseline.lineage
-        if baseline.manifest.baseline is not None
-        else ()
-    )
+    fact = baseline.manifest.baseline
+    before = () if fact is None else fact.lineage
     return (baseline.fingerprint, *before)[:MAX_LINEAGE]
 
 
@@ -104,12 +99,9 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
     if not (folder / MANIFEST).is_file():
         return None
     carried = RunDirectory.open(folder)
-    recorded = run.manifest.baseline
-    if (
-        recorded is not None
-        and recorded.used is not None
-        and recorded.used.fingerprint != carried.fingerprint
-    ):
+    fact = run.manifest.baseline
+    used = None if fact is None else fact.used
+    if used is not None and used.fingerprint != carried.fingerprint:
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",
             where=str(folder),
@@ -124,31 +116,26 @@ def oracle_half(run: RunDirectory) -> RunDirectory | None:
     folder = run.path / ORACLE
     if run.rounds.oracle is None or not (folder / MANIFEST).is_file():
         return None
-    half = RunDirectory.open(folder)
-    its_own = (
-        half.manifest.oracle_of == run.manifest.created_at
-        and half.manifest.judge == run.manifest.judge
-    )
-    return half if its_own else None
+    half, whole = RunDirectory.open(folder), run.manifest
+    is_own = half.manifest.oracle_of == whole.created_at
+    return half if is_own and half.manifest.judge == whole.judge else None
 
 
 def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
     """Put `baseline` into the run directory `directory`, in place of another that is
     carried there."""
     target = directory / CARRIED
-    if _same(baseline.path, target):
+    if os.path.realpath(baseline.path) == os.path.realpath(target):
         return baseline
     fresh = directory / f".{CARRIED}.tmp"
     with disk_errors(target, "can't store the baseline", kind=RunDirectoryError):
         _remove(fresh)
         fresh.mkdir(parents=True)
         for name in RUN_FILES:
-            if name in FACTS_FILES and not os.path.lexists(baseline.path / name):
+            part = baseline.path / name
+            if name in FACTS_FILES and not os.path.lexists(part):
                 continue
-            with (
-                open_regular(baseline.path / name) as source,
-                (fresh / name).open("xb") as out,
-            ):
+            with open_regular(part) as source, (fresh / name).open("xb") as out:
                 shutil.copyfileobj(source, out, _CHUNK)
         _remove(target)
         fresh.replace(target)
@@ -165,30 +152,16 @@ def drop_carried(directory: Path, name: str = CARRIED) -> None:
 def cache_of(baseline: RunDirectory) -> Path:
     """The judgements of `baseline`: of one that is carried, those of the run that
     carries it."""
-    own = baseline.path / CACHE
     carrier = baseline.path.parent
-    if (
-        not own.is_file()
-        and baseline.path.name == CARRIED
-        and (carrier / MANIFEST).is_file()
-    ):
-        return carrier / CACHE
-    return own
+    is_carried = baseline.path.name == CARRIED and (carrier / MANIFEST).is_file()
+    own = baseline.path / CACHE
+    return carrier / CACHE if is_carried and not own.is_file() else own
 
 
 def _remove(path: Path) -> None:
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
-        for name in (
-            *RUN_FILES,
-            SYSTEM_LOG,
-            LOCK,
-            *_UNFINISHED,
-        ):
+        for name in (*RUN_FILES, SYSTEM_LOG, LOCK, *_UNFINISHED):
             (path / name).unlink(missing_ok=True)
         path.rmdir()  # fails if it contains anything else, which must not be removed
-
-
-def _same(first: Path, second: Path) -> bool:
-    return os.path.realpath(first) == os.path.realpath(second)

@@ -28,15 +28,15 @@ class Summed(Part):
     known, stays so."""
 
     def plus(self, addend: Self) -> Self:
-        return type(self)(
-            **{name: _sum(value, getattr(addend, name)) for name, value in self}
-        )
-
-
-def _sum(first: Any, second: Any) -> Any:
-    if isinstance(first, tuple):
-        return tuple(sorted({*first, *second}))
-    return None if first is None or second is None else first + second
+        total: dict[str, Any] = {}
+        for name, value in self:
+            added = getattr(addend, name)
+            if isinstance(value, tuple):
+                total[name] = tuple(sorted({*value, *added}))
+            else:
+                unknown = value is None or added is None
+                total[name] = None if unknown else value + added
+        return type(self)(**total)
 
 
 class SystemManifest(Part):
@@ -122,11 +122,9 @@ class Cost(Summed):
         """The share of the input that the provider read from its prompt cache, in
         words; empty if none."""
         share = self.cached_input_tokens / max(1, self.input_tokens)
-        return (
-            f"{percent(share)} of the input from the provider's cache"
-            if share >= 0.005
-            else ""
-        )
+        if share < 0.005:
+            return ""
+        return f"{percent(share)} of the input from the provider's cache"
 
 
 class BaselineUsed(Part):
@@ -229,27 +227,21 @@ class Manifest(Part):
     def standing(self) -> BaselineFact:
         """Whether this run can be a baseline. If it is not recorded, its state and
         verdict decide."""
+        reason = ""
         if self.state != "finished":
-            return BaselineFact(
-                eligible=False, reason=f"the run was {self.state}, not finished"
-            )
-        if self.oracle_of is not None:
-            return BaselineFact(
-                eligible=False,
-                reason="it is the oracle half of a run, with the contexts given",
-            )
-        if self.golden.selected:
-            return (
-                self.baseline or BaselineFact(eligible=False, reason="")
-            ).model_copy(update={"eligible": False, "reason": SELECTED})
-        if self.baseline is not None:
+            reason = f"the run was {self.state}, not finished"
+        elif self.oracle_of is not None:
+            reason = "it is the oracle half of a run, with the contexts given"
+        elif self.golden.selected:
+            fact = self.baseline or BaselineFact(eligible=False, reason="")
+            return fact.model_copy(update={"eligible": False, "reason": SELECTED})
+        elif self.baseline is not None:
             return self.baseline
-        if self.same_job:
-            return BaselineFact(eligible=False, reason=SAME_JOB)
-        if self.verdict in ("fail", "error"):
-            return BaselineFact(
-                eligible=False, reason=f"its verdict was {self.verdict}"
-            )
+        elif self.same_job:
+            reason = SAME_JOB
+        elif self.verdict in ("fail", "error"):
+            reason = f"its verdict was {self.verdict}"
         return BaselineFact(
-            eligible=True, reason="it finished, and no verdict is against it"
+            eligible=not reason,
+            reason=reason or "it finished, and no verdict is against it",
         )

@@ -4,13 +4,13 @@ were in a better one before."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, Judgements, Verdict, context_id
 from ragstone.metrics.evidence import distinct, locate
-from ragstone.system.response import Context, Response
+from ragstone.system.response import Response
 
 MAX_IDS = 10
 
@@ -42,47 +42,42 @@ def ranked_contexts(
     labels, or else by the judge."""
     contexts = response.contexts
     ids = {context.id for context in contexts}
-    relevant = _relevant_ids(sample)
-    missed = _few(relevant - ids) if ids - {None} else ()
-    has_ids = len(ids) == len(contexts) and None not in ids
+    relevant = {name for name, grade in sample.relevant_ids.items() if grade > 0}
+    own_ids = {name for name in ids if name is not None}
+    missed = _few(relevant - own_ids) if own_ids else ()
+    texts = distinct(sample.reference_contexts)
+    use = judgements.context_use
+    evidence: set[int] = set()
+    if texts:
+        for place in locate(texts, tuple(context.text for context in contexts)):
+            evidence.update(rank - 1 for rank in place.carriers)
+    elif relevant:
+        evidence.update(
+            rank for rank, context in enumerate(contexts) if context.id in relevant
+        )
+    elif isinstance(use, ContextUse) and use.against_reference:
+        supporting: set[str] = set()
+        for support in use.attributions:
+            if support.verdict is Verdict.SUPPORTED:
+                supporting.update(support.supported_by)
+        evidence.update(
+            rank for rank in range(len(contexts)) if context_id(rank) in supporting
+        )
+    has_ids = len(own_ids) == len(contexts)
     return RankedContexts(
         ids=tuple(hash(context.id) for context in contexts) if has_ids else (),
         texts=tuple(hash(context.text) for context in contexts),
-        evidence=tuple(_evidence(sample, contexts, judgements)),
+        evidence=tuple(sorted(evidence)),
         missed_ids=missed,
-        other_ids=_few(ids - relevant - {None}) if missed else (),
-        relevant_ids=_few(ids & relevant),
+        other_ids=_few(own_ids - relevant) if missed else (),
+        relevant_ids=_few(own_ids & relevant),
     )
 
 
-def _few(ids: Collection[str | None]) -> tuple[str, ...]:
+def _few(ids: Iterable[str]) -> tuple[str, ...]:
     """The first of `ids`. They are interned: the same documents are named in many
     samples."""
     return tuple(sys.intern(name) for name in sorted(filter(None, ids))[:MAX_IDS])
-
-
-def _relevant_ids(sample: Sample) -> set[str | None]:
-    return {name for name, grade in sample.relevant_ids.items() if grade > 0}
-
-
-def _evidence(
-    sample: Sample, contexts: Sequence[Context], judgements: Judgements
-) -> Collection[int]:
-    texts = distinct(sample.reference_contexts)
-    if texts:
-        places = locate(texts, tuple(context.text for context in contexts))
-        return sorted({rank - 1 for place in places for rank in place.carriers})
-    relevant = _relevant_ids(sample)
-    if relevant:
-        return [rank for rank, context in enumerate(contexts) if context.id in relevant]
-    use = judgements.context_use
-    if not isinstance(use, ContextUse) or not use.against_reference:
-        return ()
-    supported = [
-        support for support in use.attributions if support.verdict is Verdict.SUPPORTED
-    ]
-    supporting = {name for support in supported for name in support.supported_by}
-    return [rank for rank in range(len(contexts)) if context_id(rank) in supporting]
 
 
 def evidence_ranks(
@@ -96,21 +91,17 @@ def evidence_ranks(
     keys_now, keys_before = now.texts, before.texts
     if now.ids and before.ids:
         keys_now, keys_before = now.ids, before.ids
-    evidence = {keys_before[rank] for rank in before.evidence}
-    rank_now = _first(keys_now, evidence, keys_before)
-    rank_before = _first(keys_before, evidence, keys_now)
-    if rank_now is None or rank_before is None:
+    common = set(keys_now) & set(keys_before)
+    evidence = {keys_before[rank] for rank in before.evidence} & common
+    if not evidence:
         return None
-    return rank_now, rank_before
+    return _first_rank(keys_now, evidence, common), _first_rank(
+        keys_before, evidence, common
+    )
 
 
-def _first(
-    keys: Sequence[int], evidence: Collection[int], other_keys: Collection[int]
-) -> int | None:
-    """The rank of the first evidence in `keys`, among those that are in both."""
-    rank = 0
-    for key in dict.fromkeys(keys):
-        rank += key in other_keys
-        if key in evidence and key in other_keys:
-            return rank
-    return None
+def _first_rank(keys: Iterable[int], evidence: Set[int], common: Set[int]) -> int:
+    """The rank of the first of `evidence`, among those of `keys` that are in
+    `common`."""
+    ranked = [key for key in dict.fromkeys(keys) if key in common]
+    return 1 + min(ranked.index(key) for key in evidence)

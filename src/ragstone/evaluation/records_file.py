@@ -4,9 +4,9 @@ of a sample."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,15 +20,6 @@ Lookup = Callable[[str], SampleRecord | None]
 """The record of a sample by its id; None if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where the record of each sample is, as the file was then: its line, from 1, and
-    its offset."""
-
-    stamp: tuple[int, int]
-    by_sample: Mapping[str, tuple[int, int]]
-
-
 class RecordsFile:
     """The records in `path`. `whole`: the last line is one too; else it may have been
     cut off when a run was killed."""
@@ -36,22 +27,24 @@ class RecordsFile:
     def __init__(self, path: Path, *, whole: bool) -> None:
         self.path = path
         self._whole = whole
-        self._places: _Places | None = None
+        self._places: dict[str, tuple[int, int]] = {}
+        """Where the record of each sample is: its line, from 1, and its offset."""
+        self._stamp: tuple[int, int] | None = None
+        """The file's state when the places were read."""
 
     def __iter__(self) -> Iterator[SampleRecord]:
         """Every record, one at a time. Raises RunDirectoryError with the line of a bad
-        one."""
-        for number, line in self.lines():
-            yield record_from_line(line, self.where(number))
+        one, or for too many."""
+        for record, _ in self.read():
+            yield record
 
-    def where(self, number: int) -> str:
-        return f"{self.path}:{number}"
-
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Every line with its number, from 1. Raises RunDirectoryError for one that is
-        too long, or for too many."""
+    def read(
+        self, digest: Callable[[bytes], None] = lambda _line: None
+    ) -> Iterator[tuple[SampleRecord, str]]:
+        """Every record and its place; `digest` gets each line. A later look-up needs no
+        reading of its own."""
         with self._stream() as stream:
-            yield from self._lines_of(stream)
+            yield from self._read(stream, digest)
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
@@ -61,73 +54,56 @@ class RecordsFile:
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
         with self._stream() as stream:
-            if self._places is None or self._places.stamp != _stamp(stream):
-                for _ in self._located(stream):
-                    pass
-            assert self._places is not None  # noqa: S101 - located
-            by_sample = self._places.by_sample
+            if self._stamp != _stamp_of(stream):
+                deque(self._read(stream, lambda _line: None), maxlen=0)
+            places = self._places
 
             def record_of(sample_id: str) -> SampleRecord | None:
-                if sample_id not in by_sample:
+                if sample_id not in places:
                     return None
-                number, offset = by_sample[sample_id]
+                number, offset = places[sample_id]
+                where = f"{self.path}:{number}"
                 stream.seek(offset)
-                record = record_from_line(
-                    stream.readline(MAX_LINE_BYTES + 1), self.where(number)
-                )
+                record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
                 if record.sample.id != sample_id:
                     raise RunDirectoryError(
-                        "the file was changed while it was read.",
-                        where=self.where(number),
+                        "the file was changed while it was read.", where=where
                     )
                 return record
 
             yield record_of
 
-    def read_once(
-        self, digest: Callable[[bytes], None]
-    ) -> Iterator[tuple[SampleRecord, str]]:
-        """Every record and its place; `digest` gets each line. A later look-up needs no
-        reading of its own."""
-        with self._stream() as stream:
-            yield from self._located(stream, digest)
-
-    def _located(
-        self, stream: BinaryIO, digest: Callable[[bytes], None] = lambda _line: None
-    ) -> Iterator[tuple[SampleRecord, str]]:
-        stamp, by_sample, offset = _stamp(stream), dict[str, tuple[int, int]](), 0
-        for number, line in self._lines_of(stream):
-            digest(line)
-            record = record_from_line(line, self.where(number))
-            by_sample.setdefault(record.sample.id, (number, offset))
-            yield record, self.where(number)
-            offset += len(line)
-        self._places = _Places(stamp, by_sample)
-
     def _stream(self) -> BinaryIO:
         with disk_errors(self.path, kind=RunDirectoryError):
             return open_regular(self.path)
 
-    def _lines_of(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        number = 0
+    def _read(
+        self, stream: BinaryIO, digest: Callable[[bytes], None]
+    ) -> Iterator[tuple[SampleRecord, str]]:
+        places: dict[str, tuple[int, int]] = {}
+        stamp, number, offset = _stamp_of(stream), 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
+            where = f"{self.path}:{number}"
             if len(line) > MAX_LINE_BYTES:
-                raise RunDirectoryError(
-                    "a line longer than 64 MiB.", where=self.where(number)
-                )
+                raise RunDirectoryError("a line longer than 64 MiB.", where=where)
             if number > MAX_SAMPLES:
                 raise RunDirectoryError(
                     f"the run has more than {MAX_SAMPLES:,} samples.",
-                    where=self.where(number),
+                    where=where,
                     hint="Split the golden set, and evaluate each part in a run of its own, or use --limit.",
                 )
             if not line.endswith(b"\n") and not self._whole:
-                return  # the record that was being written when the run was killed
-            yield number, line
+                break  # the record that was being written when the run was killed
+            digest(line)
+            record = record_from_line(line, where)
+            places.setdefault(record.sample.id, (number, offset))
+            yield record, where
+            offset += len(line)
+        self._places, self._stamp = places, stamp
 
 
-def _stamp(stream: BinaryIO) -> tuple[int, int]:
+def _stamp_of(stream: BinaryIO) -> tuple[int, int]:
     """What changes when an open file does."""
     status = os.fstat(stream.fileno())
     return status.st_size, status.st_mtime_ns

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import with_earlier_of
+from ragstone.evaluation.earlier import with_earlier_run
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
@@ -37,7 +37,9 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
     )
     try:
         extended = await run_round(again, session.context)
-        return await watch_judge(with_earlier_of(extended, run, metrics), session.judge)
+        return await watch_judge(
+            with_earlier_run(extended, run, metrics, own=False), session.judge
+        )
     finally:
         await stored.close()
 
