@@ -59,24 +59,22 @@ def run_lock(path: Path) -> Iterator[None]:
 def _lock_file(path: Path) -> int:
     """The open and locked file. Raises RunDirectoryError if the lock is held, OSError
     for disk errors."""
+    flags = os.O_RDWR | os.O_CREAT
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     for _ in range(_TRIES):
         path.mkdir(parents=True, exist_ok=True)
-        flags = (
-            os.O_RDWR
-            | os.O_CREAT
-            | getattr(os, "O_NOFOLLOW", 0)
-            | getattr(os, "O_NONBLOCK", 0)
-        )
         try:
             descriptor = os.open(path / LOCK, flags, 0o644)
         except FileNotFoundError:
             continue  # a run that ended removed the directory meanwhile
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
             _lock(descriptor, path)
-            if _is_same_file(descriptor, path / LOCK):
-                return descriptor
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(status, (path / LOCK).stat()):
+                    return descriptor
         except BaseException:
             os.close(descriptor)
             raise
@@ -92,21 +90,9 @@ def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        problem = f"its file system does not support locks ({error.strerror}), so two runs there could interfere."
+        hint = "Use a directory on a local disk with --out."
         if error.errno in {errno.EAGAIN, errno.EACCES}:
-            raise RunDirectoryError(
-                "another run is writing to this directory.",
-                where=str(path),
-                hint="Wait until it ends, or use another directory with --out.",
-            ) from None
-        raise RunDirectoryError(
-            f"its file system does not support locks ({error.strerror}), so two runs there could interfere.",
-            where=str(path),
-            hint="Use a directory on a local disk with --out.",
-        ) from None
-
-
-def _is_same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+            problem = "another run is writing to this directory."
+            hint = "Wait until it ends, or use another directory with --out."
+        raise RunDirectoryError(problem, where=str(path), hint=hint) from None

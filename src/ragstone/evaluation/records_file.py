@@ -3,7 +3,6 @@ of a sample."""
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,10 +26,8 @@ class RecordsFile:
     def __init__(self, path: Path, *, whole: bool) -> None:
         self.path = path
         self._whole = whole
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, tuple[int, int]] | None = None
         """Where the record of each sample is: its line, from 1, and its offset."""
-        self._stamp: tuple[int, int] | None = None
-        """The file's state when the places were read."""
 
     def __iter__(self) -> Iterator[SampleRecord]:
         """Every record, one at a time. Raises RunDirectoryError with the line of a bad
@@ -54,9 +51,9 @@ class RecordsFile:
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
         with self._stream() as stream:
-            if self._stamp != _stamp_of(stream):
+            if self._places is None:
                 deque(self._read(stream, lambda _line: None), maxlen=0)
-            places = self._places
+            places = self._places or {}
 
             def record_of(sample_id: str) -> SampleRecord | None:
                 if sample_id not in places:
@@ -81,7 +78,7 @@ class RecordsFile:
         self, stream: BinaryIO, digest: Callable[[bytes], None]
     ) -> Iterator[tuple[SampleRecord, str]]:
         places: dict[str, tuple[int, int]] = {}
-        stamp, number, offset = _stamp_of(stream), 0, 0
+        number, offset = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
             where = f"{self.path}:{number}"
@@ -100,10 +97,4 @@ class RecordsFile:
             places.setdefault(record.sample.id, (number, offset))
             yield record, where
             offset += len(line)
-        self._places, self._stamp = places, stamp
-
-
-def _stamp_of(stream: BinaryIO) -> tuple[int, int]:
-    """What changes when an open file does."""
-    status = os.fstat(stream.fileno())
-    return status.st_size, status.st_mtime_ns
+        self._places = places

@@ -54,14 +54,25 @@ async def rescore(
     apply. Raises ConfigError for a run that would be overwritten, and otherwise what a
     run raises.
     """
-    if isinstance(source, RunDirectory):
-        _refuse_to_overwrite(source, plan.out)
+    run = source if isinstance(source, RunDirectory) else None
+    if run is not None and run.path.resolve() == plan.out.resolve():
+        raise ConfigError(
+            "the run would be overwritten by its own new scores.",
+            where=str(plan.out),
+            hint="Use another directory with --out.",
+        )
     with run_lock(plan.out), tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         if isinstance(source, RunDirectory):
             stored = StoredAnswers.of(source)
+            # Never the commit that is checked out now.
+            recorded = source.manifest.system
         else:
             file = Path(private) / SAMPLES
             stored = StoredAnswers.write(source, file, context.redact)
+            recorded = SystemManifest(
+                entrypoint=f"file:{source.mapping.file}",
+                version=plan.system.settings.version,
+            )
         try:
             if not len(stored):
                 raise ConfigError("there is no stored answer to score.")
@@ -70,60 +81,55 @@ async def rescore(
                 context.say(
                     f"{matching} of {counted(len(stored), 'answer')} match a sample of the golden set."
                 )
-            return await _judge(stored, source, plan, context)
+            return await _judge(stored, recorded, run, plan, context)
         finally:
             await stored.close()
 
 
-def _refuse_to_overwrite(run: RunDirectory, out: Path) -> None:
-    if run.path.resolve() == out.resolve():
-        raise ConfigError(
-            "the run would be overwritten by its own new scores.",
-            where=str(out),
-            hint="Use another directory with --out.",
-        )
-
-
 async def _judge(
     stored: StoredAnswers,
-    source: RunDirectory | Interactions,
+    recorded: SystemManifest,
+    run: RunDirectory | None,
     plan: RunPlan,
     context: RunContext,
 ) -> RunDirectory:
-    run = source if isinstance(source, RunDirectory) else None
-    project = plan.metrics
+    """The new run with the answers of `run`, if they are of one."""
+    project, golden = plan.metrics, stored.golden
     if run is not None:
-        part = run.manifest.system.part
-        project = replace(project, system=project.system.of_part(part))
-    own = replace(
-        plan,
-        golden=stored.golden,
-        metrics=project,
-        answers=stored.answers,
-        oracle=False,
-    )
-    if run is not None:
+        project = replace(project, system=project.system.of_part(recorded.part))
         restore_judgements(cache_of(run), plan.out / CACHE)
+    own = replace(
+        plan, golden=golden, metrics=project, answers=stored.answers, oracle=False
+    )
     session = Session(own, context, deadline_of(own))
-    metrics = _metrics(project, stored.golden, run)
+    metrics = _metrics(project, golden, run)
     try:
         rescored = await judge_stored(
             stored,
             session,
             metrics,
             plan.out,
-            stored.golden,
+            golden,
             resume=plan.resume,
-            recorded=_system(source, plan),
+            recorded=recorded,
             clears=(ORACLE,),
         )
-        planted = plan.judge.settings.planted
-        rescored = await watch_judge(rescored, session.judge, planted=planted)
-        if run is not None:
-            rescored = await _with_oracle_half(rescored, run, metrics, session)
+        rescored = await watch_judge(
+            rescored, session.judge, planted=plan.judge.settings.planted
+        )
+        if run is None:
+            return rescored
+        rescored = await _with_oracle_half(rescored, run, metrics, session)
     finally:
         await session.close()
-    return rescored if run is None else _with_standing(rescored, run)
+    standing = run.manifest.standing
+    if standing.eligible:
+        return rescored
+    # New scores don't undo a failure.
+    reason = f"its answers are from a run that can't be one: {standing.reason}"
+    return update_manifest(
+        rescored, baseline=BaselineFact(eligible=False, reason=reason)
+    )
 
 
 async def _with_oracle_half(
@@ -169,26 +175,3 @@ def _metrics(
         if any(metric.excuse(sample) is None for sample in golden)
     ]
     return project.select(names=applying)
-
-
-def _system(source: RunDirectory | Interactions, plan: RunPlan) -> SystemManifest:
-    """The system that gave the answers, as far as it is known: never the commit that is
-    checked out now."""
-    if isinstance(source, RunDirectory):
-        return source.manifest.system
-    return SystemManifest(
-        entrypoint=f"file:{source.mapping.file}",
-        version=plan.system.settings.version,
-    )
-
-
-def _with_standing(rescored: RunDirectory, source: RunDirectory) -> RunDirectory:
-    """`rescored`, which can't be a baseline if its `source` can't: new scores don't
-    undo a failure."""
-    standing = source.manifest.standing
-    if standing.eligible:
-        return rescored
-    reason = f"its answers are from a run that can't be one: {standing.reason}"
-    return update_manifest(
-        rescored, baseline=BaselineFact(eligible=False, reason=reason)
-    )

@@ -110,25 +110,22 @@ class StoredAnswers:
         independent.
         """
         by_id = {sample.id: sample for sample in golden}
-        by_question = {
-            " ".join(sample.question.split()): sample
-            for sample in golden
-            if not sample.history
-        }
+        by_question: dict[str, Sample] = {}
+        for sample in golden:
+            if not sample.history:
+                by_question[" ".join(sample.question.split())] = sample
         matches: dict[str, Sample] = {}
-        for sample_id, sample in self._samples.items():
-            question = " ".join(sample.question.split())
+        for sample_id, stored in self._samples.items():
+            question = " ".join(stored.question.split())
             match = by_id.get(sample_id) or by_question.get(question)
             if match is not None:
                 matches[sample_id] = match
         answers = Counter(match.id for match in matches.values())
         for sample_id, match in matches.items():
-            own_group = (
-                match.id if answers[match.id] > 1 else self._samples[sample_id].group
-            )
-            self._samples[sample_id] = replace(
-                match, id=sample_id, group=match.group or own_group
-            )
+            group = match.group or self._samples[sample_id].group
+            if answers[match.id] > 1:
+                group = match.group or match.id
+            self._samples[sample_id] = replace(match, id=sample_id, group=group)
         return len(matches)
 
     def response(self, sample_id: str, number: int = 0) -> Response:
@@ -164,23 +161,21 @@ class StoredAnswers:
     def numbered(self, sample: Sample, number: int) -> Response:
         """The response with this number, from 0. An earlier turn that is not stored has
         failed."""
-        if sample.id not in self._samples and sample.turn is not None:
-            return failed(
-                sample.id, SystemFailureKind.MISSING, "its answer is not stored"
-            )
-        return self.response(sample.id, number)
+        if sample.id in self._samples or sample.turn is None:
+            return self.response(sample.id, number)
+        return failed(sample.id, SystemFailureKind.MISSING, "its answer is not stored")
 
     def next_number(self, sample: Sample) -> int:
         """How often the sample was asked before. All turns of a session have one
         number: that of their conversation."""
-        if sample.turn is not None and self._number is not None:
-            return self._number
-        name = sample.id if sample.turn is None else f"{sample.turn.id}/"
-        number = self._asked[name]
-        self._asked[name] += 1
-        if sample.turn is not None:
-            self._number = number
-        return number
+        if sample.turn is None:
+            self._asked[sample.id] += 1
+            return self._asked[sample.id] - 1
+        if self._number is None:
+            conversation = f"{sample.turn.id}/"
+            self._number = self._asked[conversation]
+            self._asked[conversation] += 1
+        return self._number
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[StoredAnswers]:

@@ -14,13 +14,12 @@ from dataclasses import replace
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.evaluation.directory import MANIFEST, ORACLE, RunDirectory
 from ragstone.evaluation.lineage import drop_carried
-from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.round_facts import OracleFacts
 from ragstone.evaluation.rounds.round import add_cost, run_round
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import update_manifest, update_rounds
 from ragstone.formatting import counted
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.metrics.metric import Metric
 from ragstone.system.given import ignores
 
@@ -52,29 +51,29 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     """
     plan, golden, context = session.plan, session.plan.golden, session.context
     scores, out = run.scores(), run.path / ORACLE
-    evaluated = [sample for sample in golden if sample.id in scores.samples]
-    with_contexts = [sample for sample in evaluated if sample.reference_contexts]
-    answered = [
-        sample for sample in with_contexts if sample.id not in scores.system.failures
-    ]
-    fact = OracleFacts(
-        asked=len(answered),
-        without=len(evaluated) - len(with_contexts),
-        unanswered=len(with_contexts) - len(answered),
-    )
-    if not answered:
+    samples: list[Sample] = []
+    without = unanswered = 0
+    for sample in golden:
+        if sample.id not in scores.samples:
+            continue
+        if not sample.reference_contexts:
+            without += 1
+        elif sample.id in scores.system.failures:
+            unanswered += 1
+        else:
+            samples.append(sample)
+    fact = OracleFacts(asked=len(samples), without=without, unanswered=unanswered)
+    if not samples:
         return with_half(run, fact)
     context.say(
-        f"asking {counted(len(answered), 'sample')} again with the reference contexts (oracle)"
+        f"asking {counted(len(samples), 'sample')} again with the reference contexts (oracle)"
     )
     quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
     try:
         if not plan.resume or not (out / MANIFEST).is_file():
             drop_carried(run.path, ORACLE)
         if session.budget_spent(run.manifest.cost):
-            raise ConfigError(
-                "the judge's budget is used up.", where="judge.max_cost_usd"
-            )
+            raise ConfigError("the judge's budget is used up.")
         metrics = divided(plan.selected_metrics())
         own = replace(
             plan.metrics,
@@ -82,7 +81,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
             selected=tuple(metric.info.name for metric in metrics),
         )
         half = session.round(
-            GoldenSet(tuple(answered), golden.mappings),
+            GoldenSet(tuple(samples), golden.mappings),
             own.system.build(quiet),
             metrics,
             out.absolute(),
@@ -95,14 +94,13 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
         error = context.redact(raised.message.split("\n", 1)[0])
         context.say(f"the oracle half ended early: {error}")
     half_run = _claimed(run)
-    if half_run is not None:
-        strangers = sum(
-            ignores(record.sample.reference_contexts, record.response)
-            for record in half_run.records()
-            if record.response.failure is None
-        )
-        fact = fact.model_copy(update={"strangers": strangers})
-    return with_half(run, fact.model_copy(update={"incomplete": error}))
+    strangers = 0
+    for record in () if half_run is None else half_run.records():
+        if record.response.failure is None:
+            strangers += ignores(record.sample.reference_contexts, record.response)
+    return with_half(
+        run, fact.model_copy(update={"strangers": strangers, "incomplete": error})
+    )
 
 
 def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
@@ -123,9 +121,8 @@ def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:
     """`run` with the oracle half in its folder, if there is one, described by `fact`;
     its cost is that of both."""
     half = _claimed(run)
-    return add_cost(
-        update_rounds(run, oracle=fact), Cost() if half is None else half.manifest.cost
-    )
+    run = update_rounds(run, oracle=fact)
+    return run if half is None else add_cost(run, half.manifest.cost)
 
 
 def _claimed(run: RunDirectory) -> RunDirectory | None:
