@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ragstone.archive import ArchiveRefused, read_members
 from ragstone.errors import RagstoneError
-from ragstone.evaluation.serialise import record_from_line, record_to_line
+from ragstone.evaluation.record import record_from_line, record_to_line
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.history.file import parse_history
 from ragstone.system.http_reply import EVENTS, Reply, ReportedError, read_reply

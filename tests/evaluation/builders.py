@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.evaluation.record import Answer, SampleRecord
-from ragstone.evaluation.serialise import record_line
+from ragstone.evaluation.record import Answer, SampleRecord, record_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import GoldenSet, Origin, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict

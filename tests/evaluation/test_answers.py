@@ -11,10 +11,10 @@ import pytest
 
 from ragstone.errors import ConfigError, RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
+from ragstone.evaluation.record import record_from_line, record_to_line
 from ragstone.evaluation.replay import confirm
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.scoring import combine_answers
-from ragstone.evaluation.serialise import record_from_line, record_to_line
 from ragstone.golden.sample import Sample
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics

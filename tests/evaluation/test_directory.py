@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.serialise import record_from_line, record_line, record_to_line
+from ragstone.evaluation.record import record_from_line, record_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import Origin, Sample
 from ragstone.judge.judgements import JudgementFailure, Judgements, ReverseQuestions

@@ -10,9 +10,8 @@ import pytest
 from ragstone.errors import JudgeError
 from ragstone.evaluation.engine import Job, Work, run_samples
 from ragstone.evaluation.executors import BATCH, Workers
-from ragstone.evaluation.record import Answer, RecordLine, SampleRecord
+from ragstone.evaluation.record import Answer, RecordLine, SampleRecord, record_from_line
 from ragstone.evaluation.scoring import combine_rounds, score_record
-from ragstone.evaluation.serialise import record_from_line
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import Grade, StatementList
 from ragstone.judge.protocol import Call, Judge, Ledger

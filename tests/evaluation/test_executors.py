@@ -26,8 +26,7 @@ from ragstone.evaluation.executors import (
     Workers,
     versions,
 )
-from ragstone.evaluation.record import RecordLine
-from ragstone.evaluation.serialise import record_from_line
+from ragstone.evaluation.record import RecordLine, record_from_line
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import StatementList

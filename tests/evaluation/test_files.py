@@ -10,7 +10,7 @@ import pytest
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.files import replace_text
-from ragstone.evaluation.serialise import record_line
+from ragstone.evaluation.record import record_line
 from ragstone.evaluation.writer import RunWriter
 from tests.evaluation.builders import finished_run, manifest, record, samples, unfinished_run
 

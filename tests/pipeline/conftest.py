@@ -10,7 +10,7 @@ import pytest
 from ragstone.cli.main import main
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.evaluation.serialise import record_line
+from ragstone.evaluation.record import record_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.protocol import JudgeIdentity

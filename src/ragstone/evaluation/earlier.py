@@ -15,8 +15,8 @@ from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import lasting_fingerprint
+from ragstone.evaluation.record import record_to_line
 from ragstone.evaluation.scoring import sample_scores
-from ragstone.evaluation.serialise import record_to_line
 from ragstone.evaluation.writer import update_manifest
 from ragstone.metrics.metric import Metric
 

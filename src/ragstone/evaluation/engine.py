@@ -22,9 +22,8 @@ from typing import Any, Protocol
 
 from ragstone.errors import first_in
 from ragstone.evaluation.conversation import ask_in_order
-from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.record import RecordLine, record_line
 from ragstone.evaluation.scoring import judge_sample
-from ragstone.evaluation.serialise import record_line
 from ragstone.golden.conversations import by_conversation
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure

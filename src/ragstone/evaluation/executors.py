@@ -33,9 +33,8 @@ from uuid import uuid4
 
 from ragstone.errors import JudgeError, RagstoneError
 from ragstone.evaluation.engine import Job
-from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.record import RecordLine, record_line
 from ragstone.evaluation.scoring import judge_sample
-from ragstone.evaluation.serialise import record_line
 from ragstone.formatting import counted
 from ragstone.judge.portable import PortableJudge
 from ragstone.judge.protocol import Judge, JudgeIdentity, JudgementFailed

@@ -65,75 +65,67 @@ def read_interactions(
             "contains no interactions.",
             hint='Expected {"question": "…", "answer": "…"} per line.',
         )
-    plan = _without_responses(plan_columns(source, profile, columns))
-    reader = _InteractionReader(source, plan, fields)
-    mapping = ColumnMapping(source.name, "interactions", dict(plan.fields))
-    return Interactions(mapping, reader.answers())
+    plan = plan_columns(source, profile, columns)
+    # What is read from the columns of the answer is what is judged, never a reference.
+    answer_columns = {
+        "reference": _ANSWER_COLUMNS,
+        "reference_contexts": _CONTEXT_COLUMNS,
+    }
+    own_fields = {
+        name: path
+        for name, path in plan.fields.items()
+        if normal(path) not in answer_columns.get(name, ())
+    }
+    mapping = ColumnMapping(source.name, "interactions", own_fields)
+    plan = replace(plan, fields=own_fields)
+    return Interactions(mapping, _answers(source, plan, fields))
 
 
-class _InteractionReader:
-    """Reads the rows of one file of recorded interactions."""
-
-    def __init__(self, source: SourceFile, plan: ColumnPlan, fields: Fields) -> None:
-        self._source = source
-        self._fields = fields
-        self._steps = steps_beside(source)
-        self._reader = SampleReader(source, plan)
-        self._used = set(_RESPONSE_COLUMNS)
-        for path in (*plan.fields.values(), *fields.paths()):
-            self._used.add(path.partition(".")[0])
-
-    def answers(self) -> Iterator[tuple[Sample, Response]]:
-        """Each sample with its response. A row that is there twice is one of them."""
-        ids: set[str] = set()
-        for row in _rows(self._source):
-            sample = self._reader.sample(row)
-            has_id = sample.id != derived_id(
-                sample.question,
-                sample.reference,
-                sample.reference_contexts,
-                sample.history,
-            )
-            if not has_id:
-                sample = replace(sample, id=_id_of(row))
-            if sample.id in ids:
-                if not has_id:
-                    continue
-                raise ConfigError(
-                    f"the id '{sample.id}' is already used by another answer.",
-                    where=self._source.at(row.line),
-                    hint="Give each interaction its own id, or none.",
-                )
-            ids.add(sample.id)
-            if len(ids) > MAX_SAMPLES:
-                raise ConfigError(
-                    f"there are more than {MAX_SAMPLES:,} stored answers to score.",
-                    where=self._source.at(row.line),
-                    hint="Split the file, and score each part with its own --out.",
-                )
-            yield sample, self._response(sample.id, row)
-
-    def _response(self, sample_id: str, row: Row) -> Response:
-        """The response in `row`; the columns that are neither's are extra data of
-        it."""
-        response = recorded_response(
-            sample_id,
-            row.values,
-            self._source.at(row.line),
-            fields=self._fields,
-            steps=self._steps.get(trace_key(row.values.get("trace_id"))),
+def _answers(
+    source: SourceFile, plan: ColumnPlan, fields: Fields
+) -> Iterator[tuple[Sample, Response]]:
+    """Each sample with its response, whose extra data are the columns that are neither's.
+    A row that is there twice is one of them."""
+    reader, steps = SampleReader(source, plan), steps_beside(source)
+    used = set(_RESPONSE_COLUMNS)
+    for path in (*plan.fields.values(), *fields.paths()):
+        used.add(path.partition(".")[0])
+    ids: set[str] = set()
+    for row in _rows(source):
+        sample, where = reader.sample(row), source.at(row.line)
+        content_id = derived_id(
+            sample.question, sample.reference, sample.reference_contexts, sample.history
         )
-        extra = {
-            name: value for name, value in row.values.items() if name not in self._used
-        }
-        return replace(response, extra=extra)
-
-
-def _id_of(row: Row) -> str:
-    """An id of all that an interaction says: the same question may be asked often."""
-    body = json.dumps(row.values, sort_keys=True, default=str)
-    digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"i-{digest[:16]}"
+        has_id = sample.id != content_id
+        if not has_id:
+            # The same question may be asked often: an id of all that the row says.
+            body = json.dumps(row.values, sort_keys=True, default=str)
+            digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+            sample = replace(sample, id=f"i-{digest[:16]}")
+        if sample.id in ids:
+            if not has_id:
+                continue
+            raise ConfigError(
+                f"the id '{sample.id}' is already used by another answer.",
+                where=where,
+                hint="Give each interaction its own id, or none.",
+            )
+        ids.add(sample.id)
+        if len(ids) > MAX_SAMPLES:
+            raise ConfigError(
+                f"there are more than {MAX_SAMPLES:,} stored answers to score.",
+                where=where,
+                hint="Split the file, and score each part with its own --out.",
+            )
+        response = recorded_response(
+            sample.id,
+            row.values,
+            where,
+            fields=fields,
+            steps=steps.get(trace_key(row.values.get("trace_id"))),
+        )
+        extra = {name: value for name, value in row.values.items() if name not in used}
+        yield sample, replace(response, extra=extra)
 
 
 def _rows(source: SourceFile) -> Iterator[Row]:
@@ -145,15 +137,3 @@ def _rows(source: SourceFile) -> Iterator[Row]:
     with file:
         for record, _, _, line in records:
             yield Row(record, line)
-
-
-def _without_responses(plan: ColumnPlan) -> ColumnPlan:
-    """`plan` without fields read from the columns of the answer: those are what is
-    judged, never a reference."""
-    answers = {"reference": _ANSWER_COLUMNS, "reference_contexts": _CONTEXT_COLUMNS}
-    fields = {
-        name: path
-        for name, path in plan.fields.items()
-        if normal(path) not in answers.get(name, frozenset())
-    }
-    return replace(plan, fields=fields)

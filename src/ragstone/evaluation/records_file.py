@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ragstone.errors import RunDirectoryError, disk_errors
-from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.serialise import MAX_LINE_BYTES, record_from_line
+from ragstone.evaluation.record import MAX_LINE_BYTES, SampleRecord, record_from_line
 from ragstone.files import open_regular
 from ragstone.golden.sample import MAX_SAMPLES
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.files import replace_text, writing_to
@@ -20,8 +20,6 @@ CONFIRM_FACTS = "confirm.json"
 ORACLE_FACTS = "oracle.json"
 FACTS_FILES = (JUDGE_FACTS, CONFIRM_FACTS, ORACLE_FACTS)
 MAX_FACTS_BYTES = 4 * 1024 * 1024
-
-_Facts = TypeVar("_Facts", bound=BaseModel)
 
 
 class Observed(Summed):
@@ -111,41 +109,43 @@ class RoundFacts:
     oracle: OracleFacts | None = None
 
 
+_KINDS: dict[str, type[Part]] = {
+    "judge": JudgeFacts,
+    "confirm": ConfirmFacts,
+    "oracle": OracleFacts,
+}
+
+
 def read_facts(run: Path) -> RoundFacts:
     """The facts in the run directory `run`; a round that wrote none has none. Raises
     RunDirectoryError."""
-    return RoundFacts(
-        judge=_read(run / JUDGE_FACTS, JudgeFacts) or JudgeFacts(),
-        confirm=_read(run / CONFIRM_FACTS, ConfirmFacts) or ConfirmFacts(),
-        oracle=_read(run / ORACLE_FACTS, OracleFacts),
-    )
+    facts: dict[str, Any] = {}
+    hint = "Run the evaluation again with this version of Ragstone."
+    for name, kind in _KINDS.items():
+        file = run / f"{name}.json"
+        if os.path.lexists(file):
+            with (
+                disk_errors(file, kind=RunDirectoryError),
+                parse_errors(
+                    file,
+                    "not a file of this version",
+                    kind=RunDirectoryError,
+                    hint=hint,
+                ),
+            ):
+                body = read_regular(file, limit=MAX_FACTS_BYTES)
+                facts[name] = kind.model_validate_json(body)
+    return RoundFacts(**facts)
 
 
 def write_facts(run: Path, facts: RoundFacts) -> None:
     """Write `facts` in place of those in the run directory `run`. Raises
     RunDirectoryError."""
-    _write(run / JUDGE_FACTS, None if facts.judge == JudgeFacts() else facts.judge)
-    _write(
-        run / CONFIRM_FACTS, None if facts.confirm == ConfirmFacts() else facts.confirm
-    )
-    _write(run / ORACLE_FACTS, facts.oracle)
-
-
-def _read(file: Path, kind: type[_Facts]) -> _Facts | None:
-    if not os.path.lexists(file):
-        return None
-    with disk_errors(file, kind=RunDirectoryError):
-        body = read_regular(file, limit=MAX_FACTS_BYTES)
-    hint = "Run the evaluation again with this version of Ragstone."
-    with parse_errors(
-        file, "not a file of this version", kind=RunDirectoryError, hint=hint
-    ):
-        return kind.model_validate_json(body)
-
-
-def _write(file: Path, facts: BaseModel | None) -> None:
-    if facts is None:
-        with writing_to(file):
-            file.unlink(missing_ok=True)
-    else:
-        replace_text(file, facts.model_dump_json(indent=2) + "\n")
+    nothing = RoundFacts()
+    for name in _KINDS:
+        file, own = run / f"{name}.json", getattr(facts, name)
+        if own == getattr(nothing, name):
+            with writing_to(file):
+                file.unlink(missing_ok=True)
+        else:
+            replace_text(file, own.model_dump_json(indent=2) + "\n")

@@ -19,9 +19,8 @@ from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import open_new, writing_to
 from ragstone.evaluation.interactions import Interactions
-from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.record import Answer, SampleRecord, record_to_line
 from ragstone.evaluation.records_file import Lookup, RecordsFile
-from ragstone.evaluation.serialise import record_to_line
 from ragstone.formatting import counted
 from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
 from ragstone.system.payload import failed

@@ -26,17 +26,17 @@ from ragstone.evaluation.directory import (
 )
 from ragstone.evaluation.files import open_new, replace_text, writing_to
 from ragstone.evaluation.manifest import Cost, Counts, Manifest
-from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.record import (
+    MAX_LINE_BYTES,
+    RecordLine,
+    is_complete_line,
+    record_from_line,
+)
 from ragstone.evaluation.round_facts import (
     JudgeFacts,
     RoundFacts,
     read_facts,
     write_facts,
-)
-from ragstone.evaluation.serialise import (
-    MAX_LINE_BYTES,
-    is_complete_line,
-    record_from_line,
 )
 from ragstone.files import open_regular
 

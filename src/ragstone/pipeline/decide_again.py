@@ -20,12 +20,11 @@ from pathlib import Path
 from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.evaluation.record import SampleRecord
+from ragstone.evaluation.record import SampleRecord, record_line
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.replay import recomputable
 from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts
 from ragstone.evaluation.scoring import score_record
-from ragstone.evaluation.serialise import record_line
 from ragstone.evaluation.writer import RunWriter, update_rounds
 from ragstone.formatting import counted, some
 from ragstone.gate.findings import ACCEPT
