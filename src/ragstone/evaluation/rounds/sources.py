@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 from ragstone.errors import ConfigError
 from ragstone.evaluation.manifest import SystemManifest
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.settings.settings import JudgeSettings, SystemSettings
@@ -44,21 +44,13 @@ class SystemSource:
                 "no entrypoint.",
                 hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
             )
-        return self.builder(context)(settings)
-
-    def builder(self, context: RunContext) -> Callable[..., System]:
-        """Builds systems where this one is, with other settings."""
-
-        def build(settings: SystemSettings) -> System:
-            return build_system(
-                settings,
-                root=self.root,
-                environ=context.environ,
-                log=context.system_log,
-                within=self.within,
-            )
-
-        return build
+        return build_system(
+            settings,
+            root=self.root,
+            environ=context.environ,
+            log=context.system_log,
+            within=self.within,
+        )
 
     def of_part(self, part: SystemPart | None) -> SystemSource:
         """This system, of which only `part` is evaluated."""
@@ -75,23 +67,20 @@ class SystemSource:
 
     def describe(self, system: System, golden: GoldenSet) -> SystemManifest:
         """`system`, built from this and started, in a manifest."""
+        conversations = 0
+        for sample in golden:
+            # A system that keeps sessions apart may remember what was said before.
+            is_own = sample.turn is not None and sample.turn.own_history
+            if sample.history and not (is_own and takes(system, "session")):
+                conversations += 1
         return SystemManifest(
             entrypoint=system.entrypoint,
             commit=self.commit,
             version=self.settings.version,
             part=self.settings.part,
-            conversations=sum(needs_history(sample, system) for sample in golden),
+            conversations=conversations,
             takes_history=takes(system, "history"),
         )
-
-
-def needs_history(sample: Sample, system: System) -> bool:
-    """Whether `system` must be given what was said before `sample`: one that keeps
-    sessions apart may remember it."""
-    if not sample.history:
-        return False
-    is_own = sample.turn is not None and sample.turn.own_history
-    return not (is_own and takes(system, "session"))
 
 
 @dataclass(frozen=True, slots=True)
