@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -44,8 +45,12 @@ class SystemSource:
                 "no entrypoint.",
                 hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
             )
-        return build_system(
-            settings,
+        return self.builder(context)(settings)
+
+    def builder(self, context: RunContext) -> Callable[[SystemSettings], System]:
+        """Builds systems where this one is, with other settings."""
+        return partial(
+            build_system,
             root=self.root,
             environ=context.environ,
             log=context.system_log,
