@@ -36,13 +36,11 @@ ELIGIBLE = BaselineFact(eligible=True, reason="it only lacked a baseline")
 @pytest.mark.parametrize(
     ("fact", "update", "eligible"),
     [
-        (None, {"verdict": "pass"}, True),
         (None, {"verdict": "inconclusive"}, True),
         (None, {"verdict": None}, True),
         (None, {"verdict": "fail"}, False),
         (None, {"verdict": "error"}, False),
         (ELIGIBLE, {"verdict": "error"}, True),
-        (ELIGIBLE, {"state": "running"}, False),
         (ELIGIBLE, {"state": "stopped"}, False),
     ],
 )

@@ -93,12 +93,6 @@ def test_nothing_is_left_of_a_run_that_wrote_nothing_and_of_one_that_did_only_it
     assert RunDirectory.open(tmp_path / "run").manifest.state == "finished"
 
 
-def test_a_lock_file_that_was_left_holds_nobody_up(tmp_path: Path) -> None:
-    (tmp_path / LOCK).write_text("4711")
-    with run_lock(tmp_path):
-        pass
-
-
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "directory"])
 def test_what_stands_in_place_of_the_lock_is_neither_followed_nor_waited_for(tmp_path: Path, kind: str) -> None:
     other = tmp_path / "other"

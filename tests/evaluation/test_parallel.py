@@ -53,8 +53,8 @@ def test_metrics_of_the_project_are_graded_in_this_process() -> None:
 @pytest.mark.parametrize(
     ("cores", "wanted", "answers", "workers"),
     [
-        *((8, "auto", answers, 0) for answers in (0, 50, 499)),
-        *((8, "auto", answers, 8) for answers in (500, 100_000)),
+        (8, "auto", 499, 0),
+        (8, "auto", 500, 8),
         (1, "auto", 100_000, 0),
         (8, 1, 50, 0),
         (8, 2, 50, 2),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ragstone.evaluation.record import Answer
@@ -34,14 +32,14 @@ SUPPORTED, UNSUPPORTED = Verdict.SUPPORTED, Verdict.UNSUPPORTED
 
 
 def table(*verdicts: Verdict, by_words: bool = False) -> SupportTable:
-    """Verdicts on the statements s1, s2 …; the last one with a probability if the judge compares words."""
-    places = range(1, len(verdicts) + 1)
+    """Verdicts on the statements s1, s2 …, with probabilities if the judge compares words."""
+    chance = 0.2 if by_words else None
     return SupportTable(
-        tuple(
-            Support(f"s{place}", verdict, (), probability=0.2 if by_words and place == len(verdicts) else None)
-            for place, verdict in zip(places, verdicts, strict=True)
-        )
+        tuple(Support(f"s{place}", verdict, (), probability=chance) for place, verdict in enumerate(verdicts, 1))
     )
+
+
+BY_WORDS = table(SUPPORTED, by_words=True)
 
 
 def judged(
@@ -53,10 +51,8 @@ def judged(
     use: ContextUse | None = None,
 ) -> Answer:
     statements = StatementList((Statement("s1", said), Statement("s2", said)), abstains=False)
-    more = {"support": support, "reference_match": match, "context_use": use}
-    given: dict[str, Any] = {name: value for name, value in more.items() if value is not None}
-    response = Response("q", said, tuple(map(Context, contexts)))
-    return Answer(response, (Judgements(statements=statements, **given),))
+    judgements = Judgements(statements=statements, support=support, reference_match=match, context_use=use)
+    return Answer(Response("q", said, tuple(map(Context, contexts))), (judgements,))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +66,6 @@ def judged(
         (judged(PASSAGE, table(UNSUPPORTED, by_words=True), contexts=()), ["s1"]),
         (Answer(Response("q", "?"), (Judgements(support=table(UNSUPPORTED)),)), []),
     ],
-    ids=["not judged", "supported", "by meaning", "the same words", "other words", "no contexts", "no statements"],
 )
 def test_statements_that_the_contexts_do_not_support(answer: Answer, ids: list[str]) -> None:
     assert [support.statement_id for support in unsupported_statements(answer, SAMPLE)] == ids
@@ -84,14 +79,13 @@ def match(*verdicts: Verdict) -> ReferenceMatch:
 @pytest.mark.parametrize(
     ("answer", "ids"),
     [
-        (judged(OTHER, table(SUPPORTED, by_words=True)), set()),
-        (judged(OTHER, table(SUPPORTED, by_words=True), match=match(SUPPORTED)), set()),
+        (judged(OTHER, BY_WORDS), set()),
+        (judged(OTHER, BY_WORDS, match=match(SUPPORTED)), set()),
         (judged(PASSAGE, table(SUPPORTED), match=match(SUPPORTED, UNSUPPORTED)), {"s2"}),
         (judged(PASSAGE, match=match(UNSUPPORTED)), {"s1"}),
-        (judged(PASSAGE, table(SUPPORTED, by_words=True), match=match(UNSUPPORTED)), set()),
-        (judged(OTHER, table(SUPPORTED, by_words=True), match=match(SUPPORTED, UNSUPPORTED)), {"s2"}),
+        (judged(PASSAGE, BY_WORDS, match=match(UNSUPPORTED)), set()),
+        (judged(OTHER, BY_WORDS, match=match(SUPPORTED, UNSUPPORTED)), {"s2"}),
     ],
-    ids=["not judged", "all", "by meaning", "unknown judge", "the same words", "other words"],
 )
 def test_statements_of_the_reference_that_an_answer_does_not_make(answer: Answer, ids: set[str]) -> None:
     assert missing_statements(answer, SAMPLE) == ids
@@ -104,14 +98,13 @@ def use(text: str, verdict: Verdict) -> ContextUse:
 @pytest.mark.parametrize(
     ("answer", "texts"),
     [
-        (judged(OTHER, table(SUPPORTED, by_words=True)), []),
+        (judged(OTHER, BY_WORDS), []),
         (judged(OTHER, table(SUPPORTED), use=use(PASSAGE, SUPPORTED)), []),
         (judged(OTHER, table(SUPPORTED), use=use(PASSAGE, UNSUPPORTED)), [PASSAGE]),
         (judged(OTHER, use=use(PASSAGE, UNSUPPORTED)), [PASSAGE]),
-        (judged(OTHER, table(SUPPORTED, by_words=True), use=use(PASSAGE, UNSUPPORTED)), []),
-        (judged(OTHER, table(SUPPORTED, by_words=True), use=use(OTHER, UNSUPPORTED)), [OTHER]),
+        (judged(OTHER, BY_WORDS, use=use(PASSAGE, UNSUPPORTED)), []),
+        (judged(OTHER, BY_WORDS, use=use(OTHER, UNSUPPORTED)), [OTHER]),
     ],
-    ids=["not judged", "none", "by meaning", "unknown judge", "the same words", "other words"],
 )
 def test_statements_of_the_reference_that_the_contexts_lack(answer: Answer, texts: list[str]) -> None:
     assert lacking_statements(answer) == texts

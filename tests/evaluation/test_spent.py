@@ -23,6 +23,7 @@ from ragstone.judge.protocol import Ledger
 )
 def test_what_is_written_is_read_and_replaces_what_was_there(tmp_path: Path, spent: Ledger) -> None:
     path = tmp_path / "spent.json"
+    assert read_spent(path) == Ledger()
     write_spent(path, Ledger(calls=7, cost_usd=7.0))
     size = path.stat().st_size
     write_spent(path, spent)
@@ -30,23 +31,14 @@ def test_what_is_written_is_read_and_replaces_what_was_there(tmp_path: Path, spe
     assert read_spent(path) == spent
 
 
-def test_without_a_file_nothing_was_spent(tmp_path: Path) -> None:
-    assert read_spent(tmp_path / "spent.json") == Ledger()
-
-
 @pytest.mark.parametrize(
     "content",
     [
         "",
         "\0" * 256,
-        "{" + " " * 255,
         '{"calls": 3, "usd": 0.1',
         '{"calls": -1}',
-        '{"calls": 1e400}',
-        '{"usd": -5.0}',
         '{"usd": NaN}',
-        '{"usd": "free"}',
-        '{"calls": 1, "refund": 5}',
         "[" * 256,
         '{"calls": 1}' + " " * 1000,
     ],
