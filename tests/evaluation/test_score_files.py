@@ -136,12 +136,6 @@ def test_a_share_in_percent_is_a_share_and_a_rounding_error_within_the_scale(tmp
     assert scores.metrics["faithfulness"].values == {"a": 0.85, "b": 1.0, "d": 1.0, "e": 0.0}
 
 
-@pytest.mark.parametrize("text", ["id,faithfulness\na,1\n", '\n{"id": "a", "faithfulness": 1}\n'])
-def test_a_file_without_an_ending_is_csv_or_json_lines(tmp_path: Path, text: str) -> None:
-    (tmp_path / "scores").write_text(text, encoding="utf-8")
-    assert read_score_file(tmp_path / "scores").metrics["faithfulness"].values == {"a": 1.0}
-
-
 WIDE = [
     {
         "user_input": f"What is {name}?",
@@ -206,16 +200,6 @@ def test_rows_are_matched_by_id_or_else_by_question_in_their_order(tmp_path: Pat
     assert len(read_score_file(path).samples) == 2
 
 
-def test_rows_without_ids_and_questions_are_matched_by_their_place_with_a_remark(tmp_path: Path) -> None:
-    path = table(tmp_path / "table.csv", [{"faithfulness": score} for score in (0.5, 1.0, 0.0)])
-    scores = read_score_file(path, golden_set(tmp_path, *GOLDEN))
-    assert scores["faithfulness"].values == {"qC": 0.5, "qA": 1.0, "qB": 0.0}
-    alone = read_score_file(path)
-    assert list(alone.samples) == ["row 1", "row 2", "row 3"]
-    assert "compared by their place" in scores.remarks[-1]
-    assert alone.remarks == scores.remarks
-
-
 @pytest.mark.parametrize("text", ["id,metric,value\nqA,faithfulness,1\n", "id,faithfulness\nqA,1\n"])
 def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "scores.csv").write_text(text, encoding="utf-8")
@@ -233,7 +217,7 @@ def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) ->
     [
         ([{"question": f"What is {name}?"} for name in "AXY"], "of no sample: 'What is X", 3),
         ([{"id": name} for name in ("qA", "qX", "qB")], "of no sample: .*no id and no question", 3),
-        ([{}] * 2, "of no sample: .*no id and no question", 2),
+        ([{}] * 3, "of no sample: .*no id and no question", 2),
     ],
 )
 def test_a_row_of_no_sample_is_refused(tmp_path: Path, rows: list[dict[str, object]], says: str, line: int) -> None:

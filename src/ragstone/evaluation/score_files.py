@@ -3,7 +3,6 @@ mappings."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 from collections import Counter
@@ -17,11 +16,9 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import some
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, NO_SCORES, RECORDED, SCORES, normal
-from ragstone.golden.formats import delimited, json_text
-from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import table_rows
 from ragstone.golden.reader import derived_id
-from ragstone.golden.rows import MAX_FILE_BYTES, Row, SourceFile
+from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
@@ -98,7 +95,7 @@ def read_score_file(
 
     Either one `id, metric, value[, group]` per row, or one sample per row with a column
     for each metric, as ragas has it: the sample of `golden` with the same id, or else
-    the same question; without `golden`, it is known by its id, question or place. A
+    the same question; without `golden`, it is known by its id or question. A
     column is a metric if its name is known, or `named` by a policy. Values are in [0, 1]; an
     empty one, null or NaN is a failed score, which counts against coverage. A sample of
     `golden` with bounds of its own is in the run though no row is of it. Raises
@@ -121,11 +118,7 @@ def read_score_file(
     else:
         table = [_TableRow.of(where, row) for where, row in rows]
         metrics = _metric_columns(table, named, label, remarks)
-        if any(row.id is None and not row.question for row in table):
-            remarks.append(
-                f"{label}: rows without an id and a question are compared by their place."
-            )
-        ids = _row_names(table) if golden is None else _joined(table, golden)
+        ids = _sample_ids(table, golden)
         for sample_id, sample_row in zip(ids, table, strict=True):
             for name in filter(sample_row.values.__contains__, metrics):
                 scores.add(
@@ -154,14 +147,13 @@ def read_rows(
     """The rows of a file in any format of a golden set, each with its place
     (``scores.csv:12``).
 
-    A file without an ending of these is JSON Lines, CSV or TSV. If there are fields
-    `required`, every row has them, and all names are in lower case; empty cells are
-    None. `expected` tells the user what a row looks like; `limit` is in
+    If there are fields `required`, every row has them, and all names are in lower case;
+    empty cells are None. `expected` tells the user what a row looks like; `limit` is in
     bytes. Raises ConfigError.
     """
     source = SourceFile(path, str(path), limit=limit)
     try:
-        for row in _read(source, path.suffix.lower()):
+        for row in table_rows(source):
             where = source.at(row.line)
             if required:
                 yield where, _with_fields(row.values, required, where, expected)
@@ -169,19 +161,6 @@ def read_rows(
                 yield where, row.values
     except GoldenSetError as error:
         raise ConfigError(error.message, where=error.where, hint=expected) from None
-
-
-def _read(source: SourceFile, ending: str) -> Iterable[Row]:
-    if ending in BY_ENDING:
-        return table_rows(source)
-    try:
-        with source.open() as stream:
-            head = stream.read(_HEAD_BYTES).removeprefix(codecs.BOM_UTF8).lstrip()
-    except OSError as error:
-        raise source.unreadable(error) from None
-    if head.startswith((b"{", b"[")):
-        return json_text.read_rows(source)
-    return delimited.read_csv(source)
 
 
 def _with_fields(
@@ -273,41 +252,27 @@ def _numbers(values: Iterable[object]) -> list[float]:
         return []
 
 
-def _row_names(rows: Sequence[_TableRow]) -> list[str]:
-    """A name of each row: its id, else one of its question, or of its place. Several
-    rows with one question are numbered."""
-    names: list[str] = []
-    rows_by_question: Counter[str] = Counter()
-    for number, row in enumerate(rows, start=1):
-        name = row.id
-        if name is None and row.question:
-            rows_by_question[row.question] += 1
-            count = rows_by_question[row.question]
-            name = derived_id(row.question, None, ())
-            if count > 1:
-                name = f"{name}-{count}"
-        names.append(name or f"row {number}")
-    return names
-
-
-def _joined(rows: Sequence[_TableRow], golden: GoldenSet) -> list[str]:
-    """The id of the sample in `golden` that each row is of: by its own id, else by its
-    question; or by place, where no row has either. Raises ConfigError for a row of no
-    sample."""
-    ids = [sample.id for sample in golden]
-    if len(rows) == len(ids) and not any(row.id or row.question for row in rows):
-        return ids
+def _sample_ids(rows: Sequence[_TableRow], golden: GoldenSet | None) -> list[str]:
+    """The id of the sample in `golden` that each row is of: its own, or that of the same
+    question. Without `golden`, its own, or one made of its question; several rows with
+    one question are numbered. Raises ConfigError for a row of no sample."""
+    known_ids = {sample.id for sample in golden or ()}
     ids_by_question: dict[str, list[str]] = {}
-    for sample in golden:
+    for sample in golden or ():
         question = " ".join(sample.question.split())
         ids_by_question.setdefault(question, []).append(sample.id)
-    known_ids = set(ids)
-    names: list[str] = []
+    rows_by_question: Counter[str] = Counter()
+    ids: list[str] = []
     for row in rows:
-        if row.id in known_ids:
-            names.append(row.id)
+        rows_by_question[row.question] += 1
+        if row.id is not None and (golden is None or row.id in known_ids):
+            ids.append(row.id)
         elif ids_by_question.get(row.question):
-            names.append(ids_by_question[row.question].pop(0))
+            ids.append(ids_by_question[row.question].pop(0))
+        elif golden is None and row.question:
+            count = rows_by_question[row.question]
+            suffix = f"-{count}" if count > 1 else ""
+            ids.append(f"{derived_id(row.question, None, ())}{suffix}")
         else:
             question = row.question or "it has no id and no question"
             raise ConfigError(
@@ -315,7 +280,7 @@ def _joined(rows: Sequence[_TableRow], golden: GoldenSet) -> list[str]:
                 where=row.where,
                 hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
             )
-    return names
+    return ids
 
 
 def scores_from_mapping(
