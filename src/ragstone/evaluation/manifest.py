@@ -7,7 +7,14 @@ from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+)
 
 from ragstone.formatting import percent
 from ragstone.judge.protocol import JudgeIdentity, Ledger
@@ -51,7 +58,7 @@ class SystemManifest(Part):
     commit: str | None = None
     version: str | None = None
     part: Literal["retrieval", "generation"] | None = None
-    conversations: int = Field(default=0, ge=0)
+    conversations: NonNegativeInt = 0
     takes_history: bool | None = None
 
 
@@ -66,7 +73,7 @@ class Invocation(Part):
     """The name of the config file; None for the usual one."""
     options: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
     """The settings that differ from the config file, by key, without secrets."""
-    changed: int | None = Field(default=None, ge=0)
+    changed: NonNegativeInt | None = None
     """How many files differed from the commit; None if that is not known."""
     tree: str | None = None
     """Git's name for the commit's files, from GitHub."""
@@ -83,19 +90,19 @@ class GoldenManifest(Part):
 
     files: tuple[str, ...]
     content_hash: str
-    samples: int = Field(ge=0)
+    samples: NonNegativeInt
     limited: bool = False
     selected: bool = False
-    generated: int = Field(default=0, ge=0)
+    generated: NonNegativeInt = 0
 
 
 class Counts(Part):
     """Samples by state. `scored`: no score failed; `partly_failed`: some did;
     `system_failed`: no response."""
 
-    scored: int = Field(default=0, ge=0)
-    partly_failed: int = Field(default=0, ge=0)
-    system_failed: int = Field(default=0, ge=0)
+    scored: NonNegativeInt = 0
+    partly_failed: NonNegativeInt = 0
+    system_failed: NonNegativeInt = 0
 
     @property
     def total(self) -> int:
@@ -105,12 +112,12 @@ class Counts(Part):
 class Cost(Summed):
     """The cost of judging. `usd` is None if the price of a call is unknown."""
 
-    calls: int = Field(default=0, ge=0)
-    cached_calls: int = Field(default=0, ge=0)
-    input_tokens: int = Field(default=0, ge=0)
-    cached_input_tokens: int = Field(default=0, ge=0)
-    output_tokens: int = Field(default=0, ge=0)
-    usd: float | None = Field(default=0.0, ge=0)
+    calls: NonNegativeInt = 0
+    cached_calls: NonNegativeInt = 0
+    input_tokens: NonNegativeInt = 0
+    cached_input_tokens: NonNegativeInt = 0
+    output_tokens: NonNegativeInt = 0
+    usd: NonNegativeFloat | None = 0.0
 
     @classmethod
     def of(cls, ledger: Ledger) -> Cost:
@@ -181,32 +188,28 @@ class Manifest(Part):
     golden: GoldenManifest
     judge: JudgeIdentity
     system: SystemManifest
-    metrics: dict[str, str] = Field(description="metric name to version")
-    repeats: int = Field(default=1, ge=1)
-    answers: int = Field(
-        default=1, ge=1, description="how often the system was asked each question"
-    )
-    earlier: tuple[PositiveInt, ...] = Field(
-        default=(),
-        description="how many of the answers are of each earlier run of the same files, the newest first",
-    )
+    metrics: dict[str, str]
+    """The version of each metric."""
+    repeats: PositiveInt = 1
+    answers: PositiveInt = 1
+    """How often the system was asked each question."""
+    earlier: tuple[PositiveInt, ...] = ()
+    """How many of the answers are of each earlier run of the same files, the newest
+    first."""
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
-    price: SystemPrice | None = Field(
-        default=None, description="of the system's tokens"
-    )
-    wall_s: float = Field(default=0.0, ge=0)
+    price: SystemPrice | None = None
+    """Of the system's tokens."""
+    wall_s: NonNegativeFloat = 0.0
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
-    same_job: bool = Field(
-        default=False,
-        description="the run of a base commit, asked in the same job as the run compared with it",
-    )
-    oracle_of: str | None = Field(
-        default=None, description="of an oracle half: when its run was started"
-    )
+    same_job: bool = False
+    """Whether it is the run of a base commit, asked in the same job as the run compared
+    with it."""
+    oracle_of: str | None = None
+    """Of an oracle half: when its run was started."""
     invocation: Invocation | None = None
 
     @property

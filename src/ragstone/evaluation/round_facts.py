@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import NonNegativeInt
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.files import replace_text, writing_to
@@ -43,11 +43,11 @@ class Canaries(Part):
     `models` are the models reported by the provider.
     """
 
-    asked: int = Field(ge=0)
-    differing: int = Field(ge=0)
-    unanswered: int = Field(default=0, ge=0)
-    supported_then: int = Field(default=0, ge=0)
-    supported_now: int = Field(default=0, ge=0)
+    asked: NonNegativeInt
+    differing: NonNegativeInt
+    unanswered: NonNegativeInt = 0
+    supported_then: NonNegativeInt = 0
+    supported_now: NonNegativeInt = 0
     models: tuple[str, ...] = ()
 
 
@@ -59,11 +59,11 @@ class Planted(Part):
     whose contexts make the judge support anything, which it does not otherwise.
     """
 
-    asked: int = Field(ge=0)
-    passed: int = Field(ge=0)
-    passed_anywhere: int = Field(default=0, ge=0)
+    asked: NonNegativeInt
+    passed: NonNegativeInt
+    passed_anywhere: NonNegativeInt = 0
     steered: tuple[str, ...] = ()
-    unanswered: int = Field(default=0, ge=0)
+    unanswered: NonNegativeInt = 0
 
 
 class JudgeFacts(Part):
@@ -93,10 +93,10 @@ class OracleFacts(Part):
     reached its end.
     """
 
-    asked: int = Field(ge=0)
-    without: int = Field(ge=0)
-    unanswered: int = Field(ge=0)
-    strangers: int = Field(default=0, ge=0)
+    asked: NonNegativeInt
+    without: NonNegativeInt
+    unanswered: NonNegativeInt
+    strangers: NonNegativeInt = 0
     incomplete: str | None = None
 
 
