@@ -14,20 +14,21 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation import parallel
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, differences
 from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.round import Round, workers_of
-from ragstone.evaluation.rounds.sources import SystemSource
+from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge
 from ragstone.metrics.registry import select_metrics
-from ragstone.settings.settings import CustomMetric, SystemSettings
+from ragstone.settings.settings import CustomMetric, JudgeSettings, SystemSettings
 from tests.evaluation.builders import Answering, samples
 
 
 def round_of(judge: Judge, **more: Any) -> Round:
     project = ProjectMetrics(SystemSource(SystemSettings()))
-    metrics = select_metrics(["faithfulness"])
-    return Round(samples(1), Answering(), judge, metrics, project, Path(), **more)
+    plan = RunPlan(samples(1), JudgeSource(JudgeSettings()), project, Path(), **more)
+    return Round(plan, judge, plan.golden, Answering(), select_metrics(["faithfulness"]), Path())
 
 
 def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() -> None:
@@ -46,7 +47,8 @@ def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() ->
 
 def test_metrics_of_the_project_are_graded_in_this_process() -> None:
     project = ProjectMetrics(SystemSource(SystemSettings()), {"polite": CustomMetric(rubric="Is it polite?")})
-    this = replace(round_of(OfflineJudge(), workers=2), metrics=project.own(), project=project)
+    this = round_of(OfflineJudge(), workers=2)
+    this = replace(this, metrics=project.own(), plan=replace(this.plan, metrics=project))
     assert workers_of(this, 10_000, lambda _: None) is None
 
 

@@ -18,13 +18,9 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_stored import judge_stored
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.oracle import divided, with_half
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.session import (
-    RunPlan,
-    Session,
-    deadline_of,
-    restore_judgements,
-)
+from ragstone.evaluation.rounds.session import Session, deadline_of, restore_judgements
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.evaluation.writer import update_manifest
 from ragstone.formatting import counted

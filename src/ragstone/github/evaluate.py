@@ -13,7 +13,7 @@ from time import monotonic
 from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.formatting import some
 from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places

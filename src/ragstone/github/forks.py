@@ -18,7 +18,8 @@ from ragstone.evaluation.archive_members import MEMBER_LIMITS, open_members
 from ragstone.evaluation.directory import CACHE
 from ragstone.evaluation.replay import vouch
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.session import RunPlan, Session
+from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.rounds.sources import JudgeSource
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy

@@ -19,7 +19,8 @@ from ragstone.evaluation.manifest import SELECTED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
-from ragstone.evaluation.rounds.session import RunPlan, Session, open_session
+from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.session import Session, open_session
 from ragstone.evaluation.writer import update_manifest, write_manifest
 from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE

@@ -6,7 +6,8 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
-from ragstone.evaluation.rounds.session import RunPlan, open_session
+from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.session import open_session
 
 
 async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.session import RunPlan
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, GoldenSize

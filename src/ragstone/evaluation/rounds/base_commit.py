@@ -81,11 +81,12 @@ async def evaluate_both(
                 hint=f"Use --baseline-commit {earlier[:SHORT]}, or start over without --resume.",
             )
     pace = Pace()
-    source = replace(head.project.system, settings=base.settings, commit=base.commit)
+    plan = head.plan
+    source = replace(plan.system, settings=base.settings, commit=base.commit)
     before = replace(
         head,
         system=Paced(base.make(), pace, 1),
-        project=replace(head.project, system=source),
+        plan=replace(plan, metrics=replace(plan.metrics, system=source)),
         out=folder.absolute(),
         check=lambda _system: None,
         policy_hash=None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -33,7 +34,7 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
         _OnceMore(stored, own, session.system),
         metrics,
         out,
-        answers=own + 1,
+        plan=replace(plan, answers=own + 1),
     )
     try:
         extended = await run_round(again, session.context)

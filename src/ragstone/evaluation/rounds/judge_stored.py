@@ -30,7 +30,6 @@ async def judge_stored(
     `more` are other fields of the round. The answers are closed. Raises what
     `run_round` raises.
     """
-    judging = session.round(
-        samples, answers, metrics, out, answers=answers.answers, **more
-    )
+    plan = replace(session.plan, answers=answers.answers)
+    judging = session.round(samples, answers, metrics, out, plan=plan, **more)
     return await run_round(judging, replace(session.context, system_log=None))

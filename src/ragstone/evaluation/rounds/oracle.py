@@ -85,7 +85,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
             own.system.build(quiet),
             metrics,
             out.absolute(),
-            project=own,
+            plan=replace(plan, metrics=own),
             resume=plan.resume,
             whole=golden,
         )

@@ -13,7 +13,7 @@ from ragstone.evaluation.conversation import ask_in_order, with_earlier_turns
 from ragstone.evaluation.rounds.base_commit import BaseSystem, at_base
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import asked_again, divided
-from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
 from ragstone.metrics.metric import Metric

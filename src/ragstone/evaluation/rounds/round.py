@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
@@ -26,10 +26,8 @@ from ragstone.evaluation.manifest import (
 )
 from ragstone.evaluation.parallel import refuse_without_dask, worker_count
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.project_metrics import (
-    Measures,
-    ProjectMetrics,
-)
+from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.project_metrics import Measures
 from ragstone.evaluation.scoring import needed_judgements
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, some
@@ -49,11 +47,10 @@ class Round:
     """One time that samples are asked, judged and scored.
 
     `samples` are asked of `system`, which may play back stored answers: not yet
-    started, and closed at the end. `judge` is open, and stays so. Each question is
-    asked `answers` times, and each answer is judged `repeats` times: by so many
-    `workers`, or a `dask` cluster at that address. `project` says how custom metrics
-    are graded. The run is written to `out`. It ends at `deadline`, a
-    time of the event loop's clock; what judging may cost is up to the judge.
+    started, and closed at the end. `judge` is open, and stays so. `plan` says how often
+    each question is asked and each answer judged, by whom, and how custom metrics are
+    graded. The run is written to `out`. It ends at `deadline`, a time of the event
+    loop's clock; what judging may cost is up to the judge.
 
     `whole` is the golden set of which `samples` are a part. `recorded` is the system in
     the manifest, if it is not the one that is asked. `check` is called with the started
@@ -61,16 +58,12 @@ class Round:
     and are removed when this one starts.
     """
 
+    plan: RunPlan
+    judge: Judge
     samples: GoldenSet
     system: System
-    judge: Judge
     metrics: tuple[Metric, ...]
-    project: ProjectMetrics
     out: Path
-    answers: int = 1
-    repeats: int = 1
-    workers: int | Literal["auto"] = 1
-    dask: str | None = None
     deadline: float | None = None
     resume: bool = False
     whole: GoldenSet | None = None
@@ -79,9 +72,6 @@ class Round:
     policy_hash: str | None = None
     invocation: Invocation | None = None
     clears: tuple[str, ...] = ()
-    keeps_contexts: bool = True
-    """Whether answers of a conversation are judged with the contexts of its earlier
-    turns too."""
 
     @property
     def golden(self) -> GoldenSet:
@@ -103,22 +93,22 @@ class Round:
                 selected=golden.selected,
                 generated=sum(sample.generated for sample in golden),
             ),
-            judge=judging_identity(self.judge, keeps_contexts=self.keeps_contexts),
-            system=self.recorded or self.project.system.describe(self.system, golden),
+            judge=judging_identity(self.judge, self.plan),
+            system=self.recorded or self.plan.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},
-            repeats=self.repeats,
-            answers=self.answers,
-            price=self.project.system.settings.price,
+            repeats=self.plan.repeats,
+            answers=self.plan.answers,
+            price=self.plan.system.settings.price,
             policy_hash=self.policy_hash,
             invocation=self.invocation,
         )
 
 
-def judging_identity(judge: Judge, *, keeps_contexts: bool) -> JudgeIdentity:
+def judging_identity(judge: Judge, plan: RunPlan) -> JudgeIdentity:
     """The identity of `judge` in a manifest: runs that judge with other contexts are
     not comparable."""
     identity = judge.identity
-    if keeps_contexts:
+    if plan.keeps_contexts:
         return identity
     parameters = (*identity.parameters, ("earlier_contexts", "false"))
     return replace(identity, parameters=parameters)
@@ -131,15 +121,16 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
     samples are saved, and the round can be resumed. A system that can't start leaves no
     files.
     """
+    plan = this.plan
     writer: RunWriter | None = None
     measures: Measures | None = None
     workers: Workers | None = None
     try:
         if this.recorded is None:  # else the answers are there already
-            refuse_without_given(this.samples, this.project.system.settings.part)
-        if this.dask is not None:
+            refuse_without_given(this.samples, plan.system.settings.part)
+        if plan.dask is not None:
             refuse_without_dask()
-        measures = this.project.measures(this.metrics, context)
+        measures = plan.metrics.measures(this.metrics, context)
         why_ungraded = NO_MODEL.format(this.judge.identity.label())
         for metric in this.metrics:
             if isinstance(metric, RubricMetric) and not hasattr(this.judge, "grade"):
@@ -161,11 +152,11 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
             this.system,
             this.judge,
             this.metrics,
-            this.repeats,
-            this.answers,
+            plan.repeats,
+            plan.answers,
             context.progress,
             measures.by_name,
-            this.keeps_contexts,
+            plan.keeps_contexts,
         )
         return await _evaluate(this, work, context, writer, workers)
     finally:
@@ -243,9 +234,10 @@ def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
 def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
     """Workers to judge so many samples of a round with, not started yet; None: judge in
     this process."""
+    plan = this.plan
     is_judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
-    count = worker_count(this.workers, samples * this.answers * this.repeats)
-    if not samples or not is_judged or (this.dask is None and not count):
+    count = worker_count(plan.workers, samples * plan.answers * plan.repeats)
+    if not samples or not is_judged or (plan.dask is None and not count):
         return None
     # Imported here: a small run is judged by this process.
     from ragstone.evaluation.executors import (
@@ -257,14 +249,14 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     from ragstone.judge.portable import portable_judge
 
     portable = portable_judge(this.judge)
-    is_custom = any(metric.info.name in this.project.custom for metric in this.metrics)
+    is_custom = any(metric.info.name in plan.metrics.custom for metric in this.metrics)
     if portable is not None and not is_custom:
         identity = this.judge.identity
-        task = Task(portable, this.metrics, this.repeats, identity, versions())
-        if this.dask is not None:
-            return DaskWorkers(this.dask, task)
+        task = Task(portable, this.metrics, plan.repeats, identity, versions())
+        if plan.dask is not None:
+            return DaskWorkers(plan.dask, task)
         return ProcessWorkers(count, task)
-    if this.dask is not None:
+    if plan.dask is not None:
         say(
             "run.dask is not used, and answers are judged in this process: a worker of a cluster has neither the keys "
             "of a judge nor the project's own metrics."

@@ -4,14 +4,14 @@ one budget, one time limit."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from ragstone.errors import ConfigError, RunDirectoryError
+from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import (
     BASE_COMMIT,
     CACHE,
@@ -23,14 +23,13 @@ from ragstone.evaluation.directory import (
 )
 from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.lineage import CARRIED, cache_of, drop_carried
-from ragstone.evaluation.manifest import Cost, Invocation
+from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.placing import JUDGED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
-from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.round import Round, judging_identity, run_round
-from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.evaluation.writer import update_manifest
@@ -39,95 +38,8 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge, JudgeIdentity, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.system.entrypoint import recognised
-from ragstone.system.given import Wrapped, refuse_without_contexts
+from ragstone.system.given import Wrapped
 from ragstone.system.response import System
-
-BASE_OPTION = "--baseline-commit"
-ORACLE_OPTION = "--oracle"
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlan:
-    """A run: what its rounds have in common. `oracle`: a round with the reference
-    contexts given follows.
-
-    `time_limit_s` is for all rounds together. `workers` and `dask` say which processes
-    judge. `invocation` says how the run was started.
-    """
-
-    golden: GoldenSet
-    judge: JudgeSource
-    metrics: ProjectMetrics
-    out: Path
-    repeats: int = 1
-    answers: int = 1
-    resume: bool = False
-    time_limit_s: float | None = None
-    workers: int | Literal["auto"] = "auto"
-    dask: str | None = None
-    oracle: bool = False
-    cached: bool = True
-    """Whether judgements are stored in the run directory, to be reused."""
-    invocation: Invocation | None = field(default=None, repr=False)
-
-    @property
-    def system(self) -> SystemSource:
-        """The system under test."""
-        return self.metrics.system
-
-    def requiring(self, metrics: Sequence[str]) -> RunPlan:
-        """This plan with `metrics` among those that are scored."""
-        return replace(self, metrics=replace(self.metrics, required=tuple(metrics)))
-
-    def selected_metrics(self) -> tuple[Metric, ...]:
-        """The metrics to score. Raises ConfigError."""
-        return self.metrics.select(self.golden)
-
-    @property
-    def recorded(self) -> str | None:
-        """The entrypoint, if its answers were recorded, so that it can't be asked
-        again."""
-        entrypoint = recognised(self.system.settings.entrypoint)
-        if entrypoint is None or entrypoint.can_be_asked_again:
-            return None
-        return entrypoint.text
-
-    def refuse_conflicts(self, *, compares_base: bool = False) -> None:
-        """Raise ConfigError if parts of the run can't be combined. `compares_base`: the
-        system of a base commit is asked too."""
-        recorded = self.recorded
-        asks_again = (
-            (self.answers > 1, "answers", "run.answers"),
-            (compares_base, BASE_OPTION, "gate.baseline_commit"),
-            (self.oracle, ORACLE_OPTION, "run.oracle"),
-        )
-        for is_chosen, option, where in asks_again:
-            if recorded is not None and is_chosen:
-                raise recorded_error(option, where, recorded)
-        part = self.system.settings.part
-        if self.oracle and part is not None:
-            raise ConfigError(
-                f'{ORACLE_OPTION} can\'t be combined with part = "{part}": it needs the whole system.',
-                where="run.oracle",
-                hint="Leave out one of the two.",
-            )
-
-    def check_started(self, system: System) -> None:
-        """Raise SystemUnderTestError if the started `system` can't take the contexts
-        that an oracle half gives it."""
-        if self.oracle:
-            refuse_without_contexts(system, ORACLE_OPTION)
-
-
-def recorded_error(option: str, where: str, entrypoint: str) -> ConfigError:
-    """The error of an `option` for which recorded answers would have to be asked for
-    again."""
-    return ConfigError(
-        f"{option} can't be combined with recorded answers ({entrypoint}): it needs a system that can be asked again.",
-        where=where,
-        hint="Leave out one of the two.",
-    )
 
 
 class StaysOpen(Wrapped):
@@ -185,9 +97,7 @@ class Session:
     @property
     def judge_identity(self) -> JudgeIdentity:
         """The identity of the judge in the manifests of this run."""
-        return judging_identity(
-            self.judge, keeps_contexts=self.plan.judge.settings.earlier_contexts
-        )
+        return judging_identity(self.judge, self.plan)
 
     @property
     def system(self) -> System:
@@ -229,18 +139,18 @@ class Session:
     ) -> Round:
         """A round of this run; `more` are other fields of it than those that the rounds
         have in common."""
-        plan = self.plan
         common: dict[str, Any] = {
+            "plan": self.plan,
             "judge": self.judge,
-            "project": plan.metrics,
-            "answers": plan.answers,
-            "repeats": plan.repeats,
-            "workers": plan.workers,
-            "dask": plan.dask,
             "deadline": self.deadline,
-            "keeps_contexts": plan.judge.settings.earlier_contexts,
         }
-        return Round(samples, system, metrics=tuple(metrics), out=out, **common | more)
+        return Round(
+            samples=samples,
+            system=system,
+            metrics=tuple(metrics),
+            out=out,
+            **common | more,
+        )
 
     async def evaluate(
         self,

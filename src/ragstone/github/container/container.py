@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.evaluation.rounds.session import RunPlan
+from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.github.container.confinement import (
     Confinement,
