@@ -275,17 +275,6 @@ def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> No
     assert (again.returncode, "already accepted" in again.stderr) == (2, True)
 
 
-def test_a_floor_is_not_accepted(season: Season) -> None:
-    season.checkout.write("thresholds.toml", POLICY.replace("max_drop", "min = 0.9\nmax_drop").replace("0.05", "0.5"))
-    season.merge()
-    trade_off(season)
-    assert season.job().code == 1
-    assert "ragstone accept" not in season.checkout.comments[0]
-    done = run_as_printed(season, "ragstone accept --metric faithfulness --reason x")
-    assert done.returncode == 2
-    assert "nothing to accept" in done.stderr
-
-
 # -- runs that were stopped, and judges that changed -------------------------------------------------------------------
 
 HANGING = """

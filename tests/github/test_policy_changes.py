@@ -259,24 +259,11 @@ def test_changed_metrics_of_the_project_are_said_at_the_top(
     assert ("This pull request" in text) is bool(says)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says", "not_said"),
-    [
-        ({"must_contain": "x"}, {}, ("This pull request changes 1 sample in the golden set (moon)",), "lowers"),
-        (
-            {"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}},
-            {"min": {"faithfulness": 0.2}},
-            ("changes moon.faithfulness.min from 0.4 to 0.2", "changes moon.hallucination.max from 1 to nothing"),
-            "changes 1 sample",
-        ),
-    ],
-    ids=["assertions", "bounds, which leave it comparable"],
-)
-def test_a_weaker_sample_is_said_at_the_top(
-    checkout: Checkout, before: dict[str, object], after: dict[str, object], says: tuple[str, ...], not_said: str
-) -> None:
+def test_a_weaker_sample_is_said_at_the_top(checkout: Checkout) -> None:
+    before = {"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}}
     checkout.github.files[BASE_SHA]["golden.jsonl"] = golden(checkout, lambda row: row.update(before)).encode()
-    checkout.write("golden.jsonl", golden(checkout, lambda row: row.update(after)))
+    checkout.write("golden.jsonl", golden(checkout, lambda row: row.update({"min": {"faithfulness": 0.2}})))
     text = said(checkout)
-    assert all(words in text for words in says)
-    assert not_said not in text
+    for change in ("moon.faithfulness.min from 0.4 to 0.2", "changes moon.hallucination.max from 1 to nothing"):
+        assert change in text
+    assert "changes 1 sample" not in text, "which leave it comparable"
