@@ -127,9 +127,7 @@ def _container(
     setup = SystemSetup(inputs.setup, inputs.requirements, inputs.python_version)
     base = confine_base(confinement) if inputs.baseline == "commit" else None
     folders = RunnerFolders(environ, workspace)
-    return Container(
-        confinement, private, workspace, directory, environ, setup, folders, base
-    )
+    return Container(confinement, private, workspace, directory, setup, folders, base)
 
 
 def _end_on_signals() -> None:

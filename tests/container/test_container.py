@@ -38,7 +38,7 @@ def workspace(tmp_path: Path) -> Path:
 def staged(workspace: Path, out: str) -> RunPlan:
     private = workspace.parent / "private"
     confinement, folders = Confinement(RunAs(1, 1, private), private), RunnerFolders({}, workspace)
-    container = Container(confinement, private, workspace, workspace, {}, SystemSetup(), folders)
+    container = Container(confinement, private, workspace, workspace, SystemSetup(), folders)
     metrics = ProjectMetrics(SystemSource(SystemSettings()))
     return container.staged(RunPlan(GoldenSet(()), JudgeSource(JudgeSettings()), metrics, workspace / "service" / out))
 

@@ -85,6 +85,7 @@ def test_the_command_line_takes_the_same_from_variables() -> None:
     )
     expected = replace(read_variables({}), comment=CommentMode.FAILURES, comment_id="nightly", artifact_name="gate-2")
     assert found == replace(expected, annotations=False), "settings come through load_settings"
+    assert read_variables({"RAGSTONE_BASELINE_BRANCH": "refs/heads/release"}).baseline_branch == "release"
     with pytest.raises(ConfigError, match="environment variable RAGSTONE_COMMENT"):
         read_variables({"RAGSTONE_COMMENT": "sometimes"})
 

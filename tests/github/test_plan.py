@@ -18,7 +18,7 @@ def plan(name: str, payload: object | None = None, ref: str = MAIN, **inputs: st
 
 def test_a_pull_request_is_compared_with_its_base_and_commented_on() -> None:
     found = plan("pull_request", pull_request(fork=True))
-    assert found == JobPlan(JobTask.GATE, BaselineSource.ARTIFACT, None, pull_request=7)
+    assert found == JobPlan(JobTask.GATE, BaselineSource.ARTIFACT, pull_request=7)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,11 @@ def test_a_pull_request_is_compared_with_its_base_and_commented_on() -> None:
     ],
 )
 def test_who_is_told_depends_on_the_event_and_its_branch(name: str, ref: str, issue: bool, notifies: bool) -> None:
-    found = plan(name, ref=ref, report_issue="true", baseline_branch="refs/heads/release")
-    assert (found.follows_issue, found.notifies, found.baseline_branch) == (issue, notifies, "release")
+    found = plan(name, ref=ref, report_issue="true")
+    assert (found.follows_issue, found.notifies) == (issue, notifies)
     is_pull = name == "pull_request"
     assert found.pull_request == (7 if is_pull else None)
-    without = plan(name, ref=ref)
-    assert (without.follows_issue, without.baseline_branch) == (False, None)
+    assert not plan(name, ref=ref).follows_issue
 
 
 def test_no_branch_is_the_default_one_if_the_event_names_none() -> None:

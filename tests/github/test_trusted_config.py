@@ -144,7 +144,8 @@ def held(folder: Path, change: Change) -> Any:
     settings = load_settings(directory=head, environ=environ, within=head)
     files: Any = Base(None if change.base is None else base, head)
     job: Any = SimpleNamespace(settings=settings, environ=environ, places=Places(head, head))
-    return restrict_to_base(job, files)
+    notes: list[str] = []
+    return SimpleNamespace(settings=restrict_to_base(job, files, notes).value, notes=notes)
 
 
 ELSEWHERE = 'base_url = "https://evil.example/v1"\n'
@@ -301,7 +302,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("change", ACCEPTED.values(), ids=list(ACCEPTED))
 def test_what_the_base_or_the_workflow_says_counts(tmp_path: Path, change: Change) -> None:
-    assert held(tmp_path, change).notes == ()
+    assert held(tmp_path, change).notes == []
 
 
 @pytest.mark.parametrize(
@@ -338,10 +339,10 @@ def test_a_pull_request_can_lower_the_budget_and_not_lift_it(
 ) -> None:
     base = None if theirs is None else OPENAI + theirs
     found = held(tmp_path, Change(OPENAI + mine, base, {**OPENAIS_KEY, **environ}))
-    assert found.settings.value.judge.max_cost_usd == limit
+    assert found.settings.judge.max_cost_usd == limit
     assert bool(found.notes) is is_noted
     (tmp_path / "again").mkdir()
-    assert held(tmp_path / "again", Change(OPENAI + mine, base)).notes == (), "without a key nothing is spent"
+    assert held(tmp_path / "again", Change(OPENAI + mine, base)).notes == [], "without a key nothing is spent"
 
 
 @pytest.mark.parametrize(
@@ -434,7 +435,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
         places=Places(checkout.root, checkout.root),
         temporary=checkout.files,
     )
-    assert restrict_to_base(job, BaseFiles(job)).settings.value.judge.base_url == listener.url
+    assert restrict_to_base(job, BaseFiles(job), []).value.judge.base_url == listener.url
 
 
 SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}

@@ -102,7 +102,7 @@ def prepare_base(
         write(f"-- setting up commit {commit[:12]}, to compare with --\n")
         try:
             installed = container.install(
-                system, deadline, write, base_checkout=checkout
+                system, job.environ, deadline, write, base_checkout=checkout
             )
         except (ConfigError, SystemUnderTestError) as error:
             message = f"the base, commit {commit[:12]}: {error.message}"

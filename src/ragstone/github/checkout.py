@@ -44,21 +44,20 @@ class Checkout:
     golden: GoldenSet
     templates: Templates | None
     """Those of the reviewed base; None: the built-in one."""
-    notes: tuple[str, ...] = ()
 
 
 def read_checkout(
-    job: Job, allowed: Trusted[Settings], base_files: BaseFiles
+    job: Job, allowed: Trusted[Settings], base_files: BaseFiles, notes: list[str]
 ) -> Checkout:
-    """Everything in the checkout that affects the verdict. Raises ConfigError, and what
-    reading raises."""
+    """Everything in the checkout that affects the verdict. Adds to `notes` what does
+    not count. Raises ConfigError, and what reading raises."""
     settings = allowed.value
     if job.base.unreviewed is not None and settings.gate.fail_on != "never":
         # A commit's checks, that of the job among them, count for every change that it
         # heads: without a reviewed base, the job must not end with success.
         settings = settings.having("gate.fail_on", "inconclusive")
     policy = gate_policy(settings)
-    templates, notes = _reviewed_templates(settings, base_files)
+    templates = _reviewed_templates(settings, base_files, notes)
     if settings.golden.only or settings.golden.tags:
         raise ConfigError(
             "a job on GitHub evaluates the whole golden set.",
@@ -66,26 +65,24 @@ def read_checkout(
             hint="Leave it out; [golden] limit in ragstone.toml shortens a run.",
         )
     if settings.run.history is not None:
-        notes = (
-            *notes,
-            "`[run] history` is ignored: on GitHub the history comes with the baseline.",
+        notes.append(
+            "`[run] history` is ignored: on GitHub the history comes with the baseline."
         )
-    golden = read_golden_set(settings)
-    return Checkout(Trusted(settings), policy, golden, templates, notes)
+    return Checkout(Trusted(settings), policy, read_golden_set(settings), templates)
 
 
 def _reviewed_templates(
-    settings: Settings, base_files: BaseFiles
-) -> tuple[Templates | None, tuple[str, ...]]:
+    settings: Settings, base_files: BaseFiles, notes: list[str]
+) -> Templates | None:
     """The report templates of the reviewed base, whatever the checkout has in their
-    place, and notes on those of the checkout that don't count. Raises ConfigError."""
+    place. Raises ConfigError."""
     own = own_templates(settings.root, settings.within)
     if own is None:
-        return None, ()
+        return None
     try:
         commit = base_files.commit
         if commit is None:  # the checkout is the base itself
-            return own, ()
+            return own
         place = f"{(commit.place / FOLDER).as_posix()}/"
         names = [
             name
@@ -95,11 +92,14 @@ def _reviewed_templates(
         folder = commit.new_folder()
         commit.read(names, folder)
     except GitHubApiError as unreadable:
-        why = f"The report templates are not used, because the base branch can't be read: {unreadable}."
-        return None, (why,)
+        notes.append(
+            f"The report templates are not used, because the base branch can't be read: {unreadable}."
+        )
+        return None
     base = own_templates(folder / commit.place, folder)
-    is_same = base is not None and base.sources == own.sources
-    return base, () if is_same else (_TEMPLATES_DIFFER,)
+    if base is None or base.sources != own.sources:
+        notes.append(_TEMPLATES_DIFFER)
+    return base
 
 
 def choose_judge(job: Job, checkout: Checkout) -> Narrowed:

@@ -113,7 +113,7 @@ def find_comparison(
         return Comparison(
             notes=("No baseline: there is no GitHub token to find earlier runs.",)
         )
-    baseline = find_baseline(job.artifacts(job.api, job.plan.baseline_branch))
+    baseline = find_baseline(job.artifacts(job.api))
     history, damage = history_from(baseline.history)
     is_for_commit = job.plan.baseline is BaselineSource.COMMIT
     notes = [_NO_BASE_COMMIT] if base_commit is None and is_for_commit else []

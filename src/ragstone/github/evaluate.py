@@ -75,12 +75,9 @@ async def _decided(
     event, base_files = job.event, BaseFiles(job)
     refuse_own_baseline(job)
     base_commit = find_base_commit(job)
-    restricted = restrict_to_base(job, base_files)
-    # Taken back for this run, in force once they are merged.
-    changes += restricted.notes
-    notes += restricted.notes
-    checkout = read_checkout(job, restricted.settings, base_files)
-    notes += checkout.notes
+    allowed = restrict_to_base(job, base_files, notes)
+    changes += notes  # taken back for this run, in force once they are merged
+    checkout = read_checkout(job, allowed, base_files, notes)
     judged = choose_judge(job, checkout)
     notes += judged.notes
     policy, templates, settings = checkout.policy, checkout.templates, judged.settings
@@ -95,8 +92,7 @@ async def _decided(
     )
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     plan = plan.requiring(policy.named_metrics)
-    plan, file_notes = _comparing_files(plan, job)
-    notes += file_notes
+    plan = _comparing_files(plan, job, notes)
     comparison = find_comparison(job, checkout.settings.value, base_commit, write)
     changed = changes_to_the_gate(event.kind, base_files, checkout)
     changes += changed.sentences
@@ -160,7 +156,7 @@ async def _run(
         base = prepare_base(job, base_commit, settings, request, deadline, write)
     installed = Installed(source.settings, job.environ)
     if job.container is not None:
-        installed = job.container.install(source.settings, deadline, write)
+        installed = job.container.install(source.settings, job.environ, deadline, write)
         source = replace(source, settings=installed.settings)
         plan = replace(plan, metrics=replace(plan.metrics, system=source))
     if deadline is not None:
@@ -178,27 +174,28 @@ async def _run(
             _show_log(base.log, write, of=f" at {base.name}")
 
 
-def _comparing_files(plan: RunPlan, job: Job) -> tuple[RunPlan, tuple[str, ...]]:
+def _comparing_files(plan: RunPlan, job: Job, notes: list[str]) -> RunPlan:
     """`plan` that says which files its commit has, and how many of the checkout differ,
     before any code of it runs.
 
     Which ones differ is a note: a step before the gate may have edited them.
     """
     if job.api is None or plan.invocation is None:
-        return plan, ()
+        return plan
     sha = job.event.sha
+    commit, count = f"commit {sha[:12]}", None
     changed = changed_files(job.api, sha, job.places.workspace)
-    count = None if changed is None else len(changed)
-    facts = {"changed": count, "tree": tree_of(job.api, sha)}
-    plan = replace(plan, invocation=plan.invocation.model_copy(update=facts))
-    commit = f"commit {sha[:12]}"
     if changed is None:
-        note = f"It is not known whether files of this checkout differ from {commit}."
-        return plan, (note,)
-    if not changed:
-        return plan, ()
-    names = some([shown_name(name) for name in changed])
-    return plan, (f"Files of this checkout differ from {commit}: {names}.",)
+        notes.append(
+            f"It is not known whether files of this checkout differ from {commit}."
+        )
+    else:
+        count = len(changed)
+        if changed:
+            names = some([shown_name(name) for name in changed])
+            notes.append(f"Files of this checkout differ from {commit}: {names}.")
+    facts = {"changed": count, "tree": tree_of(job.api, sha)}
+    return replace(plan, invocation=plan.invocation.model_copy(update=facts))
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:

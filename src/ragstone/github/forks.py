@@ -106,9 +106,8 @@ async def _decided(
     current = ComparedRun(vouched.scores, run)
     comparison, past = Comparison(), None
     if job.plan.baseline is BaselineSource.ARTIFACT:
-        branch = job.plan.baseline_branch or base.branch
-        job = replace(job, plan=replace(job.plan, baseline_branch=branch))
-        comparison = find_comparison(job, settings, None, write)
+        of_pull = replace(job, base=base)
+        comparison = find_comparison(of_pull, settings, None, write)
         past = RunHistory(comparison.history, main=False)
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
     terms = Terms(

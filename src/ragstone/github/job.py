@@ -53,15 +53,16 @@ class Job:
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
 
-    def artifacts(self, api: GitHubApi, branch: str | None) -> GitHubArtifacts:
-        """The artifacts on `branch` of this job's workflow, the one whose run it
-        reports, or that of the input."""
+    def artifacts(self, api: GitHubApi) -> GitHubArtifacts:
+        """The artifacts that can be baselines: of this job's workflow, the one whose
+        run it reports, or that of the input; on the branch of the input, or that of the
+        job's base."""
         followed = self.event.upstream
         return GitHubArtifacts(
             api,
             run_id=followed.run_id if followed is not None else self.event.run_id,
             workflow=self.event.workflow if followed is None else None,
-            branch=branch,
+            branch=self.inputs.baseline_branch or self.base.branch,
             artifact_name=self.inputs.artifact_name,
             named=self.inputs.baseline_workflow,
         )

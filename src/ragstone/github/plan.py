@@ -35,9 +35,6 @@ class JobPlan:
 
     task: JobTask
     baseline: BaselineSource
-    baseline_branch: str | None
-    """None: that of the job's base, else the repository's default branch, to be looked
-    up."""
     pull_request: int | None = None
     """The number to comment on; for REPORT it is found through the API."""
     follows_issue: bool = False
@@ -71,7 +68,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
         if source is BaselineSource.COMMIT:
             # Its run in a fork's artifact may be forged, like the rest of it.
             source = BaselineSource.ARTIFACT
-        return JobPlan(JobTask.REPORT, source, inputs.baseline_branch)
+        return JobPlan(JobTask.REPORT, source)
     pull = event.pull_request if event.kind is EventKind.PULL_REQUEST else None
     is_scheduled = event.kind is EventKind.SCHEDULE
     is_main = (
@@ -82,7 +79,6 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
     return JobPlan(
         JobTask.GATE,
         source,
-        inputs.baseline_branch,
         pull_request=None if pull is None else pull.number,
         follows_issue=inputs.report_issue and is_scheduled,
         notifies=is_main or is_scheduled,

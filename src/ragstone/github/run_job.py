@@ -114,11 +114,8 @@ async def run_on_github(
             patience=patience,
         )
     base = reviewed_base(api, event)
-    if plan.task is JobTask.GATE:
-        plan = replace(plan, baseline_branch=plan.baseline_branch or base.branch)
     if base.unreviewed is not None:
         settings, environ = without_credentials(settings, environ)
-        container = None if container is None else replace(container, environ=environ)
     try:
         with tempfile.TemporaryDirectory(
             prefix="ragstone-", ignore_cleanup_errors=True

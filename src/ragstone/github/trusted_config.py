@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -88,18 +88,11 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Restricted:
-    """`settings` that a pull request may have, and `notes` on values in the checkout's
-    config that do not count."""
-
-    settings: Trusted[Settings]
-    notes: tuple[str, ...] = ()
-
-
-def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
+def restrict_to_base(
+    job: Job, base_files: BaseFiles, notes: list[str]
+) -> Trusted[Settings]:
     """The job's settings in which nothing can redirect the judge's key or the answers,
-    or add a model.
+    or add a model. Adds to `notes` which values in the checkout's config don't count.
 
     Raises ConfigError for a value in the checkout's config that differs from the
     base's, and GitHubError if the base is needed and can't be read.
@@ -137,12 +130,12 @@ def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
     ]
     of_verdict = [key for key in _OF_VERDICT if key in in_file]
     if not (needed or entrusted or of_verdict):
-        return Restricted(Trusted(settings))
+        return Trusted(settings)
     budget_open = entrusted and (_BUDGET in in_file or judge.max_cost_usd is None)
     try:
         base = base_files.commit
         if base is None:  # the checkout is the base itself
-            return Restricted(Trusted(settings))
+            return Trusted(settings)
         base_settings = base.settings
         copies = {} if bundle is None else base.read([bundle])
     except GitHubApiError as unreadable:
@@ -154,12 +147,13 @@ def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
                 hint="Give the job `permissions: contents: read`, or set it by input or environment.",
             ) from None
         why = f"the base branch can't be read: {unreadable}"
-        restricted = _as_in_base(
-            settings, {key: _OF_VERDICT[key] for key in of_verdict}, why
-        )
-        unread = f"Can't read whether the base branch limits the cost of judging ({unreadable})."
-        notes = restricted.notes + ((unread,) if budget_open else ())
-        return replace(restricted, notes=notes)
+        defaults = {key: _OF_VERDICT[key] for key in of_verdict}
+        settings = _as_in_base(settings, defaults, why, notes)
+        if budget_open:
+            notes.append(
+                f"Can't read whether the base branch limits the cost of judging ({unreadable})."
+            )
+        return Trusted(settings)
     _refuse_exposed(settings, environ, workspace)
     if unpinned:
         raise ConfigError(
@@ -198,7 +192,8 @@ def restrict_to_base(job: Job, base_files: BaseFiles) -> Restricted:
     if budget_open and base_limit is not None:
         # A pull request can lower the base's limit, but not raise it.
         base_values[_BUDGET] = min(base_limit, limit or base_limit)
-    return _as_in_base(settings, base_values, "as in the base branch")
+    why = "as in the base branch"
+    return Trusted(_as_in_base(settings, base_values, why, notes))
 
 
 def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
@@ -298,11 +293,10 @@ def _bundle_in(workspace: Path, settings: Settings) -> str | None:
 
 
 def _as_in_base(
-    settings: Settings, base_values: Mapping[str, object], why: str
-) -> Restricted:
+    settings: Settings, base_values: Mapping[str, object], why: str, notes: list[str]
+) -> Settings:
     """`settings` with `base_values` in place of those of the checkout, which do not
     count."""
-    notes = []
     for key, base_value in base_values.items():
         value = _value(settings, key)
         if value != base_value:
@@ -311,7 +305,7 @@ def _as_in_base(
                 f"{_shown(value)}, does not count."
             )
             settings = settings.having(key, base_value)
-    return Restricted(Trusted(settings), tuple(notes))
+    return settings
 
 
 def _shown(value: object) -> str:

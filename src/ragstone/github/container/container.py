@@ -49,7 +49,6 @@ class Container:
     private: Path
     workspace: Path
     directory: Path
-    environ: Mapping[str, str]
     setup: SystemSetup
     folders: RunnerFolders
     base: Confinement | None = None
@@ -84,6 +83,7 @@ class Container:
     def install(
         self,
         system: SystemSettings,
+        environ: Mapping[str, str],
         deadline: float | None,
         write: Callable[[str], None],
         *,
@@ -96,7 +96,7 @@ class Container:
         That of the base goes first: then no code of the current system runs yet. Raises
         ConfigError, SystemUnderTestError, TimeLimitReached.
         """
-        confinement, directory, environ = self.confinement, self.directory, self.environ
+        confinement, directory = self.confinement, self.directory
         if base_checkout is not None and self.base is not None:
             confinement = self.base
             give_to(confinement, base_checkout)
