@@ -45,7 +45,6 @@ class Comparison:
     trusted: TrustedBaseline | None = None
     history: History = field(default_factory=History)
     unproven: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 def refuse_own_baseline(job: Job) -> None:
@@ -97,7 +96,11 @@ def check_baseline_inputs(job: Job) -> None:
 
 
 def find_comparison(
-    job: Job, settings: Settings, base_commit: str | None, write: Callable[[str], None]
+    job: Job,
+    settings: Settings,
+    base_commit: str | None,
+    notes: list[str],
+    write: Callable[[str], None],
 ) -> Comparison:
     """The baseline to compare with, or none and a note with the reason. Raises
     BaselineError.
@@ -110,14 +113,10 @@ def find_comparison(
     if job.plan.baseline is BaselineSource.NONE:
         return Comparison()
     if job.api is None:
-        return Comparison(
-            notes=("No baseline: there is no GitHub token to find earlier runs.",)
-        )
+        notes.append("No baseline: there is no GitHub token to find earlier runs.")
+        return Comparison()
     baseline = find_baseline(job.artifacts(job.api))
     history, damage = history_from(baseline.history)
-    is_for_commit = job.plan.baseline is BaselineSource.COMMIT
-    notes = [_NO_BASE_COMMIT] if base_commit is None and is_for_commit else []
-    notes += [damage] if damage is not None else []
     run = trusted = unproven = None
     if isinstance(baseline, TrustedBaseline):
         number = baseline.run_id
@@ -125,17 +124,20 @@ def find_comparison(
             run = baseline.materialise(job.temporary / "baseline")
         except RagstoneError as error:
             reason = f"The baseline of run {number} can't be used: {error.message}"
-            notes.insert(0, reason)
-            unproven = f"Not proven. {reason}"
+            notes.append(reason)
+            unproven = f"Not proven. {reason}" if base_commit is None else None
         else:
             trusted = baseline
             commit = f"commit {baseline.sha[:12]}"
             write(f"Baseline: run {number} of '{baseline.branch}', {commit}.\n")
     elif base_commit is None:
-        notes.insert(0, baseline.reason)
+        notes.append(baseline.reason)
         unproven = baseline.unproven
-    unproven = unproven if base_commit is None else None
-    return Comparison(run, trusted, history, unproven, tuple(notes))
+    if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
+        notes.append(_NO_BASE_COMMIT)
+    if damage is not None:
+        notes.append(damage)
+    return Comparison(run, trusted, history, unproven)
 
 
 def _baseline_at(settings: Settings, target: Path) -> RunDirectory:

@@ -93,11 +93,13 @@ async def _decided(
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     plan = plan.requiring(policy.named_metrics)
     plan = _comparing_files(plan, job, notes)
-    comparison = find_comparison(job, checkout.settings.value, base_commit, write)
-    changed = changes_to_the_gate(event.kind, base_files, checkout)
-    changes += changed.sentences
-    notes[:0] = changed.sentences
-    notes += comparison.notes
+    comparison = find_comparison(
+        job, checkout.settings.value, base_commit, notes, write
+    )
+    of_gate: list[str] = []
+    unproven = changes_to_the_gate(event.kind, base_files, checkout, of_gate)
+    changes += of_gate
+    notes[:0] = of_gate
     baseline = comparison.trusted
     role = _role(job, baseline)
     compared = None if baseline is None else baseline.url
@@ -122,7 +124,7 @@ async def _decided(
         role=role,
         warnings=_with_base(job, notes),
         folder=_policy_folder(policy, job.settings.root, job.places),
-        unproven=judged.unproven or comparison.unproven or changed.unproven,
+        unproven=judged.unproven or comparison.unproven or unproven,
     )
     trusted = Trusted(settings)
     outcome = await _run(job, request, base_commit, trusted, context, write)

@@ -104,10 +104,11 @@ async def _decided(
     run = open_members(members, job.temporary / "untrusted", custom)
     vouched = vouch(run, golden, custom)
     current = ComparedRun(vouched.scores, run)
+    notes: list[str] = []
     comparison, past = Comparison(), None
     if job.plan.baseline is BaselineSource.ARTIFACT:
         of_pull = replace(job, base=base)
-        comparison = find_comparison(of_pull, settings, None, write)
+        comparison = find_comparison(of_pull, settings, None, notes, write)
         past = RunHistory(comparison.history, main=False)
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
     terms = Terms(
@@ -124,7 +125,7 @@ async def _decided(
         *undrawn,
         *vouched.doubts,
         *changes,
-        *comparison.notes,
+        *notes,
         *rejudged.warnings,
     )
     verdict = decide(

@@ -4,7 +4,6 @@ report."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from pydantic import SecretStr
@@ -43,29 +42,23 @@ _SAID_ELSEWHERE = (
 required."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateChanges:
-    """Sentences on what a change changes about its gate; `unproven` says which of it
-    keeps the run from passing."""
-
-    sentences: tuple[str, ...] = ()
-    unproven: str | None = None
-
-
 def changes_to_the_gate(
-    kind: EventKind, base_files: BaseFiles, checkout: Checkout
-) -> GateChanges:
-    """What a pull request changes about policy, golden set and settings, from the files
-    of its base. Nothing for other events."""
+    kind: EventKind, base_files: BaseFiles, checkout: Checkout, sentences: list[str]
+) -> str | None:
+    """Add to `sentences` what a pull request changes about policy, golden set and
+    settings, from the files of its base. Nothing for other events.
+
+    Returns what of it keeps the run from passing, in a short sentence.
+    """
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
-        return GateChanges()
+        return None
     subject = SUBJECTS[0 if kind is EventKind.PULL_REQUEST else 1]
     settings, policy, golden = checkout.settings.value, checkout.policy, checkout.golden
     unproven = None
     try:
         files = base_files.commit
         if files is None:  # the checkout is the base itself
-            return GateChanges()
+            return None
         base = files.settings
         rules = policy_changes(files.policy(), policy)
         base_golden = files.samples()
@@ -83,9 +76,12 @@ def changes_to_the_gate(
             _metric_changes(files, base, settings),
         )
     except (GitHubApiError, RagstoneError) as error:
-        why = f"Can't compare the gate's files with the base branch ({_reason(error)})."
-        return GateChanges((why,), unproven)
-    return GateChanges(tuple(f"{subject}{phrase}." for phrase in phrases), unproven)
+        sentences.append(
+            f"Can't compare the gate's files with the base branch ({_reason(error)})."
+        )
+    else:
+        sentences += [f"{subject}{phrase}." for phrase in phrases]
+    return unproven
 
 
 def in_turns(*kinds: Sequence[str]) -> list[str]:
