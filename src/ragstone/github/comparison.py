@@ -15,7 +15,7 @@ from ragstone.evaluation.lineage import CARRIED
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.client import ApiErrorKind, GitHubApiError
 from ragstone.github.api.reviewed import why_unreviewed
-from ragstone.github.api.trusted_runs import workflow_id
+from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
 from ragstone.history.file import History
@@ -115,7 +115,17 @@ def find_comparison(
     if job.api is None:
         notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return Comparison()
-    baseline = find_baseline(job.artifacts(job.api))
+    event, inputs = job.event, job.inputs
+    followed = event.upstream
+    store = GitHubArtifacts(
+        job.api,
+        run_id=event.run_id if followed is None else followed.run_id,
+        workflow=event.workflow if followed is None else None,
+        branch=inputs.baseline_branch or job.base.branch,
+        artifact_name=inputs.artifact_name,
+        named=inputs.baseline_workflow,
+    )
+    baseline = find_baseline(store)
     history, damage = history_from(baseline.history)
     run = trusted = unproven = None
     if isinstance(baseline, TrustedBaseline):

@@ -13,7 +13,6 @@ from ragstone.github.annotations import Places
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import Event
 from ragstone.github.api.reviewed import ReviewedBase
-from ragstone.github.api.trusted_runs import GitHubArtifacts
 from ragstone.github.container.container import Container
 from ragstone.github.inputs import ActionInputs
 from ragstone.github.plan import JobPlan
@@ -52,20 +51,6 @@ class Job:
         entrypoint = recognised(self.settings.system.entrypoint)
         runs = entrypoint is None or entrypoint.kind.runs_users_code
         return runs or bool(self.inputs.setup or self.inputs.requirements)
-
-    def artifacts(self, api: GitHubApi) -> GitHubArtifacts:
-        """The artifacts that can be baselines: of this job's workflow, the one whose
-        run it reports, or that of the input; on the branch of the input, or that of the
-        job's base."""
-        followed = self.event.upstream
-        return GitHubArtifacts(
-            api,
-            run_id=followed.run_id if followed is not None else self.event.run_id,
-            workflow=self.event.workflow if followed is None else None,
-            branch=self.inputs.baseline_branch or self.base.branch,
-            artifact_name=self.inputs.artifact_name,
-            named=self.inputs.baseline_workflow,
-        )
 
     def links(self, sha: str, run: str, baseline: str | None) -> Links:
         """The addresses in a report: of the files at commit `sha`, of the `run`, of
