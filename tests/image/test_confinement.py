@@ -21,7 +21,7 @@ import pytest
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.github.api.commands import COMMAND_FILES
 from ragstone.github.container.confinement import living
-from tests.github.api.fake import running
+from tests.github.api.fake import FakeGitHub
 from tests.github.api.openapi import Contract
 from tests.github.builders import FACTS, Outcome
 from tests.image.conftest import OWNER, RECORDED, SECRETS, Image, Runner, make_checkout, runner_of
@@ -69,7 +69,7 @@ class Attempted:
 
 @pytest.fixture(scope="module")
 def attempted(image: Image, contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempted]:
-    with running(contract) as fake:
+    with FakeGitHub(contract) as fake:
         checkout = make_checkout(fake, tmp_path_factory.mktemp("hostile"))
         shutil.copy(HOSTILE, checkout.root / "hostile.py")
         checkout.write("rag.py", SYSTEM.format(facts={question: fact for _, question, fact in FACTS}))
