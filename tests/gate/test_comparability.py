@@ -104,8 +104,8 @@ def test_a_sample_with_other_labels_is_compared_in_metrics_that_do_not_read_them
     scores = {"faithfulness": [1.0, 1.0], "context_recall": [1.0, 1.0]}
     now = with_part(with_parts(run(scores), s0=PARTS), part)
     pairing = pair_runs(now, with_part(with_parts(run(scores), s0=other), part))
-    assert ("s0" in pairing.pairs("faithfulness")) is compared
-    assert ("s0" in pairing.pairs("context_recall")) is recalled
+    assert ("s0" in pairing.changes("faithfulness")) is compared
+    assert ("s0" in pairing.changes("context_recall")) is recalled
     assert any("with other labels" in note for note in pairing.comparability.notes) is (
         compared and other not in (PARTS, ())
     )

@@ -114,12 +114,12 @@ def asks_for_the_bill(sample: Sample, number: str) -> Response:
 FORGETS = at(3, saying("I don't know."))
 UNTRACED = saying("It is due in May.", Context("The bill is due in May."))
 BAD = saying("It is on its way.")
-ORDER = "lookup_order"
+ORDER = "`lookup_order`"
 HOPS = [
-    Problem(ProblemKind.LOST_HOP, str(hop), f"the evidence from `{source}`")
+    Problem(ProblemKind.LOST_HOP, f"hop {hop}", f"the evidence from `{source}`")
     for hop, source in ((1, "orders"), (2, "bills"))
 ]
-FORGOTTEN = Problem(ProblemKind.FORGOTTEN, "3", "the order_id")
+FORGOTTEN = Problem(ProblemKind.FORGOTTEN, "turn 3", "the order_id")
 TEN = 10
 
 
@@ -170,7 +170,7 @@ TEN = 10
         pytest.param(
             calling(lambda number: ToolCall("find_invoice", {})),
             good,
-            {Problem(ProblemKind.NOT_CALLED, ORDER): TEN, Problem(ProblemKind.UNEXPECTED, "find_invoice"): TEN},
+            {Problem(ProblemKind.NOT_CALLED, ORDER): TEN, Problem(ProblemKind.UNEXPECTED, "`find_invoice`"): TEN},
             id="another call",
         ),
         pytest.param(at(1, BAD), good, {Problem(ProblemKind.NO_CLARIFICATION): TEN}, id="does not ask back"),
@@ -191,7 +191,7 @@ TEN = 10
                 Problem(ProblemKind.NO_CLARIFICATION): TEN,
                 FORGOTTEN: TEN,
                 Problem(ProblemKind.NOT_CALLED, ORDER): TEN,
-                Problem(ProblemKind.LOST_HOP, "1", "its evidence"): TEN,
+                Problem(ProblemKind.LOST_HOP, "hop 1", "its evidence"): TEN,
             },
             id="labels alone",
         ),
@@ -212,7 +212,7 @@ def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
         return carries(sample, number) if first else replace(good(sample, number), answer="It is due in May.")
 
     problems = step_problems(run_of(forgets), run_of(carries))
-    assert [(problem.kind, problem.place) for problem in problems] == [(ProblemKind.FORGOTTEN, "2")]
+    assert [(problem.kind, problem.place) for problem in problems] == [(ProblemKind.FORGOTTEN, "turn 2")]
     (forgotten,) = problems.values()
     assert (len(forgotten.present), len(forgotten.caused)) == (10, 20)
 

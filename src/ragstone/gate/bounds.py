@@ -74,7 +74,7 @@ def questions(
             yield BoundCheck(rule, CheckKind.FLOOR, ids, units, scores, rule.min, mean)
         if rule.max_drop is None or pairing is None:
             continue
-        paired = rule.covered(pairing.pairs(rule.metric))
+        paired = rule.covered(pairing.changes(rule.metric))
         if paired:
             # An accepted drop is fully allowed: more than that fails, and up to there
             # nothing is inconclusive.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ragstone.evaluation.scores import RunScores, SampleFacts, rekeyed
-from ragstone.formatting import counted
 from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import LABELS, Label, Sample
@@ -36,41 +35,28 @@ class Pairing:
     def metrics(self) -> tuple[str, ...]:
         return self.comparability.metrics
 
-    def pairs(self, metric: str) -> tuple[str, ...]:
-        """The sorted ids of the paired samples with a score of `metric` in both
-        runs."""
+    def changes(self, metric: str) -> dict[str, float]:
+        """The score of `metric` now minus the baseline's, by the sorted ids of the
+        paired samples with a score in both runs."""
         if metric not in self.metrics:
-            return ()
+            return {}
         values = self.current.metrics[metric].values
         baseline_values = self.baseline.metrics[metric].values
-        edited = self.edited_for(metric)
-        return tuple(
-            sample_id
+        compared = (values.keys() & baseline_values.keys()) - self.edited_for(metric)
+        return {
+            sample_id: values[sample_id] - baseline_values[sample_id]
             for sample_id in self.samples
-            if sample_id in values
-            and sample_id in baseline_values
-            and sample_id not in edited
-        )
+            if sample_id in compared
+        }
 
     def edited_for(self, metric: str) -> frozenset[str]:
         """The samples of both runs with other labels of those that `metric` reads."""
-        if not self.edited:
-            return frozenset()
         read_labels = labels_of(metric)
         return frozenset(
             sample_id
             for sample_id, labels in self.edited.items()
             if labels & read_labels
         )
-
-    def changes(self, metric: str) -> list[float]:
-        """The score now minus the baseline's, of each of the `pairs`."""
-        values = self.current.metrics[metric].values
-        baseline_values = self.baseline.metrics[metric].values
-        return [
-            values[sample_id] - baseline_values[sample_id]
-            for sample_id in self.pairs(metric)
-        ]
 
 
 def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
@@ -82,75 +68,67 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     labels, of those that it reads: see `Pairing.edited`. Runs of different
     halves of a system are not compared.
     """
+    total = len(current.samples)
     halves = other_half(current, baseline)
     if halves is not None:
-        return Pairing(
-            current,
-            baseline,
-            Comparability(False, (halves,), total=len(current.samples)),
-        )
-    same = [
-        sample_id
-        for sample_id in current.samples
-        if sample_id in baseline.samples and same_question(current, baseline, sample_id)
-    ]
+        return Pairing(current, baseline, Comparability(False, (halves,), total=total))
+    common = sorted(current.samples.keys() & baseline.samples.keys())
+    samples = tuple(
+        sample_id for sample_id in common if same_question(current, baseline, sample_id)
+    )
     edited: dict[str, frozenset[Label]] = {}
-    for sample_id in same:
+    for sample_id in samples:
         labels = _other_labels(current, baseline, sample_id)
         if labels:
             edited[sample_id] = labels
-    notes = _golden_set_notes(current, baseline, len(same), len(edited))
-    samples = tuple(sorted(same))
     skipped: dict[str, str] = {}
     metrics: tuple[str, ...] = ()
     if samples:
         skipped = _skipped_metrics(current, baseline, samples)
-        metrics = _compared_metrics(current, skipped)
-        notes += _manifest_notes(current, baseline, any_metric=bool(metrics))
+        metrics = tuple(
+            metric
+            for metric, scores in sorted(current.metrics.items())
+            if scores.values and metric not in skipped and not is_relative(metric)
+        )
     comparability = Comparability(
         comparable=bool(metrics),
-        notes=tuple(notes),
+        notes=_notes(current, baseline, len(samples), len(edited), bool(metrics)),
         paired=len(samples),
-        total=len(current.samples),
+        total=total,
         metrics=metrics,
         skipped=skipped,
     )
     return Pairing(current, baseline, comparability, samples, edited)
 
 
-def _compared_metrics(
-    current: RunScores, skipped: Mapping[str, str]
+def _notes(
+    current: RunScores, baseline: RunScores, paired: int, edited: int, comparable: bool
 ) -> tuple[str, ...]:
-    """The metrics with scores that are not skipped, sorted."""
-    scored = sorted(
-        metric for metric, scores in current.metrics.items() if scores.values
-    )
-    return tuple(
-        metric for metric in scored if metric not in skipped and not is_relative(metric)
-    )
-
-
-def _manifest_notes(
-    current: RunScores, baseline: RunScores, *, any_metric: bool
-) -> list[str]:
-    """Notes on what the manifests of two runs with common samples say, and on one that
-    is missing."""
-    if current.manifest is None and baseline.manifest is None:
-        return []
-    if current.manifest is None or baseline.manifest is None:
-        without_manifest = baseline if baseline.manifest is None else current
-        return [
-            f"{without_manifest.label} does not name its judge; it is assumed to be the same."
-        ]
+    """Sentences on the golden sets and the manifests of two runs, where they differ."""
+    total = len(current.samples)
+    if not paired:
+        return ("the baseline has a different golden set: no sample is the same.",)
     notes: list[str] = []
+    if edited or not paired == total == len(baseline.samples):
+        labels = f", {edited} of them with other labels" if edited else ""
+        notes.append(
+            f"the golden set changed: compared on {paired} of {total} samples{labels}."
+        )
+    if current.manifest is None or baseline.manifest is None:
+        unnamed = [run.label for run in (baseline, current) if run.manifest is None]
+        if len(unnamed) == 1:
+            notes.append(
+                f"{unnamed[0]} does not name its judge; it is assumed to be the same."
+            )
+        return tuple(notes)
     policies = {current.manifest.policy_hash, baseline.manifest.policy_hash} - {None}
-    if any_metric and len(policies) == 2:
+    if comparable and len(policies) == 2:
         notes.append("the policy has changed since the baseline.")
-    if any_metric and baseline.manifest.state != "finished":
+    if comparable and baseline.manifest.state != "finished":
         notes.append(
             "the baseline run did not finish; only its finished samples are compared."
         )
-    return notes
+    return tuple(notes)
 
 
 def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
@@ -159,7 +137,7 @@ def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
     to return what it is judged by."""
     if other_half(current, baseline) is not None:
         return current
-    metrics = dict(current.metrics)
+    metrics = {}
     for metric, scores in current.metrics.items():
         scored = baseline.scores_of(metric).values
         excused = dict(scores.not_applicable)
@@ -168,8 +146,7 @@ def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
             if sample_id in scored and reason.startswith((NO_TEXTS, NO_CONTEXTS)):
                 del excused[sample_id]
                 failed[sample_id] = Failed("system", reason)
-        if len(excused) < len(scores.not_applicable):
-            metrics[metric] = replace(scores, not_applicable=excused, failed=failed)
+        metrics[metric] = replace(scores, not_applicable=excused, failed=failed)
     return replace(current, metrics=metrics)
 
 
@@ -178,13 +155,11 @@ def other_half(current: RunScores, baseline: RunScores) -> str | None:
     is_known = current.manifest is not None and baseline.manifest is not None
     if not is_known or current.part == baseline.part:
         return None
-    return f"this run is of {_part(current)}, and the baseline of {_part(baseline)}: they are not compared."
-
-
-def _part(run: RunScores) -> str:
-    if not run.part:
-        return "the whole system"
-    return f"{run.part} alone"
+    now, before = (
+        f"{run.part} alone" if run.part else "the whole system"
+        for run in (current, baseline)
+    )
+    return f"this run is of {now}, and the baseline of {before}: they are not compared."
 
 
 def differences(comparability: Comparability) -> list[str]:
@@ -202,36 +177,31 @@ def new_ids(
     content under it, as far as is known. Of the others, one whose content each side has
     once is the same sample, also if its id is that of another sample now.
     """
-    common = current.keys() & baseline.keys()
     unchanged = {
         sample_id
-        for sample_id in common
-        if _same_hash(current[sample_id], baseline[sample_id])
+        for sample_id in current.keys() & baseline.keys()
+        if _is_same(current[sample_id], baseline[sample_id])
     }
     id_of = _ids_by_content(current, unchanged)
-    baseline_id_of = _ids_by_content(baseline, unchanged)
     return {
         baseline_id: id_of[content]
-        for content, baseline_id in baseline_id_of.items()
+        for content, baseline_id in _ids_by_content(baseline, unchanged).items()
         if content in id_of
     }
 
 
 def _ids_by_content(
     hashes: Mapping[str, str | None], unchanged: Collection[str]
-) -> dict[str, str]:
+) -> dict[str | None, str]:
     """The id of each content that stands once under the ids that are not
     `unchanged`."""
-    contents = {
-        sample_id: content
-        for sample_id, content in hashes.items()
-        if sample_id not in unchanged
-    }
-    times = Counter(contents.values())
+    ids = hashes.keys() - unchanged
+    times = Counter(hashes[sample_id] for sample_id in ids)
+    times[None] = 0
     return {
-        content: sample_id
-        for sample_id, content in contents.items()
-        if content is not None and times[content] == 1
+        hashes[sample_id]: sample_id
+        for sample_id in hashes
+        if sample_id in ids and times[hashes[sample_id]] == 1
     }
 
 
@@ -241,41 +211,38 @@ def with_ids_of(
     """`baseline` with the ids that its samples have in `current`, and its own ids of
     those that were renamed.
 
-    A sample whose id is another one's now, and that `current` does not have, gets an id
-    that became free.
+    Samples are the same by their content, or else by their question. One whose id is
+    another one's now, and that `current` does not have, gets an id that became free.
     """
-    common = current.samples.keys() & baseline.samples.keys()
     unchanged = {
         sample_id
-        for sample_id in common
-        if _keeps_question(current, baseline, sample_id)
+        for sample_id in current.samples.keys() & baseline.samples.keys()
+        if same_question(current, baseline, sample_id)
     }
     renamed: dict[str, str] = {}
     for identity in (_content, _question):
-        unnamed = _identities(current, unchanged | set(renamed.values()), identity)
-        baseline_unnamed = _identities(baseline, unchanged | renamed.keys(), identity)
+        unnamed, baseline_unnamed = (
+            {
+                sample_id: identity(facts)
+                for sample_id, facts in run.samples.items()
+                if sample_id not in settled
+            }
+            for run, settled in (
+                (current, unchanged.union(renamed.values())),
+                (baseline, unchanged.union(renamed)),
+            )
+        )
         renamed |= new_ids(unnamed, baseline_unnamed)
-    if not renamed:
-        return baseline, {}
-    renamed |= _displaced(renamed, baseline)
     baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
-    return rekeyed(
-        baseline, lambda sample_id: renamed.get(sample_id, sample_id)
-    ), baseline_ids
-
-
-def _same_hash(current: str | None, baseline: str | None) -> bool:
-    """Whether two contents are the same, as far as is known."""
-    return current is None or baseline is None or current == baseline
-
-
-def _keeps_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
-    """Whether both runs ask the same question under this id, as far as is known."""
-    question = _question(current.samples[sample_id])
-    is_same = question is not None and question == _question(
-        baseline.samples[sample_id]
-    )
-    return is_same or same_content(current, baseline, sample_id)
+    for new_id in baseline_ids:
+        if new_id in baseline.samples and new_id not in renamed:
+            # Another sample takes this id: it gets the one that those leave in turn.
+            free_id = new_id
+            while free_id in baseline_ids:
+                free_id = baseline_ids[free_id]
+            renamed[new_id] = free_id
+    baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
+    return rekeyed(baseline, lambda name: renamed.get(name, name)), baseline_ids
 
 
 def _content(facts: SampleFacts) -> str | None:
@@ -286,54 +253,14 @@ def _question(facts: SampleFacts) -> str | None:
     return next(iter(facts.parts), None)
 
 
-def _identities(
-    run: RunScores,
-    excluded: Collection[str],
-    identity: Callable[[SampleFacts], str | None],
-) -> dict[str, str | None]:
-    """What identifies all samples but the excluded ones."""
-    return {
-        sample_id: identity(facts)
-        for sample_id, facts in run.samples.items()
-        if sample_id not in excluded
-    }
-
-
-def _displaced(renamed: Mapping[str, str], baseline: RunScores) -> dict[str, str]:
-    """The new ids of samples whose id another one takes: the ids that those samples
-    leave in turn."""
-    baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
-    displaced: dict[str, str] = {}
-    for new_id in renamed.values():
-        if new_id in baseline.samples and new_id not in renamed:
-            free_id = new_id
-            while free_id in baseline_ids:
-                free_id = baseline_ids[free_id]
-            displaced[new_id] = free_id
-    return displaced
-
-
-def renamed_note(count: int) -> str:
-    """A sentence on samples that are paired although their ids differ."""
-    return f"{counted(count, 'sample')} with a new id: compared with the baseline by content."
-
-
-def _golden_set_notes(
-    current: RunScores, baseline: RunScores, same: int, edited: int
-) -> list[str]:
-    """A note if the golden sets of two runs differ."""
-    total = len(current.samples)
-    if not same:
-        return ["the baseline has a different golden set: no sample is the same."]
-    if same == total and same == len(baseline.samples) and not edited:
-        return []
-    labels = f", {edited} of them with other labels" if edited else ""
-    return [f"the golden set changed: compared on {same} of {total} samples{labels}."]
+def _is_same(current: str | None, baseline: str | None) -> bool:
+    """Whether two hashes or versions are the same, as far as is known."""
+    return current is None or baseline is None or current == baseline
 
 
 def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether a sample that both runs have is the same in both, as far as is known."""
-    return _same_hash(
+    return _is_same(
         current.samples[sample_id].content_hash,
         baseline.samples[sample_id].content_hash,
     )
@@ -342,26 +269,23 @@ def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> boo
 def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
     """Whether the system was asked the same in both runs, as far as is known, whatever
     the labels say."""
-    parts = current.samples[sample_id].parts
-    baseline_parts = baseline.samples[sample_id].parts
-    if not parts or not baseline_parts:
+    question = _question(current.samples[sample_id])
+    baseline_question = _question(baseline.samples[sample_id])
+    if question is None or baseline_question is None:
         return same_content(current, baseline, sample_id)
-    if parts[0] != baseline_parts[0]:
-        return False
+    if question != baseline_question or current.part != GENERATION:
+        return question == baseline_question
     # To a generator alone, the reference contexts are a part of what it is asked.
-    return current.part != GENERATION or "reference_contexts" not in _other_labels(
-        current, baseline, sample_id
-    )
+    return "reference_contexts" not in _other_labels(current, baseline, sample_id)
 
 
 def _other_labels(
     current: RunScores, baseline: RunScores, sample_id: str
 ) -> frozenset[Label]:
+    """The labels of a sample that are not the same in both runs, as far as is known."""
     parts = current.samples[sample_id].parts
     baseline_parts = baseline.samples[sample_id].parts
-    if parts == baseline_parts or not parts or not baseline_parts:
-        return frozenset()
-    labels = zip(LABELS, parts[1:], baseline_parts[1:], strict=True)
+    labels = zip(LABELS, parts[1:], baseline_parts[1:], strict=False)
     return frozenset(
         label
         for label, content, baseline_content in labels
@@ -377,12 +301,9 @@ def _skipped_metrics(
     judge_change = judge_difference(current, baseline)
     skipped: dict[str, str] = {}
     for metric, reason in outdated(current, baseline).items():
-        end = (
-            "metrics that use the judge are not compared."
-            if reason == judge_change
-            else "not compared."
-        )
-        skipped[metric] = f"{reason}: {end}"
+        skipped[metric] = f"{reason}: not compared."
+        if reason == judge_change:
+            skipped[metric] = f"{reason}: metrics that use the judge are not compared."
     for metric, scores in current.metrics.items():
         baseline_scored = baseline.scores_of(metric).values.keys() & samples
         is_shared = not scores.values.keys().isdisjoint(baseline_scored)
@@ -407,10 +328,9 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
             continue  # each run was compared with a baseline of its own
         version = scores.version
         baseline_version = baseline.scores_of(metric).version
-        has_versions = version is not None and baseline_version is not None
         if metric not in baseline.metrics:
             reasons[metric] = f"the baseline has no {metric}"
-        elif has_versions and version != baseline_version:
+        elif not _is_same(version, baseline_version):
             reasons[metric] = (
                 f"{metric} was version {baseline_version} in the baseline and is {version} now"
             )

@@ -11,7 +11,7 @@ from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Check, Explanation
+from ragstone.gate.verdict import Check, Explanation, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,11 @@ class Evidence:
         drift: Sequence[Check] = (),
     ) -> Evidence:
         """Pair the runs, and find the rules that apply."""
-        if baseline is not None:
-            current = with_lost_contexts(with_groups_of(current, baseline), baseline)
-        rules = resolve_rules(policy, current)
         pairing = None
         if baseline is not None:
+            current = with_lost_contexts(with_groups_of(current, baseline), baseline)
             pairing = pair_runs(current, baseline)
+        rules = resolve_rules(policy, current)
         return cls(
             current,
             policy,
@@ -83,14 +82,19 @@ class Evidence:
     @property
     def compared(self) -> Pairing | None:
         """The pairing, if the runs can be compared."""
-        if self.pairing is None or not self.pairing.comparability.comparable:
-            return None
-        return self.pairing
+        is_comparable = self.pairing and self.pairing.comparability.comparable
+        return self.pairing if is_comparable else None
 
     @property
     def fails(self) -> bool:
         """Whether a blocking check failed."""
         return any(check.failed and check.blocks for check in self.decided)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a blocking check fails or is not settled."""
+        bad = (Status.FAIL, Status.INCONCLUSIVE)
+        return any(check.blocks and check.status in bad for check in self.decided)
 
     @property
     def finished(self) -> bool:

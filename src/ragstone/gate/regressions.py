@@ -4,7 +4,7 @@ ceiling)."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ragstone.gate.checks.must_pass import shortfalls
 from ragstone.gate.evidence import Evidence
@@ -16,9 +16,6 @@ MAX_SAMPLES = 1000
 CLEAR_LOSS = 0.1
 """Smaller losses of a sample are mostly noise of a graded judge, and have no cause of
 their own."""
-
-Losses = Mapping[str, Mapping[str, float]]
-"""Loss by metric and sample id; only losses, so above 0."""
 
 
 def worst_regressions(
@@ -34,32 +31,23 @@ def worst_regressions(
     """
     failed = _failed_metrics(evidence)
     losses = _losses(evidence)
-    in_failed: dict[str, float] = defaultdict(float)
-    in_all: dict[str, float] = defaultdict(float)
-    for metric, by_sample in losses.items():
-        for sample_id, loss in by_sample.items():
-            in_all[sample_id] += loss
-            if metric in failed:
-                in_failed[sample_id] += loss
-    ranked = sorted(in_all, key=lambda name: (-in_failed[name], -in_all[name], name))
+
+    def rank(sample_id: str) -> tuple[float, float, str]:
+        by_metric = losses[sample_id]
+        in_failed = [loss for metric, loss in by_metric.items() if metric in failed]
+        return -sum(in_failed), -sum(by_metric.values()), sample_id
+
+    ranked = sorted(losses, key=rank)
     regressions: list[Regression] = []
     for sample_id in ranked[:limit]:
-        regressions += _regressions_of(sample_id, losses, evidence)
+        by_metric = losses[sample_id]
+        for metric in sorted(by_metric, key=lambda name: (-by_metric[name], name)):
+            current = evidence.current.metrics[metric].values[sample_id]
+            baseline = None
+            if evidence.compared is not None:
+                baseline = evidence.compared.baseline.metrics[metric].values[sample_id]
+            regressions.append(Regression(sample_id, metric, current, baseline))
     return tuple(regressions), len(ranked[limit:])
-
-
-def _regressions_of(
-    sample_id: str, losses: Losses, evidence: Evidence
-) -> Iterator[Regression]:
-    """The losses of one sample, the largest first."""
-    metrics = [metric for metric in losses if sample_id in losses[metric]]
-    metrics.sort(key=lambda metric: (-losses[metric][sample_id], metric))
-    for metric in metrics:
-        current = evidence.current.metrics[metric].values[sample_id]
-        baseline = None
-        if evidence.compared is not None:
-            baseline = evidence.compared.baseline.metrics[metric].values[sample_id]
-        yield Regression(sample_id, metric, current, baseline)
 
 
 def worse_samples(evidence: Evidence) -> tuple[str, ...]:
@@ -73,9 +61,10 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
     worse = set(evidence.current.system.failures)
     if evidence.compared is not None:
         worse -= evidence.compared.baseline.system.failures.keys()
-    for metric, by_sample in _losses(evidence).items():
-        if not failed or metric in failed:
-            worse |= {name for name, loss in by_sample.items() if loss > CLEAR_LOSS}
+    for sample_id, by_metric in _losses(evidence).items():
+        for metric, loss in by_metric.items():
+            if loss > CLEAR_LOSS and (not failed or metric in failed):
+                worse.add(sample_id)
     return tuple(sorted(worse))
 
 
@@ -87,28 +76,25 @@ def _failed_metrics(evidence: Evidence) -> set[str]:
     return {check.metric for check in failed if check.metric}
 
 
-def _losses(evidence: Evidence) -> Losses:
+def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
+    """Losses by sample id and metric: all are above 0."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
     pairing = evidence.compared
     if pairing is not None:
         for rule in evidence.rules:
-            if rule.metric not in pairing.metrics:
-                continue
-            ids = pairing.pairs(rule.metric)
-            changes = pairing.changes(rule.metric)
-            for sample_id, change in zip(ids, changes, strict=True):
+            for sample_id, change in pairing.changes(rule.metric).items():
                 loss = -rule.direction.shown_change(change)
                 if loss > 0.0:
-                    losses[rule.metric][sample_id] = loss
+                    losses[sample_id][rule.metric] = loss
         return losses
     losses |= shortfalls(evidence)
     failed = _failed_metrics(evidence)
     for rule in evidence.rules:
         if rule.min is None or rule.metric not in failed:
             continue
-        for sample_id, value in evidence.current.metrics[rule.metric].values.items():
-            loss = rule.min - rule.direction.shown(value)
-            is_covered = rule.samples is None or sample_id in rule.samples
-            if loss > 0.0 and is_covered:
-                losses[rule.metric][sample_id] = loss
+        scores = evidence.current.metrics[rule.metric].values
+        for sample_id in rule.covered(scores):
+            loss = rule.min - rule.direction.shown(scores[sample_id])
+            if loss > 0.0:
+                losses[sample_id][rule.metric] = loss
     return losses

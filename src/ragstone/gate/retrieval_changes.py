@@ -19,12 +19,11 @@ def retrieval_fell(pairing: Pairing) -> set[str]:
     fell: set[str] = set()
     for name in pairing.metrics:
         metric = find_metric(name)
-        if metric is None or metric.info.blames != "retrieval":
+        if metric is None or metric.info.lower_is_better:
             continue
-        if metric.info.lower_is_better:
-            continue
-        changes = zip(pairing.pairs(name), pairing.changes(name), strict=True)
-        fell |= {sample_id for sample_id, change in changes if -change > MIN_LOSS}
+        if metric.info.blames == "retrieval":
+            changes = pairing.changes(name).items()
+            fell |= {sample_id for sample_id, change in changes if -change > MIN_LOSS}
     return fell
 
 

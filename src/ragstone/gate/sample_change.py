@@ -4,8 +4,7 @@ is made from."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ragstone.evaluation.record import SampleRecord
@@ -16,6 +15,7 @@ from ragstone.judge.judgements import (
     ReferenceMatch,
     ReverseQuestions,
     StatementList,
+    Support,
     SupportTable,
     Verdict,
     context_id,
@@ -25,11 +25,9 @@ from ragstone.judge.offline.lexicon import guess_language
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.retrieval_change import (
     EvidenceChange,
-    RetrievalChange,
     evidence_of,
     retrieval_change,
 )
-from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
 """A share or probability from here on counts as supported, useful or stated."""
@@ -42,7 +40,6 @@ _MIN_WORDS = 5
 """The language of a shorter answer is not guessed."""
 
 _NO_USE = ContextUse((), against_reference=False)
-_NO_MATCH = ReferenceMatch((), (), ())
 
 _END = re.compile(r"[.!?…。！？][\W_]*$")
 
@@ -130,32 +127,62 @@ def sample_change(
         return _uncompared(current)
     response = current.response
     before = baseline.response
-    change = SampleChange(
+    judgements = _first_judgements(current)
+    answer = _judged_answer(current)
+    baseline_answer = _judged_answer(baseline)
+    answer_unchanged = before.answer == response.answer
+    ids_returned = _relevant_ids_returned(current)
+    fewer_ids = ids_returned < _relevant_ids_returned(baseline)
+    low_rank: int | None = None
+    rechunked = False
+    if response.without_texts or before.without_texts:
+        lost = fewer_ids and not ids_returned
+    else:
+        supported = _reference_supported(current)
+        texts = evidence_of(
+            baseline.sample, before.contexts, _first_judgements(baseline)
+        )
+        moved = retrieval_change(texts, before.contexts, response.contexts)
+        change = None if moved is None else moved.change
+        same_texts = {context.text for context in before.contexts}.intersection(texts)
+        ranks, ranks_before = (
+            [
+                rank
+                for rank, context in enumerate(contexts)
+                if context.text in same_texts
+            ]
+            for contexts in (response.contexts, before.contexts)
+        )
+        # In a corpus of similar texts, others can have all the words of the evidence:
+        # then the judge decides.
+        lost = (
+            supported is False
+            and _reference_supported(baseline) is not False
+            and not ranks
+        )
+        if change is EvidenceChange.GONE:
+            # Other contexts may say the same.
+            is_worse = answer.is_worse_than(baseline_answer) and not answer_unchanged
+            lost = supported is not True or is_worse
+        if ranks:
+            # The same passage: the judge of texts may take others like it for it.
+            low_rank = ranks[0] if ranks[0] > ranks_before[0] else None
+        elif change is EvidenceChange.LOWER:
+            low_rank = _first_useful(judgements)
+        rechunked = change is EvidenceChange.RECHUNKED and low_rank is None
+    lost = lost and answerable
+    return SampleChange(
         compared=True,
         answerable=answerable,
-        answer_unchanged=before.answer == response.answer,
-        answer_truncated=_is_truncated(response.answer, before.answer),
-        without_contexts=not response.contexts and not before.contexts,
-        answer=_judged_answer(current),
-        baseline_answer=_judged_answer(baseline),
-    )
-    fewer_ids = _relevant_ids_returned(current) < _relevant_ids_returned(baseline)
-    if response.without_texts or before.without_texts:
-        lost = fewer_ids and not _relevant_ids_returned(current)
-        return replace(change, evidence_lost=lost and answerable)
-    judgements = _first_judgements(current)
-    texts = evidence_of(baseline.sample, before.contexts, _first_judgements(baseline))
-    moved = retrieval_change(texts, before.contexts, response.contexts)
-    ranks = _evidence_ranks(texts, before.contexts, response.contexts)
-    lost = answerable and _is_lost(current, baseline, change, moved, ranks)
-    low_rank = _lower_rank(judgements, moved, ranks)
-    rechunked = moved is not None and moved.change is EvidenceChange.RECHUNKED
-    return replace(
-        change,
         evidence_lost=lost,
         evidence_ranks_lower=low_rank is not None,
         low_evidence_unused=_is_unused(low_rank, judgements),
-        ids_outdated=rechunked and fewer_ids and not lost and low_rank is None,
+        ids_outdated=rechunked and fewer_ids and not lost,
+        answer_unchanged=answer_unchanged,
+        answer_truncated=_is_truncated(response.answer, before.answer),
+        without_contexts=not response.contexts and not before.contexts,
+        answer=answer,
+        baseline_answer=baseline_answer,
     )
 
 
@@ -182,104 +209,37 @@ def _is_unused(low_rank: int | None, judgements: Judgements) -> bool:
     supported by the context there."""
     if low_rank is None:
         return False
-    if not isinstance(judgements.support, SupportTable):
-        return True
-    low_context = context_id(low_rank)
     return not any(
-        low_context in statement.supported_by
-        for statement in judgements.support.supports
+        context_id(low_rank) in statement.supported_by
+        for statement in _supports(judgements)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _EvidenceRanks:
-    """The ranks, from 0, of the baseline's contexts that are a text of the evidence,
-    and of the same texts now."""
-
-    baseline: Sequence[int]
-    current: Sequence[int]
-
-
-def _is_lost(
-    current: SampleRecord,
-    baseline: SampleRecord,
-    change: SampleChange,
-    moved: RetrievalChange | None,
-    ranks: _EvidenceRanks,
-) -> bool:
-    """Whether the contexts lack the evidence that those of the baseline had."""
-    supported = _reference_supported(_first_judgements(current))
-    if moved is not None and moved.change is EvidenceChange.GONE:
-        # Other contexts may say the same.
-        is_worse = change.answer.is_worse_than(change.baseline_answer)
-        return supported is not True or (is_worse and not change.answer_unchanged)
-    # In a corpus of similar texts, others can have all the words of the evidence: then
-    # the judge decides.
-    return (
-        supported is False
-        and _reference_supported(_first_judgements(baseline)) is not False
-        and not ranks.current
-    )
-
-
-def _lower_rank(
-    judgements: Judgements, moved: RetrievalChange | None, ranks: _EvidenceRanks
-) -> int | None:
-    """The rank, from 0, of the first context with the evidence, if it is lower than in
-    the baseline."""
-    if ranks.baseline and ranks.current:
-        # The same passage: the judge of texts may take others like it for it.
-        first = ranks.current[0]
-        if first > ranks.baseline[0]:
-            return first
-        return None
-    if moved is not None and moved.change is EvidenceChange.LOWER:
-        return _first_useful(judgements)
-    return None
-
-
-def _evidence_ranks(
-    evidence: Collection[str],
-    baseline_contexts: Sequence[Context],
-    contexts: Sequence[Context],
-) -> _EvidenceRanks:
-    baseline_ranks = [
-        rank
-        for rank, context in enumerate(baseline_contexts)
-        if context.text in evidence
-    ]
-    texts = {baseline_contexts[rank].text for rank in baseline_ranks}
-    ranks = [rank for rank, context in enumerate(contexts) if context.text in texts]
-    return _EvidenceRanks(baseline_ranks, ranks)
 
 
 def _lacks_evidence(record: SampleRecord) -> bool:
     """Whether the contexts lack the evidence, by its text or ids, or else by the
     judge."""
     contexts = record.response.contexts
-    has_relevant_ids = any(record.sample.relevant_ids.values())
-    returned = _relevant_ids_returned(record)
+    misses_ids = any(record.sample.relevant_ids.values()) and not (
+        _relevant_ids_returned(record)
+    )
     if record.response.without_texts:
-        return has_relevant_ids and not returned
-    supported = _reference_supported(_first_judgements(record))
+        return misses_ids
+    supported = _reference_supported(record)
     texts = distinct(record.sample.reference_contexts)
     if texts:
         passages = locate(texts, tuple(context.text for context in contexts))
         is_missing = not all(passage.retrieved for passage in passages)
         return is_missing and supported is not True
-    if has_relevant_ids and not returned and any(context.id for context in contexts):
+    if misses_ids and any(context.id for context in contexts):
         return supported is not True
     return supported is False
 
 
 def _relevant_ids_returned(record: SampleRecord) -> int:
     """How many of the sample's relevant ids are among its contexts."""
-    relevant = {
-        relevant_id
-        for relevant_id, grade in record.sample.relevant_ids.items()
-        if grade > 0
-    }
-    return len(relevant & {context.id for context in record.response.contexts})
+    grades = record.sample.relevant_ids
+    returned = {context.id for context in record.response.contexts}
+    return sum(grades[document] > 0 for document in grades.keys() & returned)
 
 
 def _first_judgements(record: SampleRecord) -> Judgements:
@@ -295,26 +255,23 @@ def _context_use(judgements: Judgements) -> ContextUse:
     return _NO_USE
 
 
-def _reference_supported(judgements: Judgements) -> bool | None:
+def _supports(judgements: Judgements) -> tuple[Support, ...]:
+    """What supports the statements of the answer; empty if that was not judged."""
+    if isinstance(judgements.support, SupportTable):
+        return judgements.support.supports
+    return ()
+
+
+def _reference_supported(record: SampleRecord) -> bool | None:
     """Whether the contexts support the reference, by the judge; None if that was not
     judged."""
-    use = _context_use(judgements)
+    use = _context_use(_first_judgements(record))
     if not use.against_reference or not use.attributions:
         return None
     supported = sum(
         support.verdict is Verdict.SUPPORTED for support in use.attributions
     )
     return supported >= SUPPORTED_FROM * len(use.attributions)
-
-
-def _statements_in_contexts(judgements: Judgements) -> Set[str]:
-    """The ids of the reference's statements that the contexts support, by the judge."""
-    attributions = _context_use(judgements).attributions
-    return {
-        support.statement_id
-        for support in attributions
-        if support.verdict is Verdict.SUPPORTED
-    }
 
 
 def _first_useful(judgements: Judgements) -> int | None:
@@ -337,51 +294,53 @@ def _is_truncated(answer: str, baseline_answer: str) -> bool:
 def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     judgements = _first_judgements(record)
     answer = record.response.answer
-    verdicts = _verdicts(record)
-    match = judgements.reference_match
-    if not isinstance(match, ReferenceMatch):
-        match = _NO_MATCH
-    wanted = len(match.reference_supports)
-    missing = missing_statements(record.answers[0], record.sample)
-    matches_reference = any(
-        support.verdict is Verdict.SUPPORTED for support in match.answer_supports
-    )
-    language = _language(answer)
     statements = judgements.statements
+    supports = _supports(judgements)
+    verdicts: list[Verdict] = []
+    if supports:
+        unsupported = unsupported_statements(record.answers[0], record.sample)
+        verdicts = [statement.verdict for statement in unsupported]
+    elif isinstance(statements, StatementList) and not record.response.contexts:
+        verdicts = [Verdict.UNSUPPORTED] * len(statements.statements)
+    missing = missing_statements(record.answers[0], record.sample)
+    wanted = 0
+    matches_reference = False
+    if isinstance(judgements.reference_match, ReferenceMatch):
+        wanted = len(judgements.reference_match.reference_supports)
+        matches_reference = any(
+            support.verdict is Verdict.SUPPORTED
+            for support in judgements.reference_match.answer_supports
+        )
+    use = _context_use(judgements)
+    in_contexts = {
+        support.statement_id
+        for support in use.attributions
+        if support.verdict is Verdict.SUPPORTED
+    }
+    useful = {context.context_id for context in use.contexts if context.useful}
+    similarities: tuple[float, ...] = ()
+    if isinstance(judgements.reverse_questions, ReverseQuestions):
+        similarities = judgements.reverse_questions.similarities
+    language = _language(answer)
     return JudgedAnswer(
         empty=not any(character.isalnum() for character in answer),
         abstains=isinstance(statements, StatementList) and statements.abstains,
-        statements=len(verdicts),
-        unsupported=len(verdicts) - verdicts.count(Verdict.SUPPORTED),
+        statements=len(supports) or len(verdicts),
+        unsupported=len(verdicts),
         contradicted=verdicts.count(Verdict.CONTRADICTED),
         reference_statements=wanted,
         stated=wanted - len(missing),
-        ignored=len(missing & _statements_in_contexts(judgements)),
+        ignored=len(missing & in_contexts),
         unlike_reference=wanted > 0
         and len(missing) == wanted
         and not matches_reference,
-        on_another_question=_is_on_another_question(judgements),
-        ignores_useful_contexts=_ignores_useful_contexts(judgements),
+        on_another_question=sum(similarities) < SUPPORTED_FROM * len(similarities),
+        ignores_useful_contexts=bool(useful)
+        and isinstance(judgements.support, SupportTable)
+        and all(useful.isdisjoint(support.supported_by) for support in supports),
         in_foreign_language=language is not None
         and language != _language(record.sample.question),
     )
-
-
-def _verdicts(record: SampleRecord) -> list[Verdict]:
-    """The verdicts on the statements of the answer; without contexts, none of them is
-    supported."""
-    judgements = _first_judgements(record)
-    if isinstance(judgements.support, SupportTable) and judgements.support.supports:
-        unsupported = [
-            statement.verdict
-            for statement in unsupported_statements(record.answers[0], record.sample)
-        ]
-        supported = len(judgements.support.supports) - len(unsupported)
-        return [*unsupported, *[Verdict.SUPPORTED] * supported]
-    statements = judgements.statements
-    if isinstance(statements, StatementList) and not record.response.contexts:
-        return [Verdict.UNSUPPORTED] * len(statements.statements)
-    return []
 
 
 @lru_cache(maxsize=16)
@@ -389,25 +348,3 @@ def _language(text: str) -> str | None:
     if len(text.split()) < _MIN_WORDS:
         return None
     return guess_language(normalise(text)).code
-
-
-def _is_on_another_question(judgements: Judgements) -> bool:
-    """Whether the answer is about another question, as far as that was judged."""
-    reverse = judgements.reverse_questions
-    if not isinstance(reverse, ReverseQuestions):
-        return False
-    return sum(reverse.similarities) < SUPPORTED_FROM * len(reverse.similarities)
-
-
-def _ignores_useful_contexts(judgements: Judgements) -> bool:
-    useful = {
-        context.context_id
-        for context in _context_use(judgements).contexts
-        if context.useful
-    }
-    if not useful or not isinstance(judgements.support, SupportTable):
-        return False
-    return all(
-        useful.isdisjoint(statement.supported_by)
-        for statement in judgements.support.supports
-    )

@@ -9,7 +9,7 @@ sentence counts answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -20,7 +20,6 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import STEPS, Finding, Level
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import CLEAR_LOSS, worse_samples
-from ragstone.gate.verdict import Status
 from ragstone.golden.sample import ConversationTurn, turn_id
 from ragstone.metrics.tool_calls import MistakeKind
 
@@ -55,19 +54,19 @@ class ProblemKind(IntEnum):
 _SENTENCES = {
     ProblemKind.NO_CLARIFICATION: "The system answers instead of asking back",
     ProblemKind.EARLIER_ANSWER: "A turn gets the answer that belongs to the turn before it",
-    ProblemKind.FORGOTTEN: "Turn {place} no longer carries {detail}",
-    ProblemKind.WRONG_ARGUMENT: "`{place}` is called with the wrong {detail}",
-    ProblemKind.TOOL_FAILS: "`{place}` fails",
-    ProblemKind.LOST_HOP: "Hop {place} no longer finds {detail}",
-    ProblemKind.NOT_CALLED: "`{place}` is no longer called",
-    ProblemKind.OTHER_RESULT: "`{place}` gives another result for the same arguments",
-    ProblemKind.REPEATED: "`{place}` is called repeatedly with the same arguments",
-    ProblemKind.UNEXPECTED: "`{place}` is called where no label expects it",
+    ProblemKind.FORGOTTEN: "{place} no longer carries {detail}",
+    ProblemKind.WRONG_ARGUMENT: "{place} is called with the wrong {detail}",
+    ProblemKind.TOOL_FAILS: "{place} fails",
+    ProblemKind.LOST_HOP: "{place} no longer finds {detail}",
+    ProblemKind.NOT_CALLED: "{place} is no longer called",
+    ProblemKind.OTHER_RESULT: "{place} gives another result for the same arguments",
+    ProblemKind.REPEATED: "{place} is called repeatedly with the same arguments",
+    ProblemKind.UNEXPECTED: "{place} is called where no label expects it",
 }
 _WITHOUT_BASELINE = {
-    ProblemKind.FORGOTTEN: "Turn {place} doesn't carry {detail}",
-    ProblemKind.LOST_HOP: "Hop {place} doesn't find {detail}",
-    ProblemKind.NOT_CALLED: "`{place}` is not called",
+    ProblemKind.FORGOTTEN: "{place} doesn't carry {detail}",
+    ProblemKind.LOST_HOP: "{place} doesn't find {detail}",
+    ProblemKind.NOT_CALLED: "{place} is not called",
 }
 _OF_MISTAKE = {
     MistakeKind.WRONG_ARGUMENT: ProblemKind.WRONG_ARGUMENT,
@@ -83,20 +82,10 @@ class Problem:
 
     kind: ProblemKind
     place: str = ""
-    """The number of the turn or hop, or the tool."""
+    """What to look at, if it is of one: ``turn 3``, ``hop 2``, or a tool in
+    backticks."""
     detail: str = ""
     """What was forgotten or is not found, or the argument that is wrong."""
-
-    @property
-    def where(self) -> str | None:
-        """What to look at: the turn, hop or tool, if it is of one."""
-        if not self.place:
-            return None
-        if self.kind is ProblemKind.FORGOTTEN:
-            return f"turn {self.place}"
-        if self.kind is ProblemKind.LOST_HOP:
-            return f"hop {self.place}"
-        return f"`{self.place}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,77 +118,58 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         problems, key=lambda problem: (-len(problems[problem].caused), problem)
     )[:MAX_SENTENCES]
     worse = _worse(evidence)
-    explaining: dict[ProblemKind, Problem] = {}
+    by_kind: dict[ProblemKind, Problem] = {}
     for problem in ranked:
-        if _explains(problems[problem], worse):
-            explaining.setdefault(problem.kind, problem)
-    causes = list(explaining.values())[:MAX_ALERTS]
-    explained = 0.0
-    if causes:
-        explained = len(worse & problems[causes[0]].caused) / len(worse)
+        caused = problems[problem].caused
+        if len(worse & caused) >= max(1, MIN_SHARE * len(caused)):
+            by_kind.setdefault(problem.kind, problem)
+    causes = list(by_kind.values())[:MAX_ALERTS]
+    look_at = None
+    for problem in causes[:1]:
+        if len(worse & problems[problem].caused) >= MIN_SHARE * len(worse):
+            look_at = problem
     turn = _first_turn(run, worse)
-    is_forgotten = ProblemKind.FORGOTTEN in [cause.kind for cause in causes]
-    if turn is not None and turn.is_clear and not is_forgotten:
-        where = f"turn {turn.number}" if explained < MIN_SHARE else None
-        yield Finding(STEPS, Level.ALERT, str(turn), where)
-        causes = causes[: MAX_ALERTS - 1]
-    elif turn is not None:
-        yield Finding(STEPS, Level.NOTE, str(turn))
-    answers = _answers(run, baseline)
+    if turn is not None:
+        kinds = [cause.kind for cause in causes]
+        if turn.level is Level.NOTE or ProblemKind.FORGOTTEN in kinds:
+            yield Finding(STEPS, Level.NOTE, turn.text)
+        else:
+            where = turn.where if look_at is None else None
+            yield Finding(STEPS, Level.ALERT, turn.text, where)
+            causes = causes[: MAX_ALERTS - 1]
+    possible = _possible(_answers(run, baseline))
     for problem in ranked:
         samples = problems[problem]
-        possible = sum(_could_have(problem, answer) for answer in answers)
-        text = _sentence(problem, samples, possible, compared=baseline is not None)
+        text = _SENTENCES[problem.kind]
+        if baseline is None:
+            text = _WITHOUT_BASELINE.get(problem.kind, text)
+        text = text.format(place=problem.place, detail=problem.detail)
+        unit = "conversation" if problem.kind is ProblemKind.FORGOTTEN else "answer"
+        total = counted(possible[problem.place or problem.kind], unit)
+        example = min(samples.caused or samples.present)
+        text = f"{text[0].upper()}{text[1:]} ({len(samples.present):,} of {total}, such as {example})."
         if problem in causes:
-            is_place = problem is causes[0] and explained >= MIN_SHARE
-            yield Finding(STEPS, Level.ALERT, text, problem.where if is_place else None)
+            where = problem.place if problem == look_at else ""
+            yield Finding(STEPS, Level.ALERT, text, where or None)
         elif len(samples.present) >= MIN_BROKEN:
             yield Finding(STEPS, Level.NOTE, text)
 
 
-def _explains(samples: ProblemSamples, worse: Collection[str]) -> bool:
-    """Whether a problem is the cause of enough samples that got worse."""
-    explained = samples.caused.intersection(worse)
-    return len(explained) >= max(1, MIN_SHARE * len(samples.caused))
-
-
 def _worse(evidence: Evidence) -> set[str]:
     """The samples with a clear loss in any metric, if the run does not pass."""
-    if not any(
-        check.blocks and check.status in (Status.FAIL, Status.INCONCLUSIVE)
-        for check in evidence.decided
-    ):
+    if not evidence.ended:
         return set()
     worse = set(worse_samples(evidence))
     for regression in evidence.explanation.regressions:
-        if (
-            regression.baseline is None
-            or abs(regression.current - regression.baseline) > CLEAR_LOSS
-        ):
+        before = regression.baseline
+        if before is None or abs(regression.current - before) > CLEAR_LOSS:
             worse.add(regression.sample_id)
     return worse
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstTurn:
-    """The turn that got worse first in most conversations that did."""
-
-    number: int
-    count: int
-    conversations: int
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether most conversations broke at this turn, which is not turn 1."""
-        needed = max(MIN_BROKEN, CLEAR_SHARE * self.conversations)
-        return self.number > 1 and self.count >= needed
-
-    def __str__(self) -> str:
-        conversations = counted(self.conversations, "conversation")
-        return f"In {self.count:,} of {conversations} with a worse turn, turn {self.number} is the first."
-
-
-def _first_turn(run: RunScores, worse: Collection[str]) -> _FirstTurn | None:
+def _first_turn(run: RunScores, worse: Set[str]) -> Finding | None:
+    """The turn that got worse first in most conversations that did: an alert if it is
+    clearly most, and not turn 1."""
     first: dict[str, int] = {}
     for sample_id in worse:
         turn = run.samples[sample_id].turn
@@ -208,38 +178,33 @@ def _first_turn(run: RunScores, worse: Collection[str]) -> _FirstTurn | None:
     if not first:
         return None
     number, count = Counter(sorted(first.values())).most_common(1)[0]
-    return _FirstTurn(number, count, len(first))
+    is_clear = number > 1 and count >= max(MIN_BROKEN, CLEAR_SHARE * len(first))
+    conversations = counted(len(first), "conversation")
+    return Finding(
+        STEPS,
+        Level.ALERT if is_clear else Level.NOTE,
+        f"In {count:,} of {conversations} with a worse turn, turn {number} is the first.",
+        f"turn {number}",
+    )
 
 
-def _sentence(
-    problem: Problem, samples: ProblemSamples, possible: int, *, compared: bool
-) -> str:
-    text = _SENTENCES[problem.kind]
-    if not compared:
-        text = _WITHOUT_BASELINE.get(problem.kind, text)
-    text = text.format(place=problem.place, detail=problem.detail)
-    example = min(samples.caused or samples.present)
-    unit = "conversation" if problem.kind is ProblemKind.FORGOTTEN else "answer"
-    total = counted(possible, unit)
-    return f"{text} ({len(samples.present):,} of {total}, such as {example})."
-
-
-def _could_have(problem: Problem, answer: _Answer) -> bool:
-    """Whether an answer could have a problem."""
-    turn = 0 if answer.turn is None else answer.turn.number
-    match problem.kind:
-        case ProblemKind.NO_CLARIFICATION:
-            return answer.facts.asks_back is not None
-        case ProblemKind.EARLIER_ANSWER:
-            return turn > 1
-        case ProblemKind.FORGOTTEN:
-            return problem.place == str(turn)
-        case ProblemKind.LOST_HOP:
-            return any(problem.place == str(hop.hop) for hop in answer.facts.hops)
-    tools = {*answer.facts.expected, *(call.tool for call in answer.facts.calls)}
-    if answer.baseline is not None:
-        tools |= {call.tool for call in answer.baseline.calls}
-    return problem.place in tools
+def _possible(answers: Sequence[_Answer]) -> Counter[str | ProblemKind]:
+    """How many answers could have a problem, by its place, or else its kind."""
+    possible: Counter[str | ProblemKind] = Counter()
+    for answer in answers:
+        facts = answer.facts
+        calls = facts.calls
+        if answer.baseline is not None:
+            calls += answer.baseline.calls
+        tools = {*facts.expected, *(call.tool for call in calls)}
+        possible.update(f"`{tool}`" for tool in tools)
+        possible.update({f"hop {hop.hop}" for hop in facts.hops})
+        if facts.asks_back is not None:
+            possible[ProblemKind.NO_CLARIFICATION] += 1
+        if answer.turn is not None:
+            possible[f"turn {answer.turn.number}"] += 1
+            possible[ProblemKind.EARLIER_ANSWER] += answer.turn.number > 1
+    return possible
 
 
 def step_problems(
@@ -247,27 +212,41 @@ def step_problems(
 ) -> Mapping[Problem, ProblemSamples]:
     """The problems that answers have now and did not have in the baseline; without one,
     all that labels show."""
-    found: dict[Problem, ProblemSamples] = {}
+    by_problem: dict[Problem, ProblemSamples] = {}
     forgotten: dict[str, Problem] = {}
-    names = _argument_names(run, baseline)
+    # What the kinds of values are called that were an argument of a tool.
+    names: dict[str, str] = {}
+    for facts_of_run in (run, baseline):
+        if facts_of_run is not None:
+            for facts in facts_of_run.system.steps.values():
+                names.update(facts.argument_names)
     for answer in _answers(run, baseline):
         problems = set(_problems(answer))
         if _is_earlier_answer(answer, run, baseline):
             problems.add(Problem(ProblemKind.EARLIER_ANSWER))
-        lost = _lost_values(answer)
-        if answer.turn is not None and lost:
+        # What it should have taken over from earlier turns.
+        wanted = answer.facts.needed
+        if answer.baseline is not None:
+            wanted = answer.baseline.recalled
+        kinds = [
+            value_kind(value)
+            for value in wanted
+            if value_key(value) not in answer.facts.value_keys
+        ]
+        if answer.turn is not None and kinds:
             # Later turns that lack it are consequences.
-            what = _name_of(lost, names)
-            problem = Problem(ProblemKind.FORGOTTEN, str(answer.turn.number), what)
+            known = [f"the {names[kind]}" for kind in kinds if kind in names]
+            detail = min(known, default="what was said before")
+            place = f"turn {answer.turn.number}"
+            problem = Problem(ProblemKind.FORGOTTEN, place, detail)
             problems.add(forgotten.setdefault(answer.turn.id, problem))
         for problem in problems:
-            samples = found.setdefault(problem, ProblemSamples())
             is_forgotten = problem.kind is ProblemKind.FORGOTTEN
             unit = answer.turn.id if is_forgotten and answer.turn else answer.sample_id
-            samples.present.add(unit)
+            by_problem.setdefault(problem, ProblemSamples()).present.add(unit)
         if problems:
-            found[min(problems)].caused.add(answer.sample_id)
-    return found
+            by_problem[min(problems)].caused.add(answer.sample_id)
+    return by_problem
 
 
 def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
@@ -285,17 +264,6 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
     return sorted(answers, key=lambda answer: answer.turn.number if answer.turn else 0)
 
 
-def _argument_names(*runs: RunScores | None) -> Mapping[str, str]:
-    """What the kinds of values are called that were an argument of a tool in one of the
-    runs."""
-    names: dict[str, str] = {}
-    for run in runs:
-        if run is not None:
-            for facts in run.system.steps.values():
-                names.update(facts.argument_names)
-    return names
-
-
 def _is_earlier_answer(
     answer: _Answer, run: RunScores, baseline: RunScores | None
 ) -> bool:
@@ -310,68 +278,35 @@ def _is_earlier_answer(
     return run.system.answers.get(answer.sample_id) == earlier
 
 
-def _lost_values(answer: _Answer) -> list[str]:
-    """What an answer should have taken over from earlier turns, and did not."""
-    wanted = answer.facts.needed
-    if answer.baseline is not None:
-        wanted = answer.baseline.recalled
-    keys = answer.facts.value_keys
-    return [value for value in wanted if value_key(value) not in keys]
-
-
-def _name_of(values: Collection[str], names: Mapping[str, str]) -> str:
-    known = [names[value_kind(value)] for value in values if value_kind(value) in names]
-    if known:
-        return f"the {min(known)}"
-    return "what was said before"
-
-
 def _problems(answer: _Answer) -> Iterator[Problem]:
     """The problems of an answer by itself."""
     facts = answer.facts
-    baseline = answer.baseline
-    if facts.asks_back is False and (baseline is None or baseline.asks_back):
+    baseline = answer.baseline or StepFacts()
+    is_alone = answer.baseline is None
+    if facts.asks_back is False and (is_alone or baseline.asks_back):
         yield Problem(ProblemKind.NO_CLARIFICATION)
-    yield from _lost_hop(facts, baseline)
-    mistakes = facts.mistakes
-    if baseline is not None:
-        mistakes -= baseline.mistakes
-        yield from _call_problems(facts, baseline)
-    else:
-        yield from _call_problems(facts, StepFacts())
-    for mistake in mistakes:
+    first_lost = [hop.hop for hop in facts.hops if not hop.found][:1]
+    for hop in facts.hops if is_alone else baseline.hops:
+        if hop.hop in first_lost and (is_alone or hop.found):
+            detail = (
+                f"the evidence from `{hop.source}`" if hop.source else "its evidence"
+            )
+            yield Problem(ProblemKind.LOST_HOP, f"hop {hop.hop}", detail)
+    for mistake in facts.mistakes - baseline.mistakes:
         if mistake.kind in _OF_MISTAKE:
-            yield Problem(_OF_MISTAKE[mistake.kind], mistake.tool, mistake.argument)
-
-
-def _lost_hop(facts: StepFacts, baseline: StepFacts | None) -> Iterator[Problem]:
-    """The first hop that doesn't find its evidence, if it did in the baseline."""
-    lost = [hop.hop for hop in facts.hops if not hop.found][:1]
-    if baseline is None:
-        for hop in lost:
-            yield Problem(ProblemKind.LOST_HOP, str(hop), "its evidence")
-        return
-    for before in baseline.hops:
-        if before.hop in lost and before.found:
-            source = f"the evidence from `{before.source}`"
-            what = source if before.source else "its evidence"
-            yield Problem(ProblemKind.LOST_HOP, str(before.hop), what)
-
-
-def _call_problems(facts: StepFacts, baseline: StepFacts) -> Iterator[Problem]:
-    """Calls that are repeated, give other results than in the baseline, or are no
-    longer made."""
+            kind = _OF_MISTAKE[mistake.kind]
+            yield Problem(kind, f"`{mistake.tool}`", mistake.argument)
     times = Counter((call.tool, call.arguments) for call in facts.calls)
     before = Counter((call.tool, call.arguments) for call in baseline.calls)
     for call, count in times.items():
         if count > max(1, before[call]):
-            yield Problem(ProblemKind.REPEATED, call[0])
+            yield Problem(ProblemKind.REPEATED, f"`{call[0]}`")
     results = {(call.tool, call.arguments): call.result for call in baseline.calls}
     for made in facts.calls:
         result = results.get((made.tool, made.arguments))
         if result and made.result and result != made.result:
-            yield Problem(ProblemKind.OTHER_RESULT, made.tool)
+            yield Problem(ProblemKind.OTHER_RESULT, f"`{made.tool}`")
     tools = {call.tool for call in facts.calls}
     for made in baseline.calls:
         if made.tool not in tools:
-            yield Problem(ProblemKind.NOT_CALLED, made.tool)
+            yield Problem(ProblemKind.NOT_CALLED, f"`{made.tool}`")

@@ -44,25 +44,31 @@ def without_word_losses(
     show."""
     if not evidence.offline or not evidence.current.system.reworded:
         return list(drops)
-    return [_without_losses(drop, _only_by_words(drop, evidence)) for drop in drops]
+    kept = []
+    for drop in drops:
+        lost = np.logical_and(_only_by_words(drop, evidence), drop.values < 0.0)
+        if drop.change is not None and lost.any():
+            now = drop.change.now.copy()
+            now[lost] = row_means(drop.change.then)[lost, None]
+            values = np.where(lost, 0.0, drop.values)
+            drop = replace(drop, values=values, change=replace(drop.change, now=now))
+        kept.append(drop)
+    return kept
 
 
 def floor_without_word_losses(floor: BoundCheck, evidence: Evidence) -> BoundCheck:
     """`floor` with the baseline's scores of the samples that lost by nothing but the
     words of the offline judge."""
-    metric = floor.rule.metric
     pairing = evidence.compared
-    if not evidence.offline or pairing is None or metric not in pairing.metrics:
+    if not evidence.offline or pairing is None:
         return floor
-    baseline_scores = pairing.baseline.metrics[metric].values
-    paired = set(pairing.pairs(metric))
     values = floor.values.copy()
+    paired = pairing.changes(floor.rule.metric)
     for place in np.flatnonzero(_only_by_words(floor, evidence)):
         sample_id = floor.samples[place]
         if sample_id in paired:
-            values[place] = max(
-                values[place], floor.rule.direction.shown(baseline_scores[sample_id])
-            )
+            before = pairing.baseline.metrics[floor.rule.metric].values[sample_id]
+            values[place] = max(values[place], floor.rule.direction.shown(before))
     return replace(floor, values=values, current=float(values.mean()))
 
 
@@ -78,15 +84,3 @@ def _only_by_words(check: BoundCheck, evidence: Evidence) -> NDArray[np.bool_]:
             is_by_words(check.rule.metric, rewording, has_reference=has_reference)
         )
     return np.array(only_words, dtype=np.bool_)
-
-
-def _without_losses(drop: BoundCheck, only_words: NDArray[np.bool_]) -> BoundCheck:
-    change = drop.change
-    fell = drop.values < 0.0
-    lost = np.logical_and(only_words, fell)
-    if change is None or not lost.any():
-        return drop
-    now = change.now.copy()
-    now[lost] = row_means(change.then)[lost, None]
-    values = np.where(lost, 0.0, drop.values)
-    return replace(drop, values=values, change=replace(change, now=now))

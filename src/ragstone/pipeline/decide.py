@@ -19,7 +19,7 @@ from ragstone.evaluation.scores import RunScores, means, without_drafts
 from ragstone.formatting import counted, score, some
 from ragstone.gate.accepted import InForce, accepted_in, offers
 from ragstone.gate.changes import Corpus, changes_since
-from ragstone.gate.comparability import renamed_note, same_question, with_ids_of
+from ragstone.gate.comparability import same_question, with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
@@ -290,9 +290,19 @@ def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
     return render_lines(
         "notes.txt.j2",
         "ragstone.pipeline",
+<<<<<<< HEAD
         drafts=sorted(map(one_line, drafts.samples)),
         means=means({name: scores for name, scores in metrics if scores.values}),
         renamed=renamed_note(len(renamed)) if renamed else "",
+=======
+        drafts=[]
+        if current.drafts is None
+        else sorted(map(one_line, current.drafts.samples)),
+        means=means(
+            {name: scores for name, scores in metrics.items() if scores.values}
+        ),
+        renamed=renamed,
+>>>>>>> 2fd0074bc (Compare two runs by one mapping of changes, and place problems of steps as reports name them)
     )
 
 

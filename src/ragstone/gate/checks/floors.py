@@ -115,7 +115,7 @@ def _below(
     pairing = evidence.compared
     if pairing is not None:
         scores = pairing.baseline.scores_of(metric).values
-        compared = set(pairing.pairs(metric)).intersection(floor.samples)
+        compared = pairing.changes(metric).keys() & set(floor.samples)
         before = [scores[sample_id] for sample_id in compared]
         if before:
             baseline_mean = floor.rule.direction.shown(sum(before) / len(before))

@@ -130,13 +130,13 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
 
 
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """By how much must-pass samples miss what they must reach, by metric and sample
-    id."""
+    """By how much must-pass samples miss what they must reach, by sample id and
+    metric."""
     shortfalls: dict[str, dict[str, float]] = {}
     for sample_id, required in must_pass_samples(evidence).items():
         gaps = _compare(evidence.current, sample_id, required).gaps
         for metric, gap in gaps.items():
-            shortfalls.setdefault(metric, {})[sample_id] = gap
+            shortfalls.setdefault(sample_id, {})[metric] = gap
     return shortfalls
 
 
