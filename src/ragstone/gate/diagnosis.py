@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 
 from ragstone.evaluation.record import SampleRecord
-from ragstone.gate.sample_change import JudgedAnswer, SampleChange
+from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import MIN_SAMPLES, CauseCount, Diagnosis, Side
 from ragstone.system.response import SystemFailureKind
 
@@ -58,47 +57,49 @@ def causes_of(change: SampleChange) -> tuple[Cause, ...]:
 
     What was no better in the baseline is no cause of a change.
     """
+    answer = change.answer
+    baseline = change.baseline_answer
     if change.failed:
         return (Cause.CRASHED,)
     if not change.answerable:
-        return _of_unanswerable(change)
-    contexts: list[Cause] = []
-    if change.evidence_lost:
-        contexts = [Cause.NOT_RETRIEVED]
-    elif change.without_contexts and not change.compared:
-        contexts = [Cause.NO_CONTEXTS]
-    rank: list[Cause] = []
-    if change.evidence_ranks_lower and not change.evidence_lost:
-        rank = [Cause.RANKED_LOW]
-    answer: list[Cause] = []
-    if change.evidence_lost or not change.answer_unchanged:
-        answer = _of_answer(change)
-    if change.low_evidence_unused:
-        return (*contexts, *rank, *answer)
-    return (*contexts, *answer, *rank)
-
-
-def _of_unanswerable(change: SampleChange) -> tuple[Cause, ...]:
-    """An answer to a question that has none is invented."""
-    answer = change.answer
-    baseline = change.baseline_answer
-    is_new = (
-        not change.compared
-        or baseline.silent
-        or answer.unsupported > baseline.unsupported
-    )
-    if is_new and not answer.silent:
-        return (Cause.INVENTED,)
-    return ()
+        # An answer to a question that has none is invented.
+        is_new = baseline.silent or answer.unsupported > baseline.unsupported
+        is_worse = is_new or not change.compared
+        return (Cause.INVENTED,) if is_worse and not answer.silent else ()
+    ranks_low = change.evidence_ranks_lower and not change.evidence_lost
+    is_judged = change.evidence_lost or not change.answer_unchanged
+    shows = {
+        Cause.NOT_RETRIEVED: change.evidence_lost,
+        Cause.NO_CONTEXTS: change.without_contexts
+        and not change.evidence_lost
+        and not change.compared,
+        Cause.RANKED_LOW: ranks_low and change.low_evidence_unused,
+    }
+    causes = [cause for cause, is_shown in shows.items() if is_shown]
+    if is_judged and answer.silent:
+        if not change.compared or not baseline.silent:
+            causes.append(Cause.EMPTY if answer.empty else Cause.EVASIVE)
+    elif is_judged:
+        causes += _of_answer(change)
+    if ranks_low and not change.low_evidence_unused:
+        causes.append(Cause.RANKED_LOW)
+    return tuple(causes)
 
 
 def _of_answer(change: SampleChange) -> list[Cause]:
+    """What shows in an answer that says something."""
     answer = change.answer
     baseline = change.baseline_answer
-    if answer.silent:
-        if change.compared and baseline.silent:
-            return []
-        return [Cause.EMPTY if answer.empty else Cause.EVASIVE]
+    is_other = answer.unlike_reference and answer.on_another_question
+    passes_over_evidence = (
+        answer.unlike_reference
+        and answer.ignores_useful_contexts
+        and answer.ignored > 0
+    )
+    share = answer.stated / max(1, answer.reference_statements)
+    baseline_share = 1.0
+    if baseline.reference_statements:
+        baseline_share = baseline.stated / baseline.reference_statements
     shows = {
         Cause.CUT: change.answer_truncated,
         Cause.LANGUAGE: answer.in_foreign_language and not baseline.in_foreign_language,
@@ -109,28 +110,12 @@ def _of_answer(change: SampleChange) -> list[Cause]:
         Cause.INVENTED: answer.unsupported > baseline.unsupported,
     }
     causes = [cause for cause, is_shown in shows.items() if is_shown]
-    return causes + _of_reference(answer, baseline)
-
-
-def _of_reference(answer: JudgedAnswer, baseline: JudgedAnswer) -> list[Cause]:
-    """What the comparison with the reference shows."""
-    passes_over_evidence = answer.ignores_useful_contexts and answer.ignored > 0
-    if answer.unlike_reference and (answer.on_another_question or passes_over_evidence):
-        if baseline.unlike_reference:
-            return []
-        return [Cause.WRONG_QUESTION if answer.on_another_question else Cause.IGNORED]
-    if answer.stated < answer.reference_statements and _states_less(answer, baseline):
-        return [Cause.INCOMPLETE]
-    return []
-
-
-def _states_less(answer: JudgedAnswer, baseline: JudgedAnswer) -> bool:
-    """Whether it states a smaller share of the reference than the baseline's answer, if
-    that was judged."""
-    if baseline.reference_statements == 0:
-        return True
-    share = answer.stated / max(1, answer.reference_statements)
-    return share < baseline.stated / baseline.reference_statements
+    if is_other or passes_over_evidence:
+        if not baseline.unlike_reference:
+            causes.append(Cause.WRONG_QUESTION if is_other else Cause.IGNORED)
+    elif answer.stated < answer.reference_statements and share < baseline_share:
+        causes.append(Cause.INCOMPLETE)
+    return causes
 
 
 def diagnosis_of(
@@ -142,32 +127,23 @@ def diagnosis_of(
     """
     if not causes:
         return None
-    samples: dict[Cause, list[str]] = {}
-    times_shown: Counter[Cause] = Counter()
-    for sample_id, causes_shown in causes.items():
-        times_shown.update(set(causes_shown))
-        if causes_shown:
-            samples.setdefault(causes_shown[0], []).append(sample_id)
-    counts = [
-        _count(cause, samples[cause], times_shown[cause])
-        for cause in Cause
-        if cause in samples
-    ]
+    counts = []
+    for cause in Cause:
+        samples = [name for name, shown in causes.items() if cause in shown[:1]]
+        if samples:
+            entry = catalogue()[cause]
+            count = CauseCount(
+                cause=cause.value,
+                title=entry["title"],
+                side=Side(entry["side"]),
+                action=entry["action"],
+                source=entry["source"],
+                samples=tuple(samples),
+                seen=sum(cause in shown for shown in causes.values()),
+            )
+            counts.append(count)
     counts.sort(key=lambda cause: -cause.count)
     return Diagnosis(tuple(counts), len(causes), enough)
-
-
-def _count(cause: Cause, samples: Sequence[str], times_shown: int) -> CauseCount:
-    entry = catalogue()[cause]
-    return CauseCount(
-        cause=cause.value,
-        title=entry["title"],
-        side=Side(entry["side"]),
-        action=entry["action"],
-        source=entry["source"],
-        samples=tuple(samples),
-        seen=times_shown,
-    )
 
 
 @functools.cache

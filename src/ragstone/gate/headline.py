@@ -3,7 +3,7 @@ blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import bound, counted, figure, score, some
@@ -14,7 +14,6 @@ from ragstone.gate.question_changes import FEW, QuestionChanges
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
-    CauseCount,
     Check,
     CheckKind,
     GateVerdict,
@@ -63,140 +62,120 @@ def headline_of(
 
     `advisory`: the job goes on whatever the verdict, because of `fail_on`.
     """
+    status = verdict.status
     ending = [
-        check
-        for check in verdict.checks
-        if check.blocks and check.status is verdict.status
+        check for check in verdict.checks if check.blocks and check.status is status
     ]
-    if verdict.status is Status.PASS:
-        passed = _passed(verdict, samples)
-        return _advisory(passed) if advisory else passed
-    if verdict.status is Status.INCONCLUSIVE:
-        open_ = _inconclusive(verdict, ending, answers, advisory=advisory)
-        return _advisory(open_) if advisory else open_
     blocked = "Blocked:"
     if advisory:
         blocked = "Failed, but not blocked (fail_on is 'never'):"
-    if verdict.status is Status.FAIL:
+    if status is Status.FAIL:
         return _failed(verdict, ending, samples, blocked)
-    if all(check.kind is not CheckKind.ANSWERS for check in ending):
-        blocked = f"{blocked} nothing is decided."
-    return Headline(blocked, ending[0].reason if ending else verdict.reason)
-
-
-def _advisory(headline: Headline) -> Headline:
+    if status is Status.ERROR:
+        if all(check.kind is not CheckKind.ANSWERS for check in ending):
+            blocked = f"{blocked} nothing is decided."
+        return Headline(blocked, ending[0].reason if ending else verdict.reason)
+    if status is Status.PASS:
+        headline = _passed(verdict, samples)
+    else:
+        lead = "Not blocked, but look:"
+        if verdict.inconclusive_blocks and not advisory:
+            lead = "Blocked: not settled."
+        fact = verdict.reason
+        for first in ending[:1]:
+            fact = _sentence(first)
+            if first.kind not in _FACTS or first.unsettled:
+                again = f"Asked {answers} times, not" if answers > 1 else "Not"
+                fact = f"{fact} {again} settled."
+        headline = Headline(lead, fact)
+    if not advisory:
+        return headline
     lead = f"{headline.lead} No verdict blocks: fail_on is 'never'."
     if headline.lead.endswith(":"):
         lead = f"{headline.lead.removesuffix(':')} (fail_on is 'never'):"
     return Headline(lead, headline.fact)
 
 
-def _inconclusive(
-    verdict: GateVerdict, ending: Sequence[Check], answers: int, *, advisory: bool
-) -> Headline:
-    lead = "Not blocked, but look:"
-    if verdict.inconclusive_blocks and not advisory:
-        lead = "Blocked: not settled."
-    if not ending:
-        return Headline(lead, verdict.reason)
-    first = ending[0]
-    if first.kind in _FACTS and not first.unsettled:
-        return Headline(lead, _sentence(first))
-    end = f"Asked {answers} times, not settled." if answers > 1 else "Not settled."
-    return Headline(lead, f"{_sentence(first)} {end}")
-
-
 def _failed(
     verdict: GateVerdict, failed: Sequence[Check], samples: int, blocked: str
 ) -> Headline:
+    """The cause of enough samples, if it explains what failed, or else the first
+    reason."""
     reasons = {check.name: check.reason for check in failed}
     if "system.answers" in reasons:
         # None, or the same to all: the causes of samples only follow from that.
         return Headline(blocked, reasons["system.answers"])
     attribution = verdict.explanation.attribution
     is_explained = any(check.kind in _EXPLAINED for check in failed)
-    if not is_explained or attribution is None or attribution.cause is None:
-        return Headline(blocked, _reason_without_cause(verdict, failed, reasons))
-    cause = attribution.cause
-    outcome = _broken_step(verdict) or _BROKE.get(attribution.side, "scores fell")
-    if not verdict.is_compared:
-        outcome = "scores are too low"
-    fact = cause_sentence(cause, samples, changed=verdict.is_compared)
-    if cause.cause in (Cause.EMPTY, Cause.EVASIVE):
-        fact = reasons.get("system.unanswered", fact)
-    if "questions.broken" in reasons:
-        fact = f"{fact} {_changes(verdict)}."
-    return Headline(f"{blocked} {outcome}.", fact)
-
-
-def _broken_step(verdict: GateVerdict) -> str | None:
-    """That the turn, hop or tool that explains most of what got worse broke, if one
-    does."""
-    for finding in verdict.of_kind(STEPS):
-        if finding.where is not None:
-            return f"{finding.where} broke"
-    return None
-
-
-def _reason_without_cause(
-    verdict: GateVerdict, failed: Sequence[Check], reasons: Mapping[str, str]
-) -> str:
-    if "system.error_rate" in reasons:
-        return reasons["system.error_rate"]
+    if is_explained and attribution is not None and attribution.cause is not None:
+        cause = attribution.cause
+        text = catalogue()[Cause(cause.cause)]
+        of = f"{cause.seen:,} of {counted(samples, 'question')}"
+        fact = text["changed" if verdict.is_compared else "short"].format(of=of)
+        if cause.cause in (Cause.EMPTY, Cause.EVASIVE):
+            fact = reasons.get("system.unanswered", fact)
+        if "questions.broken" in reasons:
+            fact = f"{fact} {_changes(verdict)}."
+        outcome = _BROKE.get(attribution.side, "scores fell")
+        for finding in verdict.of_kind(STEPS):
+            if finding.where is not None:
+                # The turn, hop or tool that explains most of what got worse.
+                outcome = f"{finding.where} broke"
+        if not verdict.is_compared:
+            outcome = "scores are too low"
+        return Headline(f"{blocked} {outcome}.", fact)
     must_pass = [
         check.sample or "" for check in failed if check.kind is CheckKind.MUST_PASS
     ]
+    fact = _sentence(failed[0]) if failed else verdict.reason
+    if "questions.broken" in reasons:
+        fact = reasons["questions.broken"]
     if len(must_pass) > 1:
-        return (
+        fact = (
             f"{counted(len(must_pass), 'must-pass sample')} failed: {some(must_pass)}."
         )
-    if "questions.broken" in reasons:
-        return reasons["questions.broken"]
-    if not failed:
-        return verdict.reason
-    return _sentence(failed[0])
-
-
-def cause_sentence(cause: CauseCount, samples: int, *, changed: bool) -> str:
-    """``The evidence is no longer retrieved for 105 of 115 questions.``
-
-    It counts all samples that show it, which other sentences may count too.
-    """
-    text = catalogue()[Cause(cause.cause)]["changed" if changed else "short"]
-    return text.format(of=f"{cause.seen:,} of {counted(samples, 'question')}")
+    return Headline(blocked, reasons.get("system.error_rate", fact))
 
 
 def _passed(verdict: GateVerdict, samples: int) -> Headline:
     alerts = "".join(f"{text} " for text in verdict.texts(Level.ALERT))
     if not verdict.is_compared:
-        return Headline(
-            f"{alerts}Passed, with nothing to compare with.", verdict.reason
-        )
+        lead = f"{alerts}Passed, with nothing to compare with."
+        return Headline(lead, verdict.reason)
     lead = "Nothing is shown to be worse."
     if any(check.failed and check.kind in _LOSSES for check in verdict.checks):
         lead = "Nothing that blocks is shown to be worse."
-    counts = counted(samples, "question")
+    fact = counted(samples, "question")
     changes = _changes(verdict)
     if changes is not None and (changes.broken or changes.mended):
-        counts = str(changes)
+        fact = str(changes)
         if changes.broken:
             lead = "Passed."
-    seen = _sensitivity(verdict, samples)
-    return Headline(f"{alerts}{lead}", f"{counts}{seen}.{_warned(verdict)}")
+    # What the run could have shown.
+    if verdict.sensitivity is not None:
+        sensitivity = verdict.sensitivity.data
+        if sensitivity.broken is None:
+            fact += "; so few questions can't show a loss"
+        elif samples < FEW:
+            fact += f"; fewer than {sensitivity.broken} that break would not show"
+        else:
+            fact += f"; {sensitivity.broken} questions that break would show"
+            if sensitivity.loss is not None:
+                points = f"{100 * float(figure(sensitivity.loss)):.3g} points"
+                fact += f", and 4 of 5 losses of {points} in one metric"
+    return Headline(f"{alerts}{lead}", f"{fact}.{_warned(verdict)}")
 
 
 def _warned(verdict: GateVerdict) -> str:
     """The checks that only warn and did not pass, as the end of a paragraph; those that
     only words show by their scores."""
-    count = 0
-    by_words: dict[str, str] = {}
-    for check in verdict.checks:
-        if check.blocks or check.passed:
-            continue
-        if check.by_words:
-            by_words[check.metric or ""] = f"{check.metric} {score(check.current)}"
-        else:
-            count += 1
+    bad = [check for check in verdict.checks if not check.blocks and not check.passed]
+    by_words = {
+        check.metric: f"{check.metric} {score(check.current)}"
+        for check in bad
+        if check.by_words
+    }
+    count = sum(not check.by_words for check in bad)
     text = ""
     if count:
         text = f" {counted(count, 'check that only warns', 'checks that only warn')} did not pass."
@@ -207,22 +186,6 @@ def _warned(verdict: GateVerdict) -> str:
 
 def _changes(verdict: GateVerdict) -> QuestionChanges | None:
     return next((finding.data for finding in verdict.of_kind(QUESTIONS)), None)
-
-
-def _sensitivity(verdict: GateVerdict, samples: int) -> str:
-    """What the run could have shown, as the end of a sentence."""
-    if verdict.sensitivity is None:
-        return ""
-    sensitivity = verdict.sensitivity.data
-    if sensitivity.broken is None:
-        return "; so few questions can't show a loss"
-    if samples < FEW:
-        return f"; fewer than {sensitivity.broken} that break would not show"
-    broken = f"; {sensitivity.broken} questions that break would show"
-    if sensitivity.loss is None:
-        return broken
-    points = f"{100 * float(figure(sensitivity.loss)):.3g} points"
-    return f"{broken}, and 4 of 5 losses of {points} in one metric"
 
 
 def _sentence(check: Check) -> str:
