@@ -9,8 +9,7 @@ import pytest
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import pair_runs
 from ragstone.gate.findings import USAGE
-from ragstone.gate.speed_and_price import START_UP_ANSWERS, paired_usage, usage_line
-from ragstone.gate.usage_change import UsageChange, factor
+from ragstone.gate.speed_and_price import START_UP_ANSWERS, UsageChange, factor, paired_usage, usage_line
 from ragstone.settings.settings import SystemPrice
 from tests.gate.conftest import build_run, decide, make_manifest
 

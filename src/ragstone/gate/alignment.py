@@ -5,16 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, interval_words, percent
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import mean_of
-from ragstone.metrics.alignment import TopContextUsed, UsedContexts
+from ragstone.metrics.alignment import TopContextUsed
 
 MAX_IGNORED = 0.30
 """If more than this share of answers is shown to ignore the first context, there is a
 warning."""
+
+
+_LOOK_AT_RANKS = (
+    " Look at chunk size, embedding model and reranker: the retriever ranks other contexts first than those that the "
+    "answers need."
+)
+_LOOK_AT_PROMPT = (
+    " Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about the "
+    "contexts."
+)
 
 
 def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -26,11 +35,15 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     """
     name = TopContextUsed.info.name
     run = evidence.current
+    answers = {
+        sample_id: contexts
+        for sample_id, contexts in run.system.used_contexts.items()
+        if sample_id in run.samples and run.samples[sample_id].answerable
+    }
     has_floor = any(
         rule.metric == name and rule.slice is None and rule.min is not None
         for rule in evidence.rules
     )
-    answers = _used_contexts(run)
     if not answers or has_floor:
         return
     ignored = [not contexts.top for contexts in answers.values()]
@@ -52,25 +65,3 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     )
     level = Level.NOTE if evidence.fails else Level.ASIDE
     yield Finding("alignment", level, text, name)
-
-
-def _used_contexts(run: RunScores) -> dict[str, UsedContexts]:
-    """The contexts that the first answers to answerable samples used."""
-    answerable = {
-        sample_id for sample_id, facts in run.samples.items() if facts.answerable
-    }
-    return {
-        sample_id: contexts
-        for sample_id, contexts in run.system.used_contexts.items()
-        if sample_id in answerable
-    }
-
-
-_LOOK_AT_RANKS = (
-    " Look at chunk size, embedding model and reranker: the retriever ranks other contexts first than those that the "
-    "answers need."
-)
-_LOOK_AT_PROMPT = (
-    " Most of these rest on nothing that was retrieved: compare faithfulness, and what the prompt says about the "
-    "contexts."
-)

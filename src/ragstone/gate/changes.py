@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragstone.evaluation.manifest import Manifest
+from ragstone.evaluation.manifest import SystemManifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
@@ -51,38 +51,27 @@ def changes_since(
     """What is known to have changed between two runs; `golden` is what became of their
     golden set."""
     manifest = current.manifest
-    baseline_manifest = baseline.manifest
-    if manifest is None or baseline_manifest is None:
+    before = baseline.manifest
+    if manifest is None or before is None:
         return ()
+    judge = (
+        "its verdicts on the same texts" if moved(current.rounds.judge.canaries) else ""
+    )
+    difference = judge_difference(current, baseline)
+    if difference is not None:
+        judge = difference.removeprefix("the judge changed ")
+    policies = {manifest.policy_hash, before.policy_hash} - {None}
     changes = (
         Changed("golden set", ", ".join(golden.counts)),
         Changed("corpus", str(corpus)),
-        Changed("judge", _judge(current, baseline)),
-        Changed("policy", _policy(manifest, baseline_manifest)),
-        Changed("code", _code(manifest, baseline_manifest)),
+        Changed("judge", judge),
+        Changed("policy", "other rules" if len(policies) == 2 else ""),
+        Changed("code", _code(manifest.system, before.system)),
     )
     return tuple(change for change in changes if change.how)
 
 
-def _judge(current: RunScores, baseline: RunScores) -> str:
-    difference = judge_difference(current, baseline)
-    if difference is not None:
-        return difference.removeprefix("the judge changed ")
-    if moved(current.rounds.judge.canaries):
-        return "its verdicts on the same texts"
-    return ""
-
-
-def _policy(manifest: Manifest, baseline_manifest: Manifest) -> str:
-    policies = {manifest.policy_hash, baseline_manifest.policy_hash} - {None}
-    if len(policies) == 2:
-        return "other rules"
-    return ""
-
-
-def _code(manifest: Manifest, baseline_manifest: Manifest) -> str:
-    system = manifest.system
-    before = baseline_manifest.system
+def _code(system: SystemManifest, before: SystemManifest) -> str:
     if system.entrypoint != before.entrypoint:
         return f"{before.entrypoint} → {system.entrypoint}"
     if system.commit != before.commit and system.commit and before.commit:

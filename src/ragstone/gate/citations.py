@@ -23,9 +23,7 @@ doesn't return.
 def false_citations(run: RunScores) -> frozenset[str]:
     """The samples that cite neither positions nor ids of their contexts, in a run that
     proves its numbering."""
-    if _is_numbered(run):
-        return _unresolved(run)
-    return frozenset()
+    return _unresolved(run) if _is_numbered(run) else frozenset()
 
 
 def citation_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -33,14 +31,13 @@ def citation_findings(evidence: Evidence) -> Iterator[Finding]:
     unresolved = _unresolved(evidence.current)
     if not unresolved or _is_numbered(evidence.current):
         return
-    level = Level.NOTE
-    if evidence.compared is not None:
-        baseline = evidence.compared.baseline
-        if _is_numbered(baseline) or not _unresolved(baseline):
-            level = Level.WARNING
+    baseline = None if evidence.compared is None else evidence.compared.baseline
+    is_new = baseline is not None and (
+        _is_numbered(baseline) or not _unresolved(baseline)
+    )
     yield Finding(
         "citations",
-        level,
+        Level.WARNING if is_new else Level.NOTE,
         f"Answers with numbers that are neither positions nor ids of the returned contexts: {len(unresolved)}. "
         "These citations are not checked. Return each context with the id that answers cite.",
     )

@@ -3,7 +3,6 @@ reworded, relabelled and so on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.scores import RunScores
@@ -54,24 +53,31 @@ def golden_set_change(
 
     `drafts` are the samples of the run that count in no check.
     """
-    common = [
-        sample_id for sample_id in baseline.samples if sample_id in current.samples
-    ]
+    missing = baseline.samples.keys() - current.samples.keys()
+    common = baseline.samples.keys() - missing
     same = [
         sample_id for sample_id in common if same_question(current, baseline, sample_id)
     ]
-    missing = [
-        sample_id for sample_id in baseline.samples if sample_id not in current.samples
-    ]
-    drafted = _drafted(missing, baseline, drafts)
+    drafted = 0
+    if drafts is not None:
+        contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
+        drafted = sum(
+            name in drafts.samples or baseline.samples[name].content_hash in contents
+            for name in missing
+        )
     undrafted = len(missing) - drafted
+    relabelled = 0
+    for sample_id in same:
+        facts = current.samples[sample_id]
+        before = baseline.samples[sample_id]
+        # No score depends on the group.
+        is_other = facts.parts != before.parts or facts.group == before.group
+        relabelled += is_other and not same_content(current, baseline, sample_id)
     return GoldenSetChange(
         gone=undrafted - left_out(current, undrafted, len(baseline.samples)),
         drafts=drafted,
         reworded=len(common) - len(same),
-        relabelled=sum(
-            _is_relabelled(current, baseline, sample_id) for sample_id in same
-        ),
+        relabelled=relabelled,
         new=len(current.samples) - len(common),
     )
 
@@ -100,25 +106,3 @@ def left_out(current: RunScores, missing: int, total: int) -> int:
     unasked = min(missing, max(0, golden.samples - evaluated)) if evaluated else 0
     limited = max(0, total - golden.samples) if golden.limited else 0
     return unasked + min(missing - unasked, limited)
-
-
-def _drafted(
-    missing: Collection[str], baseline: RunScores, drafts: RunScores | None
-) -> int:
-    if drafts is None:
-        return 0
-    contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
-    return sum(
-        name in drafts.samples or baseline.samples[name].content_hash in contents
-        for name in missing
-    )
-
-
-def _is_relabelled(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
-    """Whether the labels of a question differ; not if only its group does, which no
-    score depends on."""
-    if same_content(current, baseline, sample_id):
-        return False
-    facts = current.samples[sample_id]
-    baseline_facts = baseline.samples[sample_id]
-    return facts.parts != baseline_facts.parts or facts.group == baseline_facts.group

@@ -3,7 +3,7 @@ system always says the same."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ragstone.evaluation.scores import RunScores
@@ -14,8 +14,7 @@ from ragstone.gate.findings import QUESTIONS, Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.gate.word_comparison import without_word_losses
-from ragstone.stats.flips import Flips, flips_of, least_broken
-from ragstone.stats.losses import Floats
+from ragstone.stats.flips import flips_of, least_broken
 from ragstone.system.response import RETRIEVAL
 
 MIN_BROKEN = 3
@@ -111,29 +110,31 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
         [check.change for check in drops if check.change is not None], len(ids)
     )
     paired = set(pairing.samples)
-    failed = _newly_failed(evidence, pairing) & paired
+    # The system fails on them each time, and did not in the baseline.
+    times_asked = answers_per_sample(evidence.current)
+    failures = evidence.current.system.failed_answers
+    failed = {name for name in paired if failures.get(name, 0) >= times_asked}
+    failed -= pairing.baseline.system.failures.keys()
     broken = {ids[unit] for unit in flips.broken.nonzero()[0].tolist()} | failed
     mended = {ids[unit] for unit in flips.mended.nonzero()[0].tolist()} - failed
-    unchanged = paired - broken - mended
+    same_answers = _have_same_answers(pairing, paired - broken - mended)
+    labels = group_labels(evidence.current, ids)
+    if failed and not flips.broken.any():
+        # A failure of the system is as unlikely as a lost score.
+        p_value = float(0.5 ** len(failed))
+    elif labels is None:
+        p_value = flips.p_value
+    else:
+        p_value = flips.of_groups(labels).p_value
     return QuestionChanges(
         questions=len(paired),
         broken=tuple(sorted(broken)),
         mended=tuple(sorted(mended)),
-        steady=is_steady(pairing, drops, unchanged),
-        seems_steady=have_same_answers(pairing, unchanged),
-        p_value=_p_value(evidence, ids, flips, failed),
+        steady=_is_steady(evidence.current, drops, same_answers=same_answers),
+        seems_steady=same_answers,
+        p_value=p_value,
         asked_again=evidence.confirmed,
     )
-
-
-def _newly_failed(evidence: Evidence, pairing: Pairing) -> Set[str]:
-    """The samples that the system failed on each time, and did not in the baseline."""
-    times_asked = answers_per_sample(evidence.current)
-    failures = evidence.current.system.failed_answers
-    failed = {
-        sample_id for sample_id, times in failures.items() if times >= times_asked
-    }
-    return failed - pairing.baseline.system.failures.keys()
 
 
 def question_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -209,34 +210,25 @@ def _counts(check: BoundCheck) -> bool:
     return check.kind is CheckKind.DROP and whole and check.action is Action.BLOCK
 
 
-def is_steady(
-    pairing: Pairing, drops: Collection[BoundCheck], unchanged: Collection[str]
+def _is_steady(
+    run: RunScores, drops: Collection[BoundCheck], *, same_answers: bool
 ) -> bool:
     """Whether the system is known to give the same answer whenever it is asked.
 
     It was asked again and said the same. Of recorded answers, which can't be asked for
-    again: nearly all questions that are `unchanged`, neither broken nor mended, have
-    the answers that they had in the baseline. In any case, scores must be the same in
-    all known runs.
+    again: nearly all questions that neither broke nor were mended have the
+    `same_answers` as in the baseline. In any case, scores must be the same in all known
+    runs.
     """
-    run = pairing.current
-    if any(_varies(check.change.then) for check in drops if check.change is not None):
-        return False
-    if run.steady or _repeats_itself(run):
+    for check in drops:
+        if check.change is not None and check.change.then.shape[1] > 1:
+            scores = check.change.then
+            differing = ((scores.max(axis=1) - scores.min(axis=1)) > 0.0).sum()
+            if differing > (1.0 - SAME_ANSWERS) * len(scores):
+                return False
+    if run.steady or (is_recorded(run) and same_answers):
         return True
-    return is_recorded(run) and have_same_answers(pairing, unchanged)
-
-
-def have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:
-    """Whether nearly all of these questions have the answers and contexts that they had
-    in the baseline."""
-    same = sum(_is_unchanged(pairing, sample_id) for sample_id in samples)
-    return same >= MIN_SAME and same >= SAME_ANSWERS * len(samples)
-
-
-def _repeats_itself(run: RunScores) -> bool:
-    """Whether each question was asked several times, and got the same answer each
-    time."""
+    # Each question was asked several times, and got the same answer each time.
     manifest = run.manifest
     if manifest is None or manifest.answers == 1 or manifest.system.part == RETRIEVAL:
         return False
@@ -245,40 +237,16 @@ def _repeats_itself(run: RunScores) -> bool:
     return all(len(set(answers)) == 1 for answers in run.system.answers.values())
 
 
-def _varies(scores: Floats) -> bool:
-    """Whether the scores (n, runs) of more than a few questions differ between runs of
-    the baseline."""
-    if scores.shape[1] == 1:
-        return False
-    differing = ((scores.max(axis=1) - scores.min(axis=1)) > 0.0).sum()
-    return bool(differing > (1.0 - SAME_ANSWERS) * len(scores))
-
-
-def _is_unchanged(pairing: Pairing, sample_id: str) -> bool:
-    """Whether a question has the answer and the contexts that it had in the
-    baseline."""
+def _have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:
+    """Whether nearly all of these questions have the answers and contexts that they had
+    in the baseline."""
     system = pairing.current.system
-    baseline_system = pairing.baseline.system
-    if sample_id not in system.answers or sample_id not in system.contexts:
-        return False
-    if set(system.answers[sample_id]) != set(
-        baseline_system.answers.get(sample_id, ())
-    ):
-        return False
-    return system.contexts[sample_id] == baseline_system.contexts.get(sample_id)
-
-
-def _p_value(
-    evidence: Evidence, ids: Sequence[str], flips: Flips, failed: Collection[str]
-) -> float:
-    """The probability of as many broken questions by chance; related questions count
-    once.
-
-    A failure of the system is as unlikely as a lost score.
-    """
-    if failed and not flips.broken.any():
-        return float(0.5 ** len(failed))
-    labels = group_labels(evidence.current, ids)
-    if labels is None:
-        return flips.p_value
-    return flips.of_groups(labels).p_value
+    before = pairing.baseline.system
+    same = 0
+    for name in samples:
+        if name in system.answers and name in system.contexts:
+            answers_before = set(before.answers.get(name, ()))
+            has_same_answers = set(system.answers[name]) == answers_before
+            has_same_contexts = system.contexts[name] == before.contexts.get(name)
+            same += has_same_answers and has_same_contexts
+    return same >= MIN_SAME and same >= SAME_ANSWERS * len(samples)

@@ -1,36 +1,31 @@
 """Latency, tokens and cost of an answer before and now, on the questions that both runs
-measured."""
+measured, and by how much they rose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import listed
+from ragstone.evaluation.usage import cost_usd, p95, tokens
+from ragstone.formatting import answer_cost, listed, seconds, whole
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import USAGE, Finding, Level
-from ragstone.gate.usage_change import (
-    COST,
-    FIGURES,
-    MEDIAN_LATENCY,
-    P95_LATENCY,
-    TOKENS,
-    Figure,
-    PairedUsage,
-    UsageChange,
-    measured_values,
-)
 from ragstone.settings.settings import SystemPrice
-
-USAGE_ROSE = "usage_rose"
-"""The kind of the warning that answers are slower or dearer."""
+from ragstone.stats.intervals import p_proportion_at_most
 
 WARNED_RISE = 0.5 - 1e-9
 """A rise of more is warned of where the policy limits none: from half as much again
 on."""
+
+LATENCY_TOLERANCE_S = 0.2
+"""An answer that is later by less is not slower: a shared runner does that by
+itself."""
 
 MIN_LATENCY_S = 0.01
 """Where no answer takes longer, latency says nothing of the system."""
@@ -43,13 +38,225 @@ As many as the default concurrency, since each worker has a first answer."""
 START_UP_SHARE = 0.2
 """The largest share of the answers that is left out."""
 
+SUSPECTED = 0.05
+"""The probability of as many more dearer questions than cheaper ones by chance at which
+a rise is warned of."""
+
+MIN_FOR_P95 = 20
+"""Of fewer answers, the 95th percentile is the slowest one alone, and a rise of it says
+nothing."""
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the answers of a run."""
+
+    name: str
+    title: str
+    limit: str
+    """The key of [system] that limits its rise."""
+    of: Callable[[Values], float]
+    """The figure of the values of all answers."""
+    shown: Callable[[float], str]
+    """How it is written."""
+    tolerance: float = 0.0
+    """A smaller rise of an answer is none."""
+    min_samples: int = 1
+    """Of fewer answers, it says nothing."""
+
+
+def _mean(values: Values) -> float:
+    return float(values.mean())
+
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "latency_p50_s",
+            "Median latency",
+            "max_latency_rise",
+            lambda values: float(np.median(values)),
+            seconds,
+            LATENCY_TOLERANCE_S,
+        ),
+        Figure(
+            "latency_p95_s",
+            "p95 of latency",
+            "max_latency_rise",
+            lambda values: p95(values.tolist()),
+            seconds,
+            LATENCY_TOLERANCE_S,
+            MIN_FOR_P95,
+        ),
+        Figure("tokens_mean", "Tokens per answer", "max_token_rise", _mean, whole),
+        Figure("cost_mean_usd", "Cost per answer", "max_cost_rise", _mean, answer_cost),
+    )
+}
+
+
+def measured_values(
+    run: RunScores, key: str, price: SystemPrice | None = None
+) -> Mapping[str, float]:
+    """The latency, the tokens or the cost of the first answer to each question, as the
+    name `key` says.
+
+    The cost is at `price`, or else at that of the run. Empty if the run doesn't have
+    them.
+    """
+    usage = run.system.usage.items()
+    run_price = price or run.price
+    if "latency" in key:
+        return run.system.latencies_s
+    if "cost" not in key:
+        return {sample_id: float(tokens(used)) for sample_id, used in usage}
+    if run_price is None:
+        return {}
+    return {sample_id: cost_usd(used, run_price) for sample_id, used in usage}
+
+
+@dataclass(frozen=True, slots=True)
+class UsageChange:
+    """One figure of an answer in both runs, in seconds, tokens or US dollars."""
+
+    name: str
+    before: float
+    """In the baseline."""
+    now: float
+    """In this run."""
+    n: int
+    """The number of questions."""
+
+    @property
+    def title(self) -> str:
+        return FIGURES[self.name].title
+
+    @property
+    def share(self) -> float:
+        """The rise as a share of `before`: 0.5 is half as much again; infinite if that
+        was nothing."""
+        if self.before > 0.0:
+            return self.now / self.before - 1.0
+        return math.inf if self.now > 0.0 else 0.0
+
+    @property
+    def moved(self) -> str:
+        """``410 ms → 3.42 s``."""
+        shown = FIGURES[self.name].shown
+        return f"{shown(self.before)} → {shown(self.now)}"
+
+    @property
+    def times(self) -> str:
+        """`` (× 8.3)``: how many times as much as before; empty where that was
+        nothing."""
+        if math.isfinite(self.share):
+            return f" ({factor(1.0 + self.share)})"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedUsage:
+    """What the answers to the same questions took or cost."""
+
+    figure: Figure
+    before: Values
+    """(n,): in the baseline."""
+    now: Values
+    """(n,): in this run."""
+
+    @property
+    def change(self) -> UsageChange:
+        figure = self.figure
+        return UsageChange(
+            figure.name, figure.of(self.before), figure.of(self.now), len(self.now)
+        )
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether there are enough questions for this figure."""
+        return len(self.now) >= self.figure.min_samples
+
+    def is_beyond(self, max_rise: float) -> bool:
+        """Whether the figure rose by more than `max_rise`, and by more than a shared
+        runner explains."""
+        before = np.array([self.change.before])
+        now = np.array([self.change.now])
+        return self.is_telling and self._count(before, now, max_rise) == 1
+
+    def p_by_chance(self, max_rise: float) -> float:
+        """The probability that so many more questions rose by more than `max_rise` than
+        fell by as much, by chance."""
+        rose = self._count(self.before, self.now, max_rise)
+        fell = self._count(self.now, self.before, max_rise)
+        return p_proportion_at_most(rose, rose + fell, 0.5) if rose else 1.0
+
+    def p_within(self, max_rise: float) -> float:
+        """The probability that so few questions rose by more than `max_rise`, if half
+        of all such questions did."""
+        n = len(self.now)
+        rose = self._count(self.before, self.now, max_rise)
+        return p_proportion_at_most(n - rose, n, 0.5)
+
+    def is_suspected(self, max_rise: float) -> bool:
+        """Whether the figure is beyond `max_rise`, and its questions show it; of a few,
+        all of them."""
+        all_rose = self._count(self.before, self.now, max_rise) == len(self.now)
+        is_shown = all_rose or self.p_by_chance(max_rise) <= SUSPECTED
+        return is_shown and self.is_beyond(max_rise)
+
+    def _count(self, before: Values, now: Values, max_rise: float) -> int:
+        """How many of the values rose by more than `max_rise`, and by the tolerance at
+        least."""
+        rises = now - before
+        is_large = np.logical_and(
+            rises > max_rise * before, rises >= self.figure.tolerance
+        )
+        return int(np.count_nonzero(is_large))
+
+
+def factor(value: float) -> str:
+    """``× 1.50``, ``× 8.3``, ``× 20``; its space doesn't break."""
+    if value < 2.0:
+        return f"×\u00a0{value:.2f}"
+    if value < 9.95:
+        return f"×\u00a0{value:.1f}"
+    return f"×\u00a0{value:.0f}"
+
 
 def paired_usage(pairing: Pairing | None) -> tuple[PairedUsage, ...]:
-    """The figures that both runs report, latency first."""
+    """The figures of the questions that both runs answered, latency first."""
     if pairing is None:
         return ()
-    figures = [_paired(pairing, figure) for figure in FIGURES.values()]
-    return tuple(usage for usage in figures if len(usage.now))
+    current = pairing.current
+    baseline = pairing.baseline
+    failed = current.system.failures.keys() | baseline.system.failures.keys()
+    paired = []
+    for figure in FIGURES.values():
+        values = _values(current, figure, current.price)
+        baseline_values = _values(baseline, figure, baseline.price or current.price)
+        measured = (values.keys() & baseline_values.keys()) - failed
+        ids = [sample_id for sample_id in pairing.samples if sample_id in measured]
+        if ids:
+            before = np.array([baseline_values[sample_id] for sample_id in ids])
+            now = np.array([values[sample_id] for sample_id in ids])
+            paired.append(PairedUsage(figure, before, now))
+    return tuple(paired)
+
+
+def _values(
+    run: RunScores, figure: Figure, price: SystemPrice | None
+) -> Mapping[str, float]:
+    """The values by question: of latencies, without the first answers, and none of a
+    system that takes no time."""
+    values = measured_values(run, figure.name, price)
+    if "latency" not in figure.name:
+        return values
+    if max(values.values(), default=0.0) < MIN_LATENCY_S:
+        return {}
+    first = min(START_UP_ANSWERS, int(START_UP_SHARE * len(values)))
+    return dict(list(values.items())[first:])
 
 
 def usage_line(changes: Sequence[UsageChange]) -> str:
@@ -60,24 +267,21 @@ def usage_line(changes: Sequence[UsageChange]) -> str:
     """
     moved = {change.name: change.moved for change in changes}
     parts = []
-    if MEDIAN_LATENCY.name in moved:
-        parts.append(f"{moved[MEDIAN_LATENCY.name]} (p95 {moved[P95_LATENCY.name]})")
-    if TOKENS.name in moved:
-        parts.append(f"{moved[TOKENS.name]} tokens")
-    if COST.name in moved:
-        parts.append(moved[COST.name])
-    if not parts:
-        return ""
-    return f"Per answer: {', '.join(parts)}."
+    if "latency_p50_s" in moved:
+        parts.append(f"{moved['latency_p50_s']} (p95 {moved['latency_p95_s']})")
+    if "tokens_mean" in moved:
+        parts.append(f"{moved['tokens_mean']} tokens")
+    if "cost_mean_usd" in moved:
+        parts.append(moved["cost_mean_usd"])
+    return f"Per answer: {', '.join(parts)}." if parts else ""
 
 
 def usage_findings(evidence: Evidence) -> Iterator[Finding]:
     """Each figure before and now, and a warning if one rose by more than the policy
     allows, or by half."""
-    figures = paired_usage(evidence.pairing)
     max_rises = evidence.policy.system.rises
     rises: list[str] = []
-    for usage in figures:
+    for usage in paired_usage(evidence.pairing):
         change = usage.change
         text = f"{change.title}: {change.moved}"
         yield Finding(USAGE, Level.FACT, text, data=change)
@@ -85,37 +289,4 @@ def usage_findings(evidence: Evidence) -> Iterator[Finding]:
             rises.append(f"{change.title.lower()} {change.moved}{change.times}")
     if rises:
         text = f"Answers take or cost more than in the baseline: {listed(rises)}."
-        yield Finding(USAGE_ROSE, Level.WARNING, text)
-
-
-def _paired(pairing: Pairing, figure: Figure) -> PairedUsage:
-    """The figure of the questions that both runs answered."""
-    failed = (
-        pairing.current.system.failures.keys() | pairing.baseline.system.failures.keys()
-    )
-    price = pairing.current.price
-    values = _values(pairing.current, figure, price)
-    baseline_values: Mapping[str, float] = {}
-    if values:
-        baseline_values = _values(
-            pairing.baseline, figure, pairing.baseline.price or price
-        )
-    measured = (values.keys() & baseline_values.keys()) - failed
-    ids = [sample_id for sample_id in pairing.samples if sample_id in measured]
-    before = np.array([baseline_values[sample_id] for sample_id in ids])
-    now = np.array([values[sample_id] for sample_id in ids])
-    return PairedUsage(figure, before, now)
-
-
-def _values(
-    run: RunScores, figure: Figure, price: SystemPrice | None
-) -> Mapping[str, float]:
-    """The values by question: of latencies, without the first answers, and none of a
-    system that takes no time."""
-    values = measured_values(run, figure.name, price)
-    if figure.limit != MEDIAN_LATENCY.limit:
-        return values
-    if max(values.values(), default=0.0) < MIN_LATENCY_S:
-        return {}
-    first = min(START_UP_ANSWERS, int(START_UP_SHARE * len(values)))
-    return dict(list(values.items())[first:])
+        yield Finding("usage_rose", Level.WARNING, text)

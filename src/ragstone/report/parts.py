@@ -15,7 +15,7 @@ from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.usage import SystemUsage
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange
-from ragstone.gate.usage_change import UsageChange
+from ragstone.gate.speed_and_price import UsageChange
 from ragstone.gate.verdict import (
     Action,
     Attribution,

@@ -39,15 +39,6 @@ def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
     return tuple(by_reason.values())[:limit]
 
 
-def _trace(record: SampleRecord | None) -> tuple[str, ...]:
-    if record is None:
-        return ()
-    for answer in record.answers:
-        if answer.response.failure is not None:
-            return last_frames(answer.response.failure.detail)
-    return ()
-
-
 class RunSamples:
     """The samples of a run and their changes since the baseline: in scores only if both
     can be compared.
@@ -97,9 +88,8 @@ class RunSamples:
         """
         by_sample: dict[str, dict[str, Regression]] = {}
         for regression in regressions:
-            by_sample.setdefault(regression.sample_id, {})[regression.metric] = (
-                regression
-            )
+            losses = by_sample.setdefault(regression.sample_id, {})
+            losses[regression.metric] = regression
         parts = []
         for sample_id, losses in by_sample.items():
             for metric in shared:
@@ -107,10 +97,13 @@ class RunSamples:
                 if metric not in losses and cell.worse and cell.value is not None:
                     before = self._baseline_scores(metric)[sample_id]
                     losses[metric] = Regression(sample_id, metric, cell.value, before)
-            record = details.get(sample_id)
-            baseline_record = baseline_details.get(sample_id)
             parts.append(
-                self._sample(sample_id, list(losses.values()), record, baseline_record)
+                self._sample(
+                    sample_id,
+                    list(losses.values()),
+                    details.get(sample_id),
+                    baseline_details.get(sample_id),
+                )
             )
         return tuple(parts)
 
@@ -131,15 +124,20 @@ class RunSamples:
                 titles.setdefault(kind, {})[metric_title(metric)] = None
         parts = []
         for kind, group in reasons.items():
-            samples = [FailedSamplePart(name, self._place(name)) for name in group]
-            record = details.get(samples[0].id) if kind[0] == "system" else None
+            samples = tuple(FailedSamplePart(name, self._place(name)) for name in group)
+            trace: tuple[str, ...] = ()
+            record = details.get(samples[0].id)
+            if record is not None and kind[0] == "system":
+                failures = [answer.response.failure for answer in record.answers]
+                first = next(filter(None, failures), None)
+                trace = () if first is None else last_frames(first.detail)
             parts.append(
                 FailurePart(
                     by=kind[0],
                     reason=most_common(group.values()),
                     metrics=tuple(titles.get(kind, ())),
-                    samples=tuple(samples),
-                    trace=_trace(record),
+                    samples=samples,
+                    trace=trace,
                 )
             )
         parts.sort(key=lambda part: (part.by != "system", -len(part.samples)))
@@ -230,7 +228,10 @@ class RunSamples:
         )
         if record is None:
             return part
-        answer = _worst_answer(record, losses[0].metric)
+        # The answer with the lowest score; of equal ones, the first.
+        scores = [answer.scores.get(losses[0].metric) for answer in record.answers]
+        values = [score.value if isinstance(score, Scored) else 1.0 for score in scores]
+        answer = record.answers[values.index(min(values))]
         if before is not None:
             part = replace(part, baseline_answer=bounded(before.response.answer))
         return replace(
@@ -260,18 +261,6 @@ def _question(record: SampleRecord, answer: Answer) -> str:
     return f"{sample.question} ({'; '.join(remarks)})"
 
 
-def _worst_answer(record: SampleRecord, metric: str) -> Answer:
-    """The answer with the lowest score of `metric`; of equal ones, the first."""
-
-    def score_of(answer: Answer) -> float:
-        score = answer.scores.get(metric)
-        if isinstance(score, Scored):
-            return score.value
-        return 1.0
-
-    return min(record.answers, key=score_of)
-
-
 def statements_without_support(
     answer: Answer, record: SampleRecord
 ) -> tuple[StatementPart, ...]:
@@ -281,15 +270,14 @@ def statements_without_support(
     if not isinstance(judged.statements, StatementList):
         return ()
     texts = {statement.id: statement.text for statement in judged.statements.statements}
-    parts = []
-    for support in unsupported_statements(answer, record.sample):
-        text = texts.get(support.statement_id, support.statement_id)
-        is_contradicted = support.verdict is Verdict.CONTRADICTED
-        parts.append(
-            StatementPart(
-                text,
-                "contradicted" if is_contradicted else "unsupported",
-                support.quote,
-            )
+    parts = [
+        StatementPart(
+            texts.get(support.statement_id, support.statement_id),
+            "contradicted"
+            if support.verdict is Verdict.CONTRADICTED
+            else "unsupported",
+            support.quote,
         )
+        for support in unsupported_statements(answer, record.sample)
+    ]
     return tuple(sorted(parts, key=lambda part: part.verdict))

@@ -4,10 +4,12 @@ them: redacted, made visible, cut to bounds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 from ragstone import formatting
 from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     ContextUse,
     Statement,
@@ -24,7 +26,7 @@ from ragstone.printable import clean
 from ragstone.report.escape import MAX_ANSWER, clip
 from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_text
 from ragstone.report.traces import last_frames
-from ragstone.system.response import Context
+from ragstone.system.response import Context, Response
 
 ANSWER_CHARS = MAX_ANSWER
 CONTEXT_CHARS = 5_000
@@ -73,11 +75,19 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
     sample = now.sample
     references = texts.first(sample.references, ANSWERS)
     answers_before = () if then is None else then.answers
-    pairs = []
-    for number, answer in enumerate(texts.first(now.answers, ANSWERS)):
-        has_partner = number < len(answers_before)
-        before = answers_before[number] if has_partner else None
-        pairs.append(_pair(now, answer, then, before, texts))
+    pairs: list[Json] = []
+    for answer, before in zip(
+        texts.first(now.answers, ANSWERS),
+        chain(answers_before, repeat(None)),
+        strict=False,
+    ):
+        evidence_source = (then or now).sample
+        pair = {
+            "now": _answer(answer, texts),
+            "then": None if before is None else _answer(before, texts),
+            "contexts": _contexts(evidence_source, answer, before, texts),
+        }
+        pairs.append(pair)
     return {
         "question": texts.text(sample.question, ANSWER_CHARS),
         "history": _messages(now, texts),
@@ -114,35 +124,20 @@ def _scores(
     scores_before: Mapping[str, Score] = {} if then is None else then.scores
     for name, score in now.scores.items():
         remark = score.note if isinstance(score, Scored) else score.reason
-        before = scores_before.get(name)
         yield [
             texts.text(metric_title(name)),
-            "" if before is None else _score_text(before),
+            _score_text(scores_before.get(name)),
             _score_text(score),
             texts.text(remark or ""),
         ]
 
 
-def _score_text(score: Score) -> str:
+def _score_text(score: Score | None) -> str:
     if isinstance(score, Scored):
         return formatting.score(score.value)
     if isinstance(score, NotApplicable):
         return "n/a"
-    return "failed"
-
-
-def _pair(
-    now: SampleRecord,
-    answer: Answer,
-    then: SampleRecord | None,
-    before: Answer | None,
-    texts: Texts,
-) -> Json:
-    return {
-        "now": _answer(answer, texts),
-        "then": None if before is None else _answer(before, texts),
-        "contexts": _contexts(now, answer, then, before, texts),
-    }
+    return "" if score is None else "failed"
 
 
 def _answer(answer: Answer, texts: Texts) -> Json:
@@ -172,11 +167,11 @@ def _answer(answer: Answer, texts: Texts) -> Json:
         supports = support.supports if isinstance(support, SupportTable) else ()
         shown["abstains"] = statements.abstains
         shown["statements"] = _statements(
-            statements.statements, supports, answer, texts
+            statements.statements, supports, response, texts
         )
     if isinstance(use, ContextUse):
         shown["wanted"] = _statements(
-            use.reference_statements, use.attributions, answer, texts
+            use.reference_statements, use.attributions, response, texts
         )
     return shown
 
@@ -184,55 +179,46 @@ def _answer(answer: Answer, texts: Texts) -> Json:
 def _statements(
     statements: Sequence[Statement],
     supports: Sequence[Support],
-    answer: Answer,
+    response: Response,
     texts: Texts,
 ) -> list[Json]:
     """Each statement with its verdict, the contexts that support it, and the quote of
     the judge."""
+    own = len(response.contexts)
+    earlier = {context_id(rank) for rank in range(own, len(response.evidence))}
+
+    def sources(names: Sequence[str]) -> list[str]:
+        """The contexts with these names, each once, those of earlier turns as one."""
+        shown_names = (
+            "of an earlier turn" if name in earlier else texts.text(name, 20)
+            for name in texts.first(names, CONTEXTS)
+        )
+        return list(dict.fromkeys(shown_names))
+
     by_statement = {support.statement_id: support for support in supports}
     shown: list[Json] = []
     for statement in texts.first(statements, STATEMENTS):
-        entry = {
-            "text": texts.text(statement.text),
-            "verdict": "",
-            "by": [],
-            "against": [],
-            "quote": "",
-        }
         support = by_statement.get(statement.id)
+        entry: Json = {"verdict": "", "by": [], "against": [], "quote": ""}
         if support is not None:
-            entry["verdict"] = str(support.verdict)
-            entry["by"] = _sources(support.supported_by, answer, texts)
-            entry["against"] = _sources(support.contradicted_by, answer, texts)
-            entry["quote"] = texts.text(support.quote or "")
-        shown.append(entry)
+            entry = {
+                "verdict": str(support.verdict),
+                "by": sources(support.supported_by),
+                "against": sources(support.contradicted_by),
+                "quote": texts.text(support.quote or ""),
+            }
+        shown.append({"text": texts.text(statement.text), **entry})
     return shown
 
 
-def _sources(names: Sequence[str], answer: Answer, texts: Texts) -> list[str]:
-    """The contexts with these names in judgements. Those of earlier turns come after
-    those of the answer."""
-    response = answer.response
-    earlier_ranks = range(len(response.contexts), len(response.evidence))
-    earlier = {context_id(rank) for rank in earlier_ranks}
-    shown: dict[str, None] = {}
-    for name in texts.first(names, CONTEXTS):
-        shown["of an earlier turn" if name in earlier else texts.text(name, 20)] = None
-    return list(shown)
-
-
 def _contexts(
-    now: SampleRecord,
-    answer: Answer,
-    then: SampleRecord | None,
-    before: Answer | None,
-    texts: Texts,
+    sample: Sample, answer: Answer, before: Answer | None, texts: Texts
 ) -> list[Json]:
     """The contexts of both answers: those of the new one by rank, then those that were
     lost.
 
     A context is the same one if its text is, or else its id; then `was` is its text in
-    the baseline. Each has its ranks, from 1.
+    the baseline. Each has its ranks, from 1. The evidence is that of `sample`.
     """
     new = texts.first(answer.response.contexts, CONTEXTS)
     old: Sequence[Context] = ()
@@ -240,20 +226,23 @@ def _contexts(
     if before is not None and before.response.contexts:
         old = texts.first(before.response.contexts, CONTEXTS)
         source = before
-    evidence = evidence_of(
-        (then or now).sample, source.response.contexts[:CONTEXTS], source.judged
-    )[:EVIDENCE]
-    carriers = _carriers(evidence, new)
-    old_carriers = _carriers(evidence, old)
-    useful = _useful(answer)
+    evidence = evidence_of(sample, source.response.contexts[:CONTEXTS], source.judged)
+    carriers, old_carriers = (
+        _carriers(evidence[:EVIDENCE], contexts) for contexts in (new, old)
+    )
+    use = answer.judged.context_use
+    useful: dict[str, bool] = {}
+    if isinstance(use, ContextUse):
+        useful = {context.context_id: context.useful for context in use.contexts}
     old_ranks = _partners(new, old)
     shown: list[Json] = []
     for rank, context in enumerate(new):
-        entry = _context(context, texts, is_evidence=rank in carriers)
+        entry = _context(context, texts)
+        entry["evidence"] = rank in carriers
         entry["now"] = rank + 1
         entry["useful"] = useful.get(context_id(rank))
-        old_rank = old_ranks.get(rank)
-        if old_rank is not None:
+        if rank in old_ranks:
+            old_rank = old_ranks[rank]
             entry["then"] = old_rank + 1
             if old[old_rank].text != context.text:
                 entry["was"] = texts.text(old[old_rank].text, CONTEXT_CHARS)
@@ -261,17 +250,17 @@ def _contexts(
         shown.append(entry)
     for rank, context in enumerate(old):
         if rank not in old_ranks.values():
-            entry = _context(context, texts, is_evidence=rank in old_carriers)
+            entry = _context(context, texts)
+            entry["evidence"] = rank in old_carriers
             entry["then"] = rank + 1
             shown.append(entry)
     return shown
 
 
-def _context(context: Context, texts: Texts, *, is_evidence: bool) -> Json:
+def _context(context: Context, texts: Texts) -> Json:
     return {
         "id": texts.text(context.id or "", 200),
         "text": texts.text(context.text, CONTEXT_CHARS),
-        "evidence": is_evidence,
         "now": None,
         "then": None,
         "was": None,
@@ -290,26 +279,18 @@ def _carriers(evidence: Sequence[str], contexts: Sequence[Context]) -> set[int]:
     return carriers
 
 
-def _useful(answer: Answer) -> Mapping[str, bool]:
-    """Whether each context is useful, by its id in judgements; empty if that was not
-    judged."""
-    use = answer.judged.context_use
-    if isinstance(use, ContextUse):
-        return {context.context_id: context.useful for context in use.contexts}
-    return {}
-
-
 def _partners(new: Sequence[Context], old: Sequence[Context]) -> dict[int, int]:
     """The rank in `old` of each context of `new` that was there, by its text or else by
     its id."""
     partners: dict[int, int] = {}
     for name in ("text", "id"):
-        free: dict[str, list[int]] = {}
+        free: dict[str | None, list[int]] = {}
         for old_rank, context in enumerate(old):
             if old_rank not in partners.values():
                 free.setdefault(getattr(context, name), []).append(old_rank)
+        free[None] = []
         for rank, context in enumerate(new):
-            value = getattr(context, name)
-            if rank not in partners and value is not None and free.get(value):
-                partners[rank] = free[value].pop(0)
+            ranks = free.get(getattr(context, name))
+            if rank not in partners and ranks:
+                partners[rank] = ranks.pop(0)
     return partners

@@ -21,8 +21,7 @@ from ragstone.gate.checks.checker import Checker, Format
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
 from ragstone.gate.source import KeyPath
-from ragstone.gate.speed_and_price import paired_usage
-from ragstone.gate.usage_change import (
+from ragstone.gate.speed_and_price import (
     FIGURES,
     LATENCY_TOLERANCE_S,
     P95_LATENCY,
@@ -30,6 +29,7 @@ from ragstone.gate.usage_change import (
     PairedUsage,
     factor,
     measured_values,
+    paired_usage,
 )
 from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.stats.intervals import p_proportion_at_most, student_interval
