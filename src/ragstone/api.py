@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import html
 import os
 import sys
 import tempfile
@@ -52,7 +53,6 @@ from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import read_verdict
 from ragstone.progress import progress_for
-from ragstone.report.notebook import framed_html, golden_html, run_html
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.settings.settings import Settings, SystemSettings
@@ -69,17 +69,13 @@ _NO_SYSTEM = (Mapping, list, tuple, set, int, float, bytes, type(None))
 
 
 class GoldenSet(sample.GoldenSet):
-    """The samples of one evaluation, with unique ids, in the order of their file. Shows
-    itself in notebooks.
+    """The samples of one evaluation, with unique ids, in the order of their file.
 
     ``len(golden)``, ``for sample in golden`` and ``golden[0]`` do what they say;
     ``golden[:5]`` is a golden set of five samples.
     """
 
     __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return golden_html(self)
 
 
 class Report(str):
@@ -101,7 +97,13 @@ class Report(str):
         printer.text(short if is_page else str(self))
 
     def _repr_html_(self) -> str | None:
-        return framed_html(self) if self.form == "html" else None
+        """The page in a frame of its own, which can't reach the notebook."""
+        if self.form != "html":
+            return None
+        return (
+            f'<iframe srcdoc="{html.escape(self)}" sandbox="allow-scripts" title="Ragstone" '
+            'style="width: 100%; height: 40em; border: 1px solid #8888"></iframe>'
+        )
 
     def _repr_markdown_(self) -> str | None:
         return str(self) if self.form == "md" else None
@@ -156,8 +158,8 @@ class Verdict(GateVerdict):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A finished evaluation. `path` is its run directory, `scores` is the gate's input.
-    Shows itself in notebooks."""
+    """A finished evaluation. `path` is its run directory, `scores` is the gate's
+    input."""
 
     directory: RunDirectory
 
@@ -227,9 +229,6 @@ class Run:
             samples += f", {failed:,} without an answer"
         scores = means(self.scores.metrics)
         return f"{type(self).__name__}({str(self.path)!r}: {samples}, {scores})"
-
-    def _repr_html_(self) -> str:
-        return run_html(self.scores)
 
 
 def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:

@@ -201,7 +201,7 @@ def test_data_frames_are_optional() -> None:
         "import ragstone\n"
         "golden = ragstone.load_golden_set([{'id': 'a', 'question': 'Q?'}])\n"
         "run = ragstone.evaluate(golden, lambda question: 'A.', metrics='answer_relevancy')\n"
-        "assert run._repr_html_() and golden._repr_html_()\n"
+        "assert repr(run) and repr(golden)\n"
         "try:\n    run.to_pandas()\n"
         "except ragstone.RagstoneError as error:\n    print(error)\n"
     )

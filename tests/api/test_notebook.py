@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,24 +22,6 @@ from tests.report.hostile import FRAGMENTS, every_fragment
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 FACT = "The old mill by the river was built of oak and granite in 1901."
-ALLOWED = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "span"}
-
-
-class Text(HTMLParser):
-    """The tags of a fragment, and its text."""
-
-    def __init__(self, fragment: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.text = ""
-        self.feed(fragment)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        assert set(dict(attrs)) <= {"style", "class"}
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +42,9 @@ def shown(outputs: list[dict[str, str]], start: str) -> dict[str, str]:
 
 
 def test_the_notebook_shows_golden_set_run_and_verdict(outputs: list[dict[str, str]]) -> None:
-    golden = shown(outputs, "GoldenSet(10 samples from 'data')")
-    assert Text(golden["text/html"]).text.split()[:4] == ["First", "of", "10", "samples"]
+    assert shown(outputs, "GoldenSet(10 samples from 'data')")
     run = shown(outputs, "Run(")
     assert re.fullmatch(r"Run\('.+': 10 samples, faithfulness [01]\.\d\d, .* 0\.\d\d\)", run["text/plain"])
-    assert re.search(r"Context recall\s*0\.\d\d\s*\[0\.\d\d,\s[01]\.\d\d]\s*10\s*0\s*0", Text(run["text/html"]).text)
     verdict = shown(outputs, "Verdict('fail', 'context_recall ")
     assert re.search("❌ Blocked: retrieval .*7 of 10", verdict["text/markdown"])
 
@@ -77,7 +56,6 @@ def test_the_outputs_are_readable_in_a_browser(outputs: list[dict[str, str]], tm
     with chromium() as tab:
         tab.size(900, 2000)
         tab.open(tmp_path / "page.html")
-        assert "Context recall" in tab.run("document.body.innerText")
         assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
         frame = tab.call("Page.getFrameTree")["frameTree"]
         assert len(frame.get("childFrames", ())) == 1 or tab.run("document.querySelectorAll('iframe').length") == 1
@@ -107,16 +85,7 @@ def hostile() -> list[Any]:
     return [golden, run]
 
 
-def test_hostile_text_is_text_and_representations_are_short_and_on_one_line(hostile: list[Any]) -> None:
-    for thing in hostile:
-        fragment = thing._repr_html_()
-        parsed = Text(fragment)
-        assert parsed.tags <= ALLOWED
-        assert "<script>" in parsed.text or "script" not in fragment
-        assert "$" not in fragment.replace("<span>$</span>", "")
-        assert "\\" not in fragment.replace("<span>\\</span>", "")
-        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]", fragment)
-        assert len(fragment) < 60_000
+def test_representations_of_hostile_text_are_short_and_on_one_line(hostile: list[Any]) -> None:
     for thing in (*hostile, hostile[1].scores, hostile[1].scores["faithfulness"]):
         assert len(repr(thing)) < 1000
         assert not re.search("[\x00-\x1f\x7f-\x9f]", repr(thing))
@@ -124,8 +93,8 @@ def test_hostile_text_is_text_and_representations_are_short_and_on_one_line(host
 
 @pytest.mark.browser
 def test_hostile_text_does_not_run_in_a_browser(hostile: list[Any], tmp_path: Path) -> None:
-    parts = [thing._repr_html_() for thing in hostile] + [hostile[1].report("html")._repr_html_()]
-    (tmp_path / "page.html").write_text("<!doctype html><meta charset=utf-8>" + "".join(parts), encoding="utf-8")
+    frame = hostile[1].report("html")._repr_html_()
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8>{frame}", encoding="utf-8")
     with chromium() as tab:
         tab.open(tmp_path / "page.html")
         assert tab.run("window.hit === undefined")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Literal
 from xml.etree import ElementTree
 
@@ -73,8 +74,8 @@ FACTS: dict[tuple[str, Format], tuple[str, ...]] = {
 
 @pytest.mark.parametrize(("case", "form"), FACTS)
 def test_a_report_has_its_facts_in_their_order(case: str, form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
-    grades = {"faithfulness": "B (fair)"}
-    monkeypatch.setattr("ragstone.report.metrics._reliability", lambda metric, _: grades.get(metric))
+    grades = {"faithfulness": SimpleNamespace(letter="B", word="fair")}
+    monkeypatch.setattr("ragstone.report.metrics.grade", grades.get)
     text = re.sub(r"</?\w+>|\*|\\|\u200b", "", render(helpdesk_report(**CASES[case]), form))
     text = " ".join(text.split())
     at = 0

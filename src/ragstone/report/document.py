@@ -63,9 +63,8 @@ def document_of(
     links = links or Links()
     samples = RunSamples(verdict, current, baseline, links)
     explanation = verdict.explanation
-    compared = (
-        verdict.comparability.metrics if verdict.comparability is not None else ()
-    )
+    comparability = verdict.comparability
+    compared = comparability.metrics if comparability is not None else ()
     own_parts = (CHANGED, ORACLE, USAGE)
     return Document(
         title=title,

@@ -38,7 +38,9 @@ _COLON = re.compile(r":(?=[\w/+-]|$)")  # schemes, and emoji codes, which may be
 _WWW = re.compile(r"(?i)(www)(?=\.|$)")
 _TICKET = re.compile(r"(?<=[A-Za-z]-)(?=\d|$)|(?i:(?<=ghsa-))")
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{7,}(?![0-9A-Za-z])")
-_BLOCK_START = re.compile(r"^([-+=]|\d{1,9}(?=[.)](?:\s|$)))")
+_SIX = re.compile(".{1,6}")
+_LIST_SIGN = re.compile(r"^([-+=])")
+_LIST_NUMBER = re.compile(r"^(\d{1,9})(?=[.)](?:\s|$))")
 _COLONS = re.compile(":(?=:)")
 
 
@@ -96,48 +98,31 @@ def markdown_inline(text: str) -> str:
     line = without_commands(one_line(text))
     line = _WWW.sub(r"\1" + ZERO_WIDTH_SPACE, line)
     line = _TICKET.sub(ZERO_WIDTH_SPACE, line)
-    line = _HEX.sub(_break_hex, line)
+    line = _HEX.sub(lambda run: ZERO_WIDTH_SPACE.join(_SIX.findall(run[0])), line)
     line = _COLON.sub(":" + ZERO_WIDTH_SPACE, line)
     line = line.translate(_MARKDOWN_ESCAPES)
-    return _BLOCK_START.sub(_escape_block_start, line)
-
-
-def _break_hex(match: re.Match[str]) -> str:
-    run = match.group()
-    return ZERO_WIDTH_SPACE.join(
-        run[start : start + 6] for start in range(0, len(run), 6)
-    )
-
-
-def _escape_block_start(match: re.Match[str]) -> str:
-    start = match.group()
-    if start.isdigit():
-        return start + "\\"
-    return "\\" + start
+    line = _LIST_SIGN.sub(r"\\\1", line)
+    return _LIST_NUMBER.sub(r"\1\\", line)
 
 
 def markdown_code(text: str) -> str:
     """`text` as inline code, also inside a table; GitHub ignores mentions and
     references in code."""
-    line = without_commands(one_line(text)).replace(
-        "<!--", "<!" + ZERO_WIDTH_SPACE + "--"
-    )
-    if not line:
-        return "–"
-    if any(char in line for char in "`|\\"):
+    line = _without_comments(without_commands(one_line(text)))
+    if set(line) & set("`|\\"):
         return f"<code>{markdown_inline(line)}</code>"
-    return f"`{line}`"
+    return f"`{line}`" if line else "–"
+
+
+def _without_comments(text: str) -> str:
+    return text.replace("<!--", f"<!{ZERO_WIDTH_SPACE}--")
 
 
 def markdown_fence(text: str) -> str:
     """`text` as a fenced block on separate lines, with a fence longer than any run of
     backticks in it."""
-    body = (
-        without_commands(clean(text))
-        .replace("<!--", "<!" + ZERO_WIDTH_SPACE + "--")
-        .strip("\n")
-    )
-    longest = max((len(run) for run in re.findall("`+", body)), default=0)
+    body = _without_comments(without_commands(clean(text))).strip("\n")
+    longest = max(map(len, re.findall("`+", body)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{body}\n{fence}"
 
@@ -151,11 +136,8 @@ def url(address: str | None) -> str | None:
         parts = urlsplit(address)
     except ValueError:
         return None
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or parts.username is not None
-    ):
+    is_plain = parts.scheme in {"http", "https"} and parts.username is None
+    if not is_plain or not parts.hostname:
         return None
     return quote(address, safe=":/?#=&%+,;@~-._")
 
@@ -164,9 +146,8 @@ def markdown_link(text: str, address: str | None) -> str:
     """A link with inline code as its text, or only the code if `address` is not a plain
     URL."""
     target = url(address)
-    if target:
-        return f"[{markdown_code(text)}]({target})"
-    return markdown_code(text)
+    code = markdown_code(text)
+    return f"[{code}]({target})" if target else code
 
 
 def encodable(value: Any) -> Any:

@@ -45,18 +45,17 @@ def render_page(
 
     `styles` and `script` are inline.
     """
+    hashes = _hashes([script] if script else [])
     policy = (
-        f"default-src 'none'; style-src {_hashes(styles)}; script-src {_hashes([script] if script else [])}; "
+        f"default-src 'none'; style-src {_hashes(styles)}; script-src {hashes}; "
         "base-uri 'none'; form-action 'none'"
     )
-    inline = {
-        "styles": [Verbatim(style) for style in styles],
-        "script": Verbatim(script),
-    }
-    return (
-        html_environment(package)
-        .get_template(template)
-        .render(**values, **inline, policy=policy)
+    page = html_environment(package).get_template(template)
+    return page.render(
+        **values,
+        styles=[Verbatim(style) for style in styles],
+        script=Verbatim(script),
+        policy=policy,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from ragstone.evaluation.scores import MetricScores, RunScores
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -26,7 +26,6 @@ _BEYOND = {
     CheckKind.DROP: "dropped",
     CheckKind.RISE: "rose",
 }
-_NO_SCORES = MetricScores({})
 _NO_CHECK = Check("", CheckKind.FLOOR, Status.PASS, Action.WARN, "")
 """Instead of one that is not made: it has no figures."""
 
@@ -50,20 +49,18 @@ def metric_parts(
     shared = verdict.comparability.metrics if verdict.comparability is not None else ()
     parts = []
     for metric, tag in sorted(checks, key=lambda place: place[1] is not None):
-        baseline = _NO_SCORES
+        baseline: dict[str, float] = {}
         if compared is not None and metric in shared and tag is None:
-            baseline = compared.scores_of(metric)
-        lower_is_better = metric in verdict.explanation.lower_is_better
-        parts.append(
-            _metric_part(
-                metric,
-                tag,
-                checks[metric, tag],
-                current,
-                baseline,
-                lower_is_better=lower_is_better,
-            )
+            baseline = compared.scores_of(metric).values
+        part = _metric_part(
+            metric,
+            tag,
+            checks[metric, tag],
+            current,
+            baseline,
+            lower_is_better=metric in verdict.explanation.lower_is_better,
         )
+        parts.append(part)
     return tuple(parts)
 
 
@@ -72,75 +69,60 @@ def _metric_part(
     tag: str | None,
     checks: Sequence[Check],
     current: RunScores,
-    baseline: MetricScores,
+    baseline: Mapping[str, float],
     *,
     lower_is_better: bool,
 ) -> MetricPart:
     scores = current.scores_of(metric)
-    level = _of_kind(checks, LEVELS)
-    change_check = _of_kind(checks, CHANGES)
-    counted = level or change_check
-    shown = level or _NO_CHECK
-    change = change_check or _NO_CHECK
-    score = shown.estimate
+    level, change = (
+        next((check for check in checks if check.kind in kinds), _NO_CHECK)
+        for kinds in (LEVELS, CHANGES)
+    )
+    score = level.estimate
     if score is None:
         score = scores.mean if tag is None else change.current
     mean = change.current
     baseline_mean = change.baseline
     mean_change = change.estimate
-    paired = [sample_id for sample_id in scores.values if sample_id in baseline.values]
-    if change_check is None and paired:
+    paired = [sample_id for sample_id in scores.values if sample_id in baseline]
+    if change is _NO_CHECK and paired:
         paired_mean = fmean(scores.values[sample_id] for sample_id in paired)
-        paired_baseline_mean = fmean(baseline.values[sample_id] for sample_id in paired)
+        paired_baseline_mean = fmean(baseline[sample_id] for sample_id in paired)
         mean_change = paired_mean - paired_baseline_mean
         if not checks:
             mean = paired_mean
             baseline_mean = paired_baseline_mean
     deciding = min(checks, key=severity, default=None)
-    limits = [
-        Limit(check.kind, abs(check.threshold), _only_warns(check))
-        for check in checks
-        if check.threshold is not None
-    ]
+    n = len(scores.values)
+    for counting in (change, level):
+        n = n if counting is _NO_CHECK else counting.n
+    measured = None
+    if current.manifest is not None and current.manifest.judge.provider == "offline":
+        measured = grade(metric)
     return MetricPart(
         metric=metric,
         title=metric_title(metric),
         slice=tag,
         score=score,
-        interval=shown.interval,
+        interval=level.interval,
         change=mean_change,
         current=mean,
         baseline=baseline_mean,
-        limits=tuple(limits),
+        limits=tuple(
+            Limit(check.kind, abs(check.threshold), not check.blocks)
+            for check in checks
+            if check.threshold is not None
+        ),
         lower_is_better=lower_is_better,
         status=None if deciding is None else deciding.status,
         action=None if deciding is None else deciding.action,
         state=state_of(deciding, change),
         check=None if deciding is None else deciding.name,
-        n=counted.n if counted is not None else len(scores.values),
+        n=n,
         not_applicable=len(scores.not_applicable) if tag is None else 0,
         failed=len(scores.failed) if tag is None else 0,
-        offline_reliability=_reliability(metric, current),
+        offline_reliability=measured and f"{measured.letter} ({measured.word})",
     )
-
-
-def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check | None:
-    return next((check for check in checks if check.kind in kinds), None)
-
-
-def _only_warns(check: Check) -> bool:
-    return check.action is Action.WARN
-
-
-def _reliability(metric: str, run: RunScores) -> str | None:
-    """The measured grade of the offline judge for `metric`, if it judged: ``B
-    (fair)``."""
-    if run.manifest is None or run.manifest.judge.provider != "offline":
-        return None
-    measured = grade(metric)
-    if measured is None:
-        return None
-    return f"{measured.letter} ({measured.word})"
 
 
 def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
@@ -152,7 +134,11 @@ def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
     if check is None:
         return "not gated"
     if check.passed:
-        return _state_of_passing_change(change)
+        estimate = change.estimate or 0.0
+        loss = estimate if change.kind == CheckKind.RISE else -estimate
+        if change.accepted is not None and loss > 0.0:
+            return f"pass: accepted {change.kind}"
+        return f"pass: no {change.kind} shown" if change.is_beyond else "pass"
     if check.failed:
         state = _BEYOND.get(CheckKind(check.kind), "failed")
     elif check.status is Status.ERROR:
@@ -161,16 +147,4 @@ def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
         state = "applies to few answers"
     else:
         state = f"{check.kind} unclear"
-    if _only_warns(check):
-        return f"{state} (warns)"
-    return state
-
-
-def _state_of_passing_change(change: Check) -> str:
-    estimate = change.estimate or 0.0
-    loss = estimate if change.kind == CheckKind.RISE else -estimate
-    if change.accepted is not None and loss > 0.0:
-        return f"pass: accepted {change.kind}"
-    if change.is_beyond:
-        return f"pass: no {change.kind} shown"
-    return "pass"
+    return state if check.blocks else f"{state} (warns)"

@@ -20,7 +20,7 @@ from typing import Any
 from ragstone import formatting
 from ragstone.printable import clean
 from ragstone.report.escape import url
-from ragstone.report.parts import Cell, SampleRow
+from ragstone.report.parts import Cell, Place, SampleRow
 from ragstone.report.texts import Json, Redact
 
 MAX_PACKED = 32 * 1024 * 1024
@@ -61,11 +61,11 @@ def pack(
         packed_texts = chunk * _TEXTS_AT_ONCE + len(texts)
         has_room = packed_texts < MAX_TEXTS and size < MAX_PACKED
         sample_texts = make_texts() if make_texts is not None and has_room else None
-        if sample_texts is None:
-            rows.append([*row_values(row, redact), []])
-        else:
-            rows.append([*row_values(row, redact), [chunk, len(texts)]])
+        place: list[int] = []
+        if sample_texts is not None:
+            place = [chunk, len(texts)]
             texts.append(sample_texts)
+        rows.append([*row_values(row, redact), place])
         if len(texts) == _TEXTS_AT_ONCE:
             line = _packed("t", texts)
             yield line
@@ -100,18 +100,16 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
     failure, cause."""
 
     def shown(text: str | None) -> str | None:
-        if text is None:
-            return None
-        return clean(redact(text))
+        return None if text is None else clean(redact(text))
 
-    place = row.place
+    place = row.place or Place("")
     return [
         shown(row.id),
         shown(row.question),
         [shown(tag) for tag in row.tags],
-        None if place is None else shown(place.file),
-        None if place is None else place.line,
-        None if place is None else url(place.url),
+        shown(place.file) or None,
+        place.line,
+        url(place.url),
         [[*cell(value).values(), shown(value.reason)] for value in row.cells],
         [
             formatting.seconds(row.latency_s),
@@ -124,34 +122,22 @@ def row_values(row: SampleRow, redact: Redact) -> list[Any]:
 
 def cell(value: Cell) -> dict[str, str | float]:
     """Text, sort key, kind and change of a cell in the table of samples."""
-    if value.value is None:
-        text = {"failed": "failed", "not_applicable": "n/a", "absent": formatting.NONE}[
-            value.state
-        ]
-        return {
-            "text": text,
-            "sort": -1 if value.state == "failed" else 2,
-            "kind": value.state,
-            "change": "",
-        }
-    kind = "scored"
-    if value.worse:
-        kind = "worse"
-    elif value.change:
-        kind = "better"
-    return {
-        "text": formatting.score(value.value),
-        "sort": round(value.value, 6),
-        "kind": kind,
+    texts = {"failed": "failed", "not_applicable": "n/a"}
+    shown: dict[str, str | float] = {
+        "text": texts.get(value.state, formatting.score(value.value)),
+        "sort": -1 if value.state == "failed" else 2,
+        "kind": value.state,
         "change": formatting.change(value.change) if value.change else "",
     }
+    if value.value is not None:
+        shown["sort"] = round(value.value, 6)
+        if value.change:
+            shown["kind"] = "worse" if value.worse else "better"
+    return shown
 
 
 def _packed(kind: str, value: object) -> str:
-    body = json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    ).encode("utf-8", "replace")
-    packer = zlib.compressobj(
-        level=4, wbits=31
-    )  # 5 % larger than with 6, in a third of the time
-    return f"{kind} {base64.b64encode(packer.compress(body) + packer.flush()).decode('ascii')}"
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # 5 % larger than with level 6, in a third of the time.
+    packed = zlib.compress(text.encode("utf-8", "replace"), level=4, wbits=31)
+    return f"{kind} {base64.b64encode(packed).decode('ascii')}"

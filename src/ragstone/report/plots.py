@@ -39,10 +39,13 @@ class Axis:
 def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
     """An axis on which all `checks` of `kinds` (LEVELS or CHANGES) fit, with round
     ends; None if there are none."""
-    values: list[float] = []
+    ends: list[float | None] = []
     for check in checks:
         if check.kind in kinds:
-            values += check_values(check)
+            ends += [check.estimate, check.threshold]
+            if check.interval is not None:
+                ends += [check.interval.low, check.interval.high]
+    values = [value for value in ends if value is not None]
     if not values:
         return None
     is_of_changes = kinds == CHANGES
@@ -58,13 +61,3 @@ def axis_for(checks: Sequence[Check], kinds: Collection[str]) -> Axis | None:
         last += 1
     ticks = tuple(round(step * number, 2) for number in range(first, last + 1))
     return Axis(ticks[0], ticks[-1], ticks, is_of_changes)
-
-
-def check_values(check: Check) -> list[float]:
-    """The estimate of a check, its threshold and the ends of its interval."""
-    ends = (
-        (check.interval.low, check.interval.high) if check.interval is not None else ()
-    )
-    return [
-        value for value in (check.estimate, check.threshold, *ends) if value is not None
-    ]

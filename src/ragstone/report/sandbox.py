@@ -24,34 +24,30 @@ MAX_STEPS = 2_000_000
 MAX_SECONDS = 10.0
 
 _FILTERS = (
-    *(
-        "abs",
-        "count",
-        "d",
-        "default",
-        "first",
-        "float",
-        "int",
-        "last",
-        "length",
-        "list",
-        "lower",
-        "map",
-        "max",
-        "min",
-    ),
-    *(
-        "reject",
-        "rejectattr",
-        "reverse",
-        "select",
-        "selectattr",
-        "sort",
-        "title",
-        "trim",
-        "unique",
-        "upper",
-    ),
+    "abs",
+    "count",
+    "d",
+    "default",
+    "first",
+    "float",
+    "int",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "select",
+    "selectattr",
+    "sort",
+    "title",
+    "trim",
+    "unique",
+    "upper",
 )
 """Jinja's filters whose result is not much larger than what they are given."""
 
@@ -101,11 +97,8 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         self._steps = 0
         self._deadline = time.monotonic() + MAX_SECONDS
         self.globals = {}
-        allowed = (
-            {name: self.filters[name] for name in _FILTERS}
-            | {"join": self._join}
-            | dict(filters)
-        )
+        allowed = {name: self.filters[name] for name in _FILTERS}
+        allowed |= {"join": self._join, **filters}
         self.filters = {
             name: self._counting(function) for name, function in allowed.items()
         }
@@ -188,9 +181,10 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
             nodes.ScopedEvalContextModifier,
         )
         for node in tree.find_all(refused):
-            if isinstance(node, nodes.List | nodes.Tuple) and _is_constant_or_target(
-                node
-            ):
+            # Lists of constants, and what a loop or an assignment writes to.
+            is_target = getattr(node, "ctx", "load") == "store"
+            items = node.items if isinstance(node, nodes.List | nodes.Tuple) else [node]
+            if is_target or all(isinstance(item, nodes.Const) for item in items):
                 continue
             kind = type(node).__name__.lower()
             raise TemplateAssertionError(
@@ -205,11 +199,3 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
             )
             loop.iter = counted.set_environment(self)
         return tree
-
-
-def _is_constant_or_target(node: nodes.List | nodes.Tuple) -> bool:
-    """Whether `node` is a list of constants, or the variables that a loop or an
-    assignment writes to."""
-    return getattr(node, "ctx", "load") == "store" or all(
-        isinstance(item, nodes.Const) for item in node.items
-    )

@@ -160,41 +160,38 @@ def summary_of(report: Document, first_room: int = 0) -> Summary:
 def cut_summary(report: Document, room: Room = ROOMS[0]) -> Summary:
     """The summary that has its place in `room`."""
     look, action = _where(report)
+    status = report.verdict.status
     alerts = [sentence(text) for text in report.alerts]
     warnings = [sentence(text) for text in report.texts(Level.WARNING)]
     gate_changes = [text for text in warnings if text.startswith(SUBJECTS)]
     others = [text for text in warnings if not text.startswith(SUBJECTS)]
-    count = room.warnings - 1 if gate_changes else room.warnings
+    count = room.warnings - bool(gate_changes)
     shown = [cut(text, room.text) for text in others[:count]]
-    folded = others[count:]
-    warnings_omitted = len(folded)
     if gate_changes:
         shown.insert(1, _one_sentence(gate_changes, 3 * room.text))
-        folded += gate_changes
+    asides = map(sentence, report.texts(Level.ASIDE))
     rows = [row for row in report.metrics if row.status not in (None, Status.PASS)]
     rows.sort(key=importance)
-    findings = [cut(text, room.text) for text in _findings(report, rows)]
-    since = ""
-    if report.verdict.status is not Status.PASS:
-        since = cut(changes(report), room.text)
+    trace: Sequence[str] = ()
+    if status in (Status.FAIL, Status.ERROR):
+        traces = (failure.trace for failure in report.samples.failures)
+        trace = next(filter(None, traces), ())
     example = None
     if report.samples.worst and room.example:
         example = _example(report.samples.worst[0], room)
     return Summary(
         headline=clip(report.verdict.headline, 300),
         alerts=[cut(text, room.text) for text in alerts[: room.warnings]],
-        findings=findings[: room.findings],
+        findings=[
+            cut(text, room.text) for text in _findings(report, rows)[: room.findings]
+        ],
         look=look,
         action=cut(action, room.text),
-        trace=_trace(report),
-        since=since,
+        trace=trace,
+        since="" if status is Status.PASS else cut(changes(report), room.text),
         warnings=shown,
-        warnings_omitted=warnings_omitted,
-        folded=[
-            *alerts[room.warnings :],
-            *folded,
-            *map(sentence, report.texts(Level.ASIDE)),
-        ],
+        warnings_omitted=len(others[count:]),
+        folded=[*alerts[room.warnings :], *others[count:], *gate_changes, *asides],
         rows=rows[: room.rows],
         other_metrics=cut(_other_metrics(report, len(rows), room), room.text),
         usage=usage_changes(report),
@@ -210,22 +207,13 @@ def _where(report: Document) -> tuple[str, str]:
         if finding.kind == STEPS and finding.where is not None:
             return f"Look at {finding.where} first.", ""
     attribution = report.explanation.attribution
-    failures = report.samples.failures
     if attribution is not None and status is not Status.PASS:
         return attribution.look, attribution.action
-    if failures and status in (Status.FAIL, Status.ERROR):
-        first = failures[0].samples[0]
+    if report.samples.failures and status in (Status.FAIL, Status.ERROR):
+        first = report.samples.failures[0].samples[0]
         place = "" if first.place is None else f" ({first.place})"
         return "", f"The first one: {first.id}{place}."
     return "", ""
-
-
-def _trace(report: Document) -> Sequence[str]:
-    if report.verdict.status in (Status.FAIL, Status.ERROR):
-        for failure in report.samples.failures:
-            if failure.trace:
-                return failure.trace
-    return ()
 
 
 def cut(text: str, length: int) -> str:
@@ -295,12 +283,13 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     if is_error and comparison is not None and not comparison.comparable:
         texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
     line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
-    return [text for text in texts if _statement(text) not in line_one]
-
-
-def _statement(text: str) -> str:
-    """`text` without what a limit allows, as line one says it."""
-    return text.partition(" (at most ")[0].rstrip(".").lower()
+    # Line one doesn't say what a limit allows.
+    statements = [text.partition(" (at most ")[0].rstrip(".").lower() for text in texts]
+    return [
+        text
+        for text, statement in zip(texts, statements, strict=True)
+        if statement not in line_one
+    ]
 
 
 def _other_metrics(report: Document, not_passing: int, room: Room) -> str:

@@ -86,7 +86,6 @@ def render_summary(
 ) -> str:
     """What matters of the report: on one screen if line one leaves room for more."""
     columns = min(width or WIDTH, SCREEN[0])
-    lines = SCREEN[1]
     text = ""
     for room in ROOMS:
         text = _printed(
@@ -98,7 +97,7 @@ def render_summary(
             columns=columns,
             files=files,
         )
-        if text.count("\n") <= lines:
+        if text.count("\n") <= SCREEN[1]:
             break
     return text
 
@@ -116,20 +115,16 @@ def print_report(
     above the last line.
     """
     out = stream if stream is not None else sys.stdout
-    width, colour = look_of(out)
+    width = None
+    colour = False
+    if out.isatty():
+        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        colour = "NO_COLOR" not in os.environ
     text = (render_text if verbose else render_summary)(
         report, width=width, colour=colour, files=files
     )
     # What keeps a log from running commands is only in the way on a terminal.
     out.write(text.replace(ZERO_WIDTH_SPACE, "") if out.isatty() else text)
-
-
-def look_of(stream: TextIO) -> tuple[int | None, bool]:
-    """The width of `stream` if it is a terminal, and whether it shows colours."""
-    if not stream.isatty():
-        return None, False
-    columns = shutil.get_terminal_size((WIDTH, 24)).columns
-    return columns, "NO_COLOR" not in os.environ
 
 
 def _printed(
