@@ -4,9 +4,11 @@ format."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from jinja2.runtime import Macro
 
 from ragstone import formatting
 from ragstone.formatting import bound, change, digits_for, score
@@ -19,7 +21,6 @@ from ragstone.gate.verdict import (
     Action,
     Check,
     CheckKind,
-    Interval,
     OracleShares,
     Status,
 )
@@ -122,40 +123,33 @@ class Figures:
 
 
 def figures(row: MetricPart) -> Figures:
-    digits = _digits(row, row.limit(LEVELS), row.score, row.interval)
+    limits = row.interval
+    end = None
+    if limits is not None:
+        end = limits.low if row.lower_is_better else limits.high
+    digits = _digits(row, row.limit(LEVELS), row.score, end)
     allowed = row.limit(CHANGES)
     if allowed is not None and not row.lower_is_better:
         allowed = -allowed
-    change_digits = _digits(row, allowed, row.change, None)
     shown = score(row.score, digits)
     if row.score is not None and row.n < row.not_applicable:
         shown += f" (n\u00a0=\u00a0{row.n:,})"
-    return Figures(
-        score=shown,
-        interval=_interval(row.interval, digits),
-        change=change(row.change, change_digits),
-    )
-
-
-def _interval(limits: Interval | None, digits: int) -> str:
-    """``[0.74, 0.84]`` with a non-breaking space, or nothing for None."""
-    if limits is None:
-        return ""
-    return f"[{score(limits.low, digits)},\u00a0{score(limits.high, digits)}]"
-
-
-def _digits(
-    row: MetricPart, limit: float | None, value: float | None, limits: Interval | None
-) -> int:
-    """Decimals with which a value, or an interval, on the wrong side of `limit` isn't
-    rounded onto it."""
-    values = [value]
+    interval = ""
     if limits is not None:
-        values.append(limits.low if row.lower_is_better else limits.high)
+        interval = f"[{score(limits.low, digits)},\u00a0{score(limits.high, digits)}]"
+    moved = change(row.change, _digits(row, allowed, row.change))
+    return Figures(shown, interval, moved)
+
+
+def _digits(row: MetricPart, limit: float | None, *values: float | None) -> int:
+    """Decimals with which a value on the wrong side of `limit` isn't rounded onto
+    it."""
     beyond = [
         number
         for number in values
-        if None not in (limit, number) and (number > limit) == row.lower_is_better  # type: ignore[operator]
+        if limit is not None
+        and number is not None
+        and (number > limit) == row.lower_is_better
     ]
     return digits_for(limit, beyond)
 
@@ -173,10 +167,10 @@ def thresholds(row: MetricPart) -> list[str]:
 
 def before_now(row: MetricPart) -> str:
     """``0.89 → 0.80`` on the samples that both runs have, or the score alone."""
-    if row.current is None or row.baseline is None:
-        return score(row.score, _digits(row, row.limit(LEVELS), row.score, None))
-    now = score(row.current, _digits(row, row.limit(LEVELS), row.current, None))
-    return f"{score(row.baseline)} → {now}"
+    is_paired = row.current is not None and row.baseline is not None
+    now = row.current if is_paired else row.score
+    shown = score(now, _digits(row, row.limit(LEVELS), now))
+    return f"{score(row.baseline)} → {shown}" if is_paired else shown
 
 
 def moved(part: ChangePart) -> str:
@@ -192,10 +186,13 @@ def check_reason(check: Check) -> str:
 
 
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
-    """The checks that have no row of a metric, most important first. Those of coverage
-    that say the same are one."""
+    """The checks that have no row of a metric, most important first.
+
+    Those of coverage that say the same are one: ``Coverage: Faithfulness, Context
+    recall``, or the lowest if they pass.
+    """
     groups: dict[str, list[CheckPart]] = {}
-    for check in sorted(checks, key=severity):
+    for check in checks:
         if check.kind in METRIC_KINDS and check.metric is not None:
             continue
         name = check.name
@@ -204,24 +201,19 @@ def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
             if check.passed:
                 name = "coverage"
         groups.setdefault(name, []).append(check)
-    merged = map(_merged, groups.values())
+    merged = []
+    for group in groups.values():
+        check = min(group, key=lambda check: (check.estimate is None, check.estimate))
+        title = check.title.partition(":")[0]
+        names = [metric_title(other.metric) for other in group if other.metric]
+        if len(group) > 1 and check.passed:
+            check = replace(check, metric=None, slice=None, title=title)
+        elif len(group) > 1:
+            check = replace(group[0], title=f"{title}: {formatting.some(names)}")
+        merged.append(check)
     return sorted(
         merged, key=lambda check: (severity(check), check.kind == CheckKind.COVERAGE)
     )
-
-
-def _merged(checks: Sequence[CheckPart]) -> CheckPart:
-    """Checks of several metrics as one: ``Coverage: Faithfulness, Context recall``, or
-    the lowest if they pass."""
-    first = checks[0]
-    if len(checks) == 1:
-        return first
-    title = first.title.partition(":")[0]
-    if first.passed:
-        lowest = min(checks, key=lambda check: (check.estimate is None, check.estimate))
-        return replace(lowest, metric=None, slice=None, title=title)
-    names = [metric_title(check.metric) for check in checks if check.metric is not None]
-    return replace(first, title=f"{title}: {formatting.some(names)}")
 
 
 def changes(report: Document) -> str:
@@ -270,7 +262,10 @@ _environment = templates.text_environment(templates.PACKAGE)
 _environment.filters.update(_FUNCTIONS, answer_cost=formatting.answer_cost)
 _environment.globals.update(MIN_SAMPLES=MIN_SAMPLES, WARNS=WARNS)
 
-PHRASES = templates.macros("phrases.txt.j2", templates.PACKAGE)
+_phrases = _environment.get_template("phrases.txt.j2").module
+PHRASES: Mapping[str, Callable[..., str]] = {
+    name: macro for name, macro in vars(_phrases).items() if isinstance(macro, Macro)
+}
 """What is said of one thing in every format, by name."""
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

@@ -23,7 +23,6 @@ from jinja2 import (
     TemplateError,
     TemplateNotFound,
 )
-from jinja2.runtime import Macro
 
 from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
@@ -59,6 +58,18 @@ ENDING = ".j2"
 _MAX_SIZE = 256 * 1024
 _MAX_FILES = 200
 """In a folder of templates, of any kind."""
+
+
+_ERRORS = (
+    TemplateError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What a wrong template raises."""
 
 
 class TemplateExhaustedError(ConfigError):
@@ -138,14 +149,6 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
     return text.split("\n")
 
 
-def macros(name: str, package: str) -> dict[str, Callable[..., str]]:
-    """The macros of a shipped template of plain text, by name."""
-    module = text_environment(package).get_template(name).module
-    return {
-        name: value for name, value in vars(module).items() if isinstance(value, Macro)
-    }
-
-
 @cache
 def text_environment(package: str) -> Environment:
     """Renders the templates of plain text of `package`."""
@@ -218,35 +221,20 @@ def render_template(
     environment = ReportEnvironment(_Loader(own), markdown_inline, filters)
     try:
         return str(environment.get_template(name).render(context))
-    except ExhaustedError as error:
-        raise _unusable(
-            str(error), _place(error, name), TemplateExhaustedError
-        ) from None
-    except TemplateNotFound as error:
-        raise _unusable(
-            f"no template called '{error.name}'", _place(error, name)
-        ) from None
-    except RecursionError:
-        raise _unusable("the template calls itself endlessly", name) from None
-    except (
-        TemplateError,
-        SyntaxError,
-        TypeError,
-        ValueError,
-        LookupError,
-        ArithmeticError,
-    ) as error:
-        raise _unusable(str(error), _place(error, name)) from None
-
-
-def _place(error: Exception, name: str) -> str:
-    """File and line of the template that raised `error`, or the `name` of the first
-    one."""
-    place = name
-    for frame, line in walk_tb(error.__traceback__):
-        if frame.f_code.co_filename.endswith(ENDING):
-            place = f"{frame.f_code.co_filename}:{line}"
-    return place
+    except _ERRORS as error:
+        message = str(error)
+        if isinstance(error, TemplateNotFound):
+            message = f"no template called '{error.name}'"
+        where = name
+        if isinstance(error, RecursionError):
+            message = "the template calls itself endlessly"
+        else:
+            for frame, line in walk_tb(error.__traceback__):
+                if frame.f_code.co_filename.endswith(ENDING):
+                    where = f"{frame.f_code.co_filename}:{line}"
+        exhausted = isinstance(error, ExhaustedError)
+        kind = TemplateExhaustedError if exhausted else ConfigError
+        raise _unusable(message, where, kind) from None
 
 
 def _unusable(
