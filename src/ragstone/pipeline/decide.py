@@ -290,19 +290,9 @@ def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
     return render_lines(
         "notes.txt.j2",
         "ragstone.pipeline",
-<<<<<<< HEAD
         drafts=sorted(map(one_line, drafts.samples)),
         means=means({name: scores for name, scores in metrics if scores.values}),
-        renamed=renamed_note(len(renamed)) if renamed else "",
-=======
-        drafts=[]
-        if current.drafts is None
-        else sorted(map(one_line, current.drafts.samples)),
-        means=means(
-            {name: scores for name, scores in metrics.items() if scores.values}
-        ),
-        renamed=renamed,
->>>>>>> 2fd0074bc (Compare two runs by one mapping of changes, and place problems of steps as reports name them)
+        renamed=len(renamed),
     )
 
 
