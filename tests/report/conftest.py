@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -291,8 +292,11 @@ def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdi
     )
 
 
-def links(url: str = "https://github.com/acme/helpdesk/blob/3f2c1e9/{file}?plain=1#L{line}") -> Links:
-    return Links.from_pattern(url, run="https://github.com/acme/helpdesk/actions/runs/77")
+def link(origin: Origin) -> str:
+    return f"https://github.com/acme/helpdesk/blob/3f2c1e9/{quote(origin.file)}?plain=1#L{origin.line}"
+
+
+LINKS = Links(link, run="https://github.com/acme/helpdesk/actions/runs/77")
 
 
 def with_samples(report: Document, **changes: Any) -> Document:
@@ -323,7 +327,7 @@ def helpdesk_report(
         baseline,
         {text.id: found} if details is None else details,
         baseline_details={text.id: before},
-        links=links() if with_links else None,
+        links=LINKS if with_links else None,
         reproduce=reproduce_lines(current.manifest),
     )
 

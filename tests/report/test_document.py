@@ -10,7 +10,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, Sys
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regression, Status
-from ragstone.golden.sample import Message, Origin
+from ragstone.golden.sample import Message
 from ragstone.metrics.score import Failed
 from ragstone.report.document import MAX_ROWS, check_part, document_of
 from ragstone.report.filters import PHRASES, other_checks, sentence, status_word
@@ -47,23 +47,6 @@ def test_commands_that_repeat_the_run_are_quoted() -> None:
     assert checkout.startswith("git checkout 3f2c1e9")
     assert """--entrypoint 'command:./rag --x '"'"'y'"'"'; rm -rf /'""" in command
     assert "--golden 'a b.jsonl'" in command
-
-
-@pytest.mark.parametrize(
-    ("origin", "url"),
-    [
-        (Origin("g.jsonl", 3), "https://h/g.jsonl#L3"),
-        (Origin("./a/b c.jsonl", 3), "https://h/a/b%20c.jsonl#L3"),
-        (Origin("a\\b.jsonl", 3), "https://h/a/b.jsonl#L3"),
-        (Origin("g.parquet"), "https://h/g.parquet"),
-        (Origin("{line}#?.jsonl", 7), "https://h/%7Bline%7D%23%3F.jsonl#L7"),
-        (Origin("/etc/passwd", 1), None),
-        (Origin("a/../../x.jsonl", 1), None),
-        (Origin("C:\\x.jsonl", 1), None),
-    ],
-)
-def test_places_become_addresses_inside_the_repository(origin: Origin, url: str | None) -> None:
-    assert Links.from_pattern("https://h/{file}#L{line}").origin(origin) == url
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from ragstone.metrics.registry import metric_title
 from ragstone.report.filters import sentence
 from ragstone.report.metrics import metric_parts
 from ragstone.report.parts import (
-    TITLE,
     CheckPart,
     ComparisonPart,
     Document,
@@ -48,7 +47,6 @@ def document_of(
     links: Links | None = None,
     drafts: RunScores | None = None,
     reproduce: Iterable[str] = (),
-    title: str = TITLE,
     advisory: bool = False,
 ) -> Document:
     """Gather everything that a report shows.
@@ -67,7 +65,6 @@ def document_of(
     compared = comparability.metrics if comparability is not None else ()
     own_parts = (CHANGED, ORACLE, USAGE)
     return Document(
-        title=title,
         verdict=verdict_part(verdict, current, advisory=advisory),
         findings=tuple(
             FindingPart(finding.kind, finding.level, finding.text, finding.where)

@@ -12,7 +12,7 @@ from typing import Any
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape
 from ragstone.report.filters import FILTERS, ICONS, importance, status_word
-from ragstone.report.parts import TITLE, CheckPart, Document
+from ragstone.report.parts import CheckPart, Document
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import summary_of
 from ragstone.report.templates import (
@@ -102,8 +102,7 @@ def render_markdown(
 
 def verdict_line(report: Document) -> str:
     """Line one, as a heading."""
-    name = "" if report.title == TITLE else f"{report.title}: "
-    line_one = escape.clip(f"{name}{report.verdict.headline}", 300)
+    line_one = escape.clip(report.verdict.headline, 300)
     return f"## {ICONS[str(report.verdict.status)]} {escape.markdown_inline(line_one)}"
 
 

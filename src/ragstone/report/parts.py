@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import quote
 
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.usage import SystemUsage
@@ -29,9 +28,6 @@ from ragstone.gate.verdict import (
 from ragstone.golden.sample import Origin
 from ragstone.metrics.score import FailedBy
 
-TITLE = "Ragstone"
-"""The title of a report that has no other name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Links:
@@ -48,34 +44,6 @@ class Links:
     baseline_name: str | None = None
     """Shown for the baseline in place of its path."""
 
-    @classmethod
-    def from_pattern(
-        cls,
-        pattern: str,
-        *,
-        run: str | None = None,
-        baseline: str | None = None,
-        artifact: str | None = None,
-    ) -> Links:
-        """Links from a pattern with ``{file}`` and ``{line}``, such as
-        ``https://host/o/r/blob/SHA/{file}#L{line}``.
-
-        Without a line the fragment is left out. (On GitHub, add ``?plain=1``, because
-        otherwise line anchors don't work in Markdown and CSV files.) Absolute paths and
-        paths that leave the repository get no link.
-        """
-
-        def url(origin: Origin) -> str | None:
-            path = origin.file.replace("\\", "/").removeprefix("./")
-            if path.startswith("/") or ".." in path.split("/") or path[1:2] == ":":
-                return None
-            base = pattern if origin.line is not None else pattern.partition("#")[0]
-            return base.replace("{file}", quote(path, errors="replace")).replace(
-                "{line}", str(origin.line)
-            )
-
-        return cls(origin=url, run=run, baseline=baseline, artifact=artifact)
-
 
 @dataclass(frozen=True, slots=True)
 class Place(Origin):
@@ -83,15 +51,6 @@ class Place(Origin):
 
     url: str | None = None
     """Its address."""
-
-    @classmethod
-    def of(
-        cls, origin: Origin | None, to_url: Callable[[Origin], str | None]
-    ) -> Place | None:
-        """The place of `origin` with its address; None without an origin."""
-        if origin is None:
-            return None
-        return cls(origin.file, origin.line, to_url(origin))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,7 +335,7 @@ class Document:
     formats show."""
 
     schema_version: Literal[1] = 1
-    title: str
+    title: str = "Ragstone"
     verdict: VerdictPart
     findings: tuple[FindingPart, ...]
     """All that is said beside the checks, in the order in which reports say it."""

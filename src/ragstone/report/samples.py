@@ -147,7 +147,10 @@ class RunSamples:
         return self._current.samples.get(sample_id, SampleFacts())
 
     def _place(self, sample_id: str) -> Place | None:
-        return Place.of(self._facts(sample_id).origin, self._links.origin)
+        origin = self._facts(sample_id).origin
+        if origin is None:
+            return None
+        return Place(origin.file, origin.line, self._links.origin(origin))
 
     def _baseline_scores(self, metric: str) -> Mapping[str, float]:
         """The scores of the baseline, if they can be compared."""
