@@ -75,11 +75,10 @@ def _shares(
     groups = group_labels(normal, ids)
     m = np.array([values[sample_id] for sample_id in ids], dtype=np.float64)
     o = np.array([oracle_values[sample_id] for sample_id in ids], dtype=np.float64)
-    missing = mean_interval(1.0 - m, confidence=confidence, groups=groups)
-    retrieval = mean_interval(
-        o - m, confidence=confidence, bounds=(-1.0, 1.0), groups=groups
+    missing, retrieval, generation = (
+        mean_interval(share, confidence=confidence, bounds=(lowest, 1.0), groups=groups)
+        for share, lowest in ((1.0 - m, 0.0), (o - m, -1.0), (1.0 - o, 0.0))
     )
-    generation = mean_interval(1.0 - o, confidence=confidence, groups=groups)
     return MetricShares(
         name,
         title,

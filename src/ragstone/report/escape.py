@@ -57,11 +57,12 @@ def clip(text: str, length: int) -> str:
     return text[: max(length - 1, 0)].rstrip() + "…"
 
 
-def bounded(text: str, length: int = MAX_ANSWER) -> str:
-    """The first `length` characters of `text`, and how many are left out."""
-    if len(text) <= length:
+def bounded(text: str) -> str:
+    """The first MAX_ANSWER characters of `text`, and how many are left out."""
+    omitted = len(text) - MAX_ANSWER
+    if omitted <= 0:
         return text
-    return f"{text[:length]}… (and {counted(len(text) - length, 'more character')})"
+    return f"{text[:MAX_ANSWER]}… (and {counted(omitted, 'more character')})"
 
 
 def terminal(text: str) -> str:

@@ -6,10 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from ragstone.gate.direction import HIGHER, LOWER
-from ragstone.gate.verdict import CHANGES, LEVELS
 from ragstone.printable import clean as visible
-from ragstone.report import plots
 from ragstone.report.escape import url
 from ragstone.report.html_page import html_environment, render_page
 from ragstone.report.page import cell, pack, read_lines
@@ -44,13 +41,6 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
         listed=report.samples.total if lines else len(rows),
         columns=_COLUMNS,
         articles=_ARTICLES,
-        floor_axis=plots.axis_for(report.checks, LEVELS),
-        drop_axis=plots.axis_for(report.checks, CHANGES),
-        checks={
-            (check.kind, check.metric, check.slice): check for check in report.checks
-        },
-        directions=(HIGHER, LOWER),
-        plots=plots,
     )
 
 
