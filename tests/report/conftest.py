@@ -249,7 +249,7 @@ def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
             reason="Only 58 of 60 samples could be scored (96.7 %); the policy wants 98 %." if error else "Enough.",
             n=60,
         ),
-        check("latency p95", CheckKind.LATENCY, 2.0, (0.96,), action=warn, n=59),
+        check("system.latency_p95", CheckKind.LATENCY, 2.0, (0.96,), action=warn, n=59),
     )
 
 

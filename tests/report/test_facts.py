@@ -286,6 +286,6 @@ def test_what_is_said_of_the_metrics_without_a_row(
 @pytest.mark.parametrize("form", ["md", "html", "text"])
 def test_so_is_one_of_the_whole_run_that_passes(form: Format) -> None:
     for action in (Action.WARN, Action.BLOCK):
-        check = Check("latency.p95", CheckKind.LATENCY, Status.PASS, action, "fast", estimate=0.5, threshold=2.0)
+        check = Check("system.latency_p95", CheckKind.LATENCY, Status.PASS, action, "fast", estimate=0.5, threshold=2.0)
         report = document_of(verdict_of(Status.PASS, "fine", [check]), RunScores("run", {}, {}))
         assert ("(warns)" in render(report, form)) is (action is Action.WARN)
