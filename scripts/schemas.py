@@ -12,9 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from pydantic import TypeAdapter
+
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.report.parts import Document
-from ragstone.report.report_json import SCHEMA, document_adapter
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ragstone"
 
@@ -39,7 +40,7 @@ def policy_schema() -> dict[str, Any]:
 
 def report_schema() -> dict[str, Any]:
     """The schema of the report: its dataclasses, with what is written below their fields as descriptions."""
-    schema = document_adapter().json_schema(mode="serialization")
+    schema = TypeAdapter(Document).json_schema(mode="serialization")
     described = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     for kind in dataclasses_in(Document):
         part = described if kind is Document else schema["$defs"][kind.__name__]
@@ -78,7 +79,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 SCHEMAS = {
     "gate/policy.schema.json": policy_schema,
-    f"report/{SCHEMA}": report_schema,
+    "report/schema/report.schema.json": report_schema,
 }
 
 

@@ -18,13 +18,12 @@ from markdown_it.token import Token
 
 from ragstone.gate.verdict import Status
 from ragstone.report.render import render
-from ragstone.report.report_json import schema
 from ragstone.report.terminal import render_text
 from tests.report.conftest import Text, helpdesk_report
 from tests.report.hostile import every_fragment, hostile
 from tests.report.test_escape import ACTIVE, parser, text_of
+from tests.report.test_junit_and_json import SCHEMA
 
-SCHEMA = schema()
 OURS = "https://github.com/acme/helpdesk/"
 TAGS = re.compile(r"</?(details|summary|sub|span|code)>|[^<>]")
 

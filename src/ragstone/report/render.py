@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, get_args
 
+from pydantic_core import to_jsonable_python
+
 from ragstone.errors import ConfigError, suggestion
+from ragstone.report.escape import encodable
 from ragstone.report.parts import Document
 
 if TYPE_CHECKING:
@@ -45,9 +49,10 @@ def render(
 
         return render_markdown(report, limit=limit, templates=templates)
     if format == "json":
-        from ragstone.report.report_json import render_json
-
-        return render_json(report)
+        body = encodable(to_jsonable_python(report))
+        text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
+        # Nothing affects a terminal or log, and nothing is a command to a runner.
+        return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
     if format == "junit":
         from ragstone.report.junit import render_junit
 
