@@ -8,10 +8,13 @@ sentence counts answers.
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
+from importlib.resources import files
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.step_facts import StepFacts, value_key, value_kind
@@ -51,23 +54,6 @@ class ProblemKind(IntEnum):
     UNEXPECTED = 10
 
 
-_SENTENCES = {
-    ProblemKind.NO_CLARIFICATION: "The system answers instead of asking back",
-    ProblemKind.EARLIER_ANSWER: "A turn gets the answer that belongs to the turn before it",
-    ProblemKind.FORGOTTEN: "{place} no longer carries {detail}",
-    ProblemKind.WRONG_ARGUMENT: "{place} is called with the wrong {detail}",
-    ProblemKind.TOOL_FAILS: "{place} fails",
-    ProblemKind.LOST_HOP: "{place} no longer finds {detail}",
-    ProblemKind.NOT_CALLED: "{place} is no longer called",
-    ProblemKind.OTHER_RESULT: "{place} gives another result for the same arguments",
-    ProblemKind.REPEATED: "{place} is called repeatedly with the same arguments",
-    ProblemKind.UNEXPECTED: "{place} is called where no label expects it",
-}
-_WITHOUT_BASELINE = {
-    ProblemKind.FORGOTTEN: "{place} doesn't carry {detail}",
-    ProblemKind.LOST_HOP: "{place} doesn't find {detail}",
-    ProblemKind.NOT_CALLED: "{place} is not called",
-}
 _OF_MISTAKE = {
     MistakeKind.WRONG_ARGUMENT: ProblemKind.WRONG_ARGUMENT,
     MistakeKind.ERROR: ProblemKind.TOOL_FAILS,
@@ -140,9 +126,8 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
     possible = _possible(_answers(run, baseline))
     for problem in ranked:
         samples = problems[problem]
-        text = _SENTENCES[problem.kind]
-        if baseline is None:
-            text = _WITHOUT_BASELINE.get(problem.kind, text)
+        texts = _sentences()[problem.kind.name.lower()]
+        text = texts["short" if baseline is None else "changed"]
         text = text.format(place=problem.place, detail=problem.detail)
         unit = "conversation" if problem.kind is ProblemKind.FORGOTTEN else "answer"
         total = counted(possible[problem.place or problem.kind], unit)
@@ -153,6 +138,14 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(STEPS, Level.ALERT, text, where or None)
         elif len(samples.present) >= MIN_BROKEN:
             yield Finding(STEPS, Level.NOTE, text)
+
+
+@cache
+def _sentences() -> Mapping[str, Mapping[str, str]]:
+    """The content of step_problems.toml."""
+    return tomllib.loads(
+        files("ragstone.gate").joinpath("step_problems.toml").read_text("utf-8")
+    )
 
 
 def _worse(evidence: Evidence) -> set[str]:

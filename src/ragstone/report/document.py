@@ -173,7 +173,6 @@ def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
         label=run.label,
         samples=len(run.samples),
         url=links.run,
-        artifact_url=links.artifact,
     )
     manifest = run.manifest
     if manifest is None:

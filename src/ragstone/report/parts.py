@@ -39,8 +39,6 @@ class Links:
     """The page of the run."""
     baseline: str | None = None
     """The page of the baseline's run."""
-    artifact: str | None = None
-    """The download of the run directory."""
     baseline_name: str | None = None
     """Shown for the baseline in place of its path."""
 
@@ -326,7 +324,6 @@ class RunPart:
     reproduce: tuple[str, ...] = ()
     """Comments and commands that start the run again."""
     url: str | None = None
-    artifact_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
