@@ -17,7 +17,7 @@ from ragstone.report.markdown import render_markdown
 from ragstone.report.parts import Document, FindingPart
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.summary import CHARACTERS, LINES, ROOMS, SUBJECTS, cut, cut_summary, summary_of
-from ragstone.report.terminal import render_summary
+from ragstone.report.terminal import render_text
 from tests.report.conftest import helpdesk_report, with_findings
 
 ALERT = "18 questions are gone, 4 reworded."
@@ -43,7 +43,7 @@ def plain(text: str) -> str:
 STARTS: Mapping[str, Callable[[Document], str]] = {
     "md": lambda report: render_markdown(report, limit=65_000, templates=None).partition("<details>")[0],
     "html": lambda report: render_html(report).partition("<main>")[2].partition("<details")[0],
-    "text": lambda report: render_summary(report, width=80),
+    "text": lambda report: render_text(report, verbose=False, width=80),
 }
 
 

@@ -13,9 +13,9 @@ from ragstone.evaluation.files import replace_texts
 from ragstone.files import open_regular
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import ComparedRun, lookup
-from ragstone.report.document import sample_rows
 from ragstone.report.page import MAX_PACKED, pack, read_line
 from ragstone.report.parts import Links, SampleRow
+from ragstone.report.samples import RunSamples
 from ragstone.report.texts import Json, Redact, sample_texts
 
 _MAX_BYTES = 8 * MAX_PACKED
@@ -48,9 +48,8 @@ def page_of(
                     return None
                 return sample_texts(now, before_of(sample_id), redact)
 
-            for row in sample_rows(
-                verdict, current.scores, then, links or Links(), current.drafts
-            ):
+            table = RunSamples(verdict, current.scores, then, links or Links())
+            for row in table.rows(drafts=current.drafts):
                 yield row, partial(texts, row.id)
 
     return pack(samples(), redact)

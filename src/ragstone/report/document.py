@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 
@@ -25,7 +25,6 @@ from ragstone.report.parts import (
     JudgePart,
     Links,
     RunPart,
-    SampleRow,
     SamplesPart,
     VerdictPart,
 )
@@ -93,33 +92,11 @@ def document_of(
             worst_omitted=explanation.regressed_left,
             failures=samples.failures(details),
             metrics=samples.columns,
-            rows=tuple(
-                sample_rows(verdict, current, baseline, links, drafts, limit=MAX_ROWS)
-            ),
+            rows=tuple(samples.rows(MAX_ROWS, drafts)),
         ),
         comparison=comparison_part(verdict, baseline, links),
         run=run_part(current, links, reproduce),
     )
-
-
-def sample_rows(
-    verdict: GateVerdict,
-    current: RunScores,
-    baseline: RunScores | None,
-    links: Links,
-    drafts: RunScores | None = None,
-    *,
-    limit: int | None = None,
-) -> Iterator[SampleRow]:
-    """The rows of the table of samples, worst first and drafts last; of each at most
-    `limit`, if there is one."""
-    samples = RunSamples(verdict, current, baseline, links)
-    yield from samples.rows(limit)
-    if drafts is not None:
-        for row in RunSamples(verdict, drafts, None, links, samples.columns).rows(
-            limit
-        ):
-            yield replace(row, tags=("draft", *row.tags))
 
 
 def is_unanswered(run: RunScores) -> bool:

@@ -65,14 +65,22 @@ class RunSamples:
         self._current = current
         self._baseline = baseline
         self._links = links
-        self._explanation = verdict.explanation
+        self._verdict = verdict
         diagnosis = verdict.explanation.diagnosis
         self._causes = {} if diagnosis is None else diagnosis.titles()
 
-    def rows(self, limit: int | None) -> list[SampleRow]:
+    def rows(
+        self, limit: int | None = None, drafts: RunScores | None = None
+    ) -> list[SampleRow]:
         """The rows of the table of samples: what failed or got worst first, then the
-        lowest scores; at most `limit`."""
-        return sorted(map(self._row, self._current.samples), key=self._rank)[:limit]
+        lowest scores, and `drafts` last; of each at most `limit`, if there is one."""
+        rows = sorted(map(self._row, self._current.samples), key=self._rank)[:limit]
+        if drafts is not None:
+            samples = RunSamples(self._verdict, drafts, None, self._links, self.columns)
+            rows += [
+                replace(row, tags=("draft", *row.tags)) for row in samples.rows(limit)
+            ]
+        return rows
 
     def worst(
         self,
@@ -160,7 +168,7 @@ class RunSamples:
 
     def _loss(self, metric: str, change: float) -> float:
         """By how much a change makes a metric worse."""
-        if metric in self._explanation.lower_is_better:
+        if metric in self._verdict.explanation.lower_is_better:
             return change
         return -change
 
@@ -187,7 +195,7 @@ class RunSamples:
         for metric, cell in zip(self.columns, row.cells, strict=True):
             failed = failed or cell.state == "failed"
             if cell.value is not None:
-                is_risk = metric in self._explanation.lower_is_better
+                is_risk = metric in self._verdict.explanation.lower_is_better
                 goodness = 1.0 - cell.value if is_risk else cell.value
                 lowest = min(lowest, goodness)
                 largest_loss = max(largest_loss, self._loss(metric, cell.change or 0.0))

@@ -65,26 +65,19 @@ text_environment(PACKAGE).globals.update(
 def render_text(
     report: Document,
     *,
+    verbose: bool = True,
     width: int | None = None,
     colour: bool = False,
     files: Sequence[str] = (),
 ) -> str:
     """The whole report in lines of at most `width` columns, apart from commands, which
-    are on one line each.
+    are on one line each; or without `verbose` what matters, on one screen if line one
+    leaves room for more.
 
     `colour` only adds ANSI styles. `files` are lines about files, above the last line.
     """
-    return _printed("report.txt.j2", report, width, colour, files=files)
-
-
-def render_summary(
-    report: Document,
-    *,
-    width: int | None = None,
-    colour: bool = False,
-    files: Sequence[str] = (),
-) -> str:
-    """What matters of the report: on one screen if line one leaves room for more."""
+    if verbose:
+        return _printed("report.txt.j2", report, width, colour, files=files)
     columns = min(width or WIDTH, SCREEN[0])
     text = ""
     for room in ROOMS:
@@ -120,9 +113,7 @@ def print_report(
     if out.isatty():
         width = shutil.get_terminal_size((WIDTH, 24)).columns
         colour = "NO_COLOR" not in os.environ
-    text = (render_text if verbose else render_summary)(
-        report, width=width, colour=colour, files=files
-    )
+    text = render_text(report, verbose=verbose, width=width, colour=colour, files=files)
     # What keeps a log from running commands is only in the way on a terminal.
     out.write(text.replace(ZERO_WIDTH_SPACE, "") if out.isatty() else text)
 
