@@ -293,7 +293,9 @@ def verdict(text: Text, status: Status, *, first_run: bool = False) -> GateVerdi
 
 
 def link(origin: Origin) -> str:
-    return f"https://github.com/acme/helpdesk/blob/3f2c1e9/{quote(origin.file)}?plain=1#L{origin.line}"
+    return (
+        f"https://github.com/acme/helpdesk/blob/3f2c1e9/{quote(origin.file, errors='replace')}?plain=1#L{origin.line}"
+    )
 
 
 LINKS = Links(link, run="https://github.com/acme/helpdesk/actions/runs/77")

@@ -192,7 +192,7 @@ def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
     recall``, or the lowest if they pass.
     """
     groups: dict[str, list[CheckPart]] = {}
-    for check in checks:
+    for check in sorted(checks, key=severity):
         if check.kind in METRIC_KINDS and check.metric is not None:
             continue
         name = check.name
