@@ -71,6 +71,15 @@ def _mean(values: Values) -> float:
     return float(values.mean())
 
 
+P95_LATENCY = Figure(
+    "latency_p95_s",
+    "p95 of latency",
+    "max_latency_rise",
+    lambda values: p95(values.tolist()),
+    seconds,
+    LATENCY_TOLERANCE_S,
+    MIN_FOR_P95,
+)
 FIGURES = {
     figure.name: figure
     for figure in (
@@ -82,15 +91,7 @@ FIGURES = {
             seconds,
             LATENCY_TOLERANCE_S,
         ),
-        Figure(
-            "latency_p95_s",
-            "p95 of latency",
-            "max_latency_rise",
-            lambda values: p95(values.tolist()),
-            seconds,
-            LATENCY_TOLERANCE_S,
-            MIN_FOR_P95,
-        ),
+        P95_LATENCY,
         Figure("tokens_mean", "Tokens per answer", "max_token_rise", _mean, whole),
         Figure("cost_mean_usd", "Cost per answer", "max_cost_rise", _mean, answer_cost),
     )
