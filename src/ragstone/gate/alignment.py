@@ -63,5 +63,6 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
         f"{percent(MAX_IGNORED)} is worth a look): {lower} draw on lower ranks only, {none} on no "
         f"context.{advice}"
     )
-    level = Level.NOTE if evidence.fails else Level.ASIDE
+    fails = any(check.failed and check.blocks for check in evidence.decided)
+    level = Level.NOTE if fails else Level.ASIDE
     yield Finding("alignment", level, text, name)

@@ -86,11 +86,6 @@ class Evidence:
         return self.pairing if is_comparable else None
 
     @property
-    def fails(self) -> bool:
-        """Whether a blocking check failed."""
-        return any(check.failed and check.blocks for check in self.decided)
-
-    @property
     def ended(self) -> bool:
         """Whether a blocking check fails or is not settled."""
         bad = (Status.FAIL, Status.INCONCLUSIVE)

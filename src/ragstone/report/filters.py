@@ -76,9 +76,9 @@ def status_word(part: MetricPart | Check) -> str:
     return str(part.status)
 
 
-def icon(part: MetricPart | Check | str) -> str:
-    """The icon of a status word, or of what has one."""
-    return ICONS[part if isinstance(part, str) else status_word(part)]
+def icon(part: MetricPart | Check) -> str:
+    """The icon of the status word."""
+    return ICONS[status_word(part)]
 
 
 def severity(part: MetricPart | Check) -> tuple[bool, bool, int]:

@@ -113,12 +113,6 @@ class Summary:
     """What an answer takes and costs."""
     example: Example | None
 
-    @property
-    def is_short(self) -> bool:
-        """Whether it fits above the first fold of a comment."""
-        lines, characters = self.size()
-        return lines < LINES and characters <= CHARACTERS
-
     def size(self) -> tuple[int, int]:
         """Rendered lines in a comment that is 900 pixels wide, and characters."""
         texts = [
@@ -152,7 +146,8 @@ def summary_of(report: Document, first_room: int = 0) -> Summary:
     first fold of a comment."""
     for room in ROOMS[first_room:-1]:
         summary = cut_summary(report, room)
-        if summary.is_short:
+        lines, characters = summary.size()
+        if lines < LINES and characters <= CHARACTERS:
             return summary
     return cut_summary(report, ROOMS[-1])
 
