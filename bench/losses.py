@@ -219,7 +219,7 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: 
     n = len(then)
     scores = np.stack(now, axis=2)
     alike = np.full(n, len(now) > 1) & np.all(scores == scores[:, :, :1], axis=(1, 2))
-    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike) for j in range(METRICS)]
+    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike, groups) for j in range(METRICS)]
     lost = np.stack([one.values for one in whole])
     # What is not estimated beyond counts among the parts, but needs no p-value.
     parts = [
@@ -229,10 +229,10 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: 
         for tag in tags
         for j, one in enumerate(whole)
     ]
-    tested = loss_test([*whole, *parts], groups=groups)
-    p_values = tested.p_values.copy()
+    p_values, of_mean = loss_test([*whole, *parts])
     p_values[:METRICS][lost.mean(axis=1) >= -MAX_DROP] = 1.0
-    of_mean = tested.mean_p_value if lost.mean() < -MAX_DROP else 1.0
+    if lost.mean() >= -MAX_DROP:
+        of_mean = 1.0
     return float(min(p_values.min(), of_mean))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.comparability import pair_runs
 from ragstone.gate.confirm import LAST, ONCE
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.rehearsal import perfect_run
@@ -40,40 +39,37 @@ def rule_of(run: RunScores, policy: Policy = POLICY) -> Rule:
 
 
 @pytest.mark.parametrize(
-    ("now", "then", "source"),
+    ("scores", "source"),
     [
-        pytest.param(ONE_OR_THE_OTHER, [1.0] * 40, "40 paired samples", id="pairs"),
-        pytest.param(ONE_OR_THE_OTHER, ONE_OR_THE_OTHER, "40 scores, 40 % assumed to change", id="identical runs"),
-        pytest.param(ONE_OR_THE_OTHER, None, "40 scores, 40 % assumed to change", id="scores"),
-        pytest.param([0.5] * 40, None, "40 equal scores, typical ones assumed", id="no score differs"),
-        pytest.param([0.5, 1.0], None, "2 scores, 40 % assumed to change", id="two scores"),
-        pytest.param(MIXED, None, "20 samples with 2 answers each", id="several answers"),
-        pytest.param([(0.5, 0.5)] * 20, None, "20 equal scores, typical ones assumed", id="answers that agree"),
+        pytest.param(ONE_OR_THE_OTHER, "40 scores, 40 % assumed to change", id="scores"),
+        pytest.param([0.5] * 40, "40 equal scores, typical ones assumed", id="no score differs"),
+        pytest.param([0.5, 1.0], "2 scores, 40 % assumed to change", id="two scores"),
+        pytest.param(MIXED, "20 samples with 2 answers each", id="several answers"),
+        pytest.param([(0.5, 0.5)] * 20, "20 equal scores, typical ones assumed", id="answers that agree"),
     ],
 )
-def test_what_the_model_is_learnt_from(now: Sequence[Any], then: Sequence[Any] | None, source: str) -> None:
-    answers = 1 if isinstance(now[0], float) else len(now[0])
-    run = build_run({"mrr": now}, manifest=make_manifest(answers=answers))
-    pairing = None if then is None else pair_runs(run, build_run({"mrr": then}, manifest=run.manifest))
-    known = known_scores(rule_of(run), run, pairing)
+def test_what_the_model_is_learnt_from(scores: Sequence[Any], source: str) -> None:
+    answers = 1 if isinstance(scores[0], float) else len(scores[0])
+    run = build_run({"mrr": scores}, manifest=make_manifest(answers=answers))
+    known = known_scores(rule_of(run), run)
     assert known is not None
     assert known.source == source
-    assert known.n == len(known.model.weights) == len(now)
+    assert known.n == len(known.model.weights) == len(scores)
 
 
 def test_without_a_run_typical_scores_are_assumed_and_one_score_says_nothing() -> None:
     run = build_run({"mrr": [1.0]})
-    assumed = known_scores(rule_of(run), None, None, size=GoldenSize(7, 4))
+    assumed = known_scores(rule_of(run), None, size=GoldenSize(7, 4))
     assert assumed is not None
     assert (assumed.n, len(assumed.model.weights)) == (7, 4)
-    assert known_scores(rule_of(run), run, None) is None
+    assert known_scores(rule_of(run), run) is None
 
 
 def test_related_samples_count_as_one_and_more_of_them_are_needed() -> None:
     scores = [0.0] * 4 + [1.0] * 36
     run = build_run({"mrr": scores}, groups={f"s{index}": f"g{index // 4}" for index in range(40)})
     rule = loss_rule(rule_of(run), POLICY, run, metrics=1)
-    known, alone = (known_scores(rule_of(one), one, None) for one in (run, build_run({"mrr": scores})))
+    known, alone = (known_scores(rule_of(one), one) for one in (run, build_run({"mrr": scores})))
     assert known is not None
     assert alone is not None
     assert (known.n, len(known.model.weights)) == (40, 10)

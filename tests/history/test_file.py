@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,11 @@ def test_a_file_with_nothing_but_damaged_lines_is_refused() -> None:
 def test_scores_that_are_not_of_their_samples_are_left_out_and_said() -> None:
     text = history(2).text()
     codes = json.loads(text.splitlines()[1])["scores"]["faithfulness"]
-    alone, longer = "\n".join(text.splitlines()[1:]), text.replace(codes, codes + "AA", 1)
+    alone, longer = "\n".join(text.splitlines()[1:]), text.replace(codes, codes + "AAAA", 1)
+    none, grouped = text.replace(codes, "zzzzzzzz", 1), text.replace('"ids":[', '"groups":["AAAAAAAA"],"ids":[')
     missing = "h:1: the line that names its samples is missing; it is kept without per-sample scores."
-    for body, runs, says in ((alone, 2, missing), (longer, 1, "don't fit")):
+    misfit = "its scores don't fit its samples"
+    for body, runs, says in ((alone, 2, missing), (longer, 1, misfit), (none, 1, misfit), (grouped, 2, misfit)):
         found = parse_history(body.encode(), "h")
         assert says in found.damaged[0]
         assert [one.scores for one in found.runs[:runs]] == [{}] * runs
@@ -157,17 +160,18 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
 
 
 @pytest.mark.heavy
-def test_beyond_its_bound_the_oldest_scores_go_first_then_the_oldest_lines() -> None:
+def test_beyond_its_bound_the_oldest_lines_go_and_those_of_healthy_runs_last() -> None:
     whole = history(60, samples=2000)
     size = len(whole.text())
     less = whole.within(size - 100)
-    assert len(less.runs) == 60
-    assert [bool(one.scores) for one in less.runs[:2]] == [False, True]
+    assert less.runs == whole.runs[1:]
     least = whole.within(size // 4)
     assert len(least.text()) <= size // 4
-    assert least.runs[-1].run == whole.runs[-1].run
-    assert least.runs[-1].scores
-    assert sum(bool(one.scores) for one in least.runs) < 20
+    assert least.runs == whole.runs[-len(least.runs) :]
+    lasting = replace(
+        whole, runs=tuple(run.model_copy(update={"eligible": run == whole.runs[0]}) for run in whole.runs)
+    )
+    assert lasting.within(size // 2).runs[0] == lasting.runs[0]
 
 
 def test_old_lines_do_not_cost_new_runs_their_scores() -> None:

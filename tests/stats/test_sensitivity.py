@@ -95,7 +95,7 @@ def test_the_smallest_loss_is_true_within_three_points(n: int, statements: int) 
     fails: dict[float, list[bool]] = {0.0: [], -0.03: []}
     for seed in range(60):
         then = scores(chances, 6, statements, seed)
-        loss = visible_loss(learn(then), LossRule(FAILS, ASKS, 6, ALLOWED, 6), seed=seed)
+        loss = visible_loss(learn(then), LossRule(FAILS, ASKS, 6, ALLOWED, 6))
         assert loss is not None
         for less, shown in fails.items():
             lost = max(0, round((loss + less) * n / (LOST * float(chances.mean()))))
@@ -104,7 +104,7 @@ def test_the_smallest_loss_is_true_within_three_points(n: int, statements: int) 
             now = scores(changed, 6, statements, seed + 1000)
             both = Change(np.arange(n), now, then, np.zeros(n, np.bool_))
             first = Change(both.units, now[:, :1], then, both.alike)
-            asked = loss_p_value(first, seed=seed) <= ASKS and now[:, 0].mean() < then.mean() - ALLOWED
-            shown.append(asked and loss_p_value(both, seed=seed) <= FAILS)
+            asked = loss_p_value(first) <= ASKS and now[:, 0].mean() < then.mean() - ALLOWED
+            shown.append(asked and loss_p_value(both) <= FAILS)
     assert float(np.mean(fails[0.0])) >= 0.7
     assert float(np.mean(fails[-0.03])) <= 0.8

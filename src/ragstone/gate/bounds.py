@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import Pairing
+from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.stats.losses import Change, Floats, Ints, row_means
@@ -45,6 +46,16 @@ class BoundCheck:
         return tuple(self.ids[unit] for unit in self.units)
 
     @property
+    def estimate(self) -> float:
+        """The mean of `values`."""
+        return float(self.values.mean())
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the estimate is below the bound."""
+        return self.estimate < self.bound - ROUNDING
+
+    @property
     def name(self) -> str:
         direction = self.rule.direction
         kind = direction.level if self.kind is CheckKind.FLOOR else direction.change
@@ -62,6 +73,7 @@ def questions(
 ) -> Iterator[BoundCheck]:
     """Every floor and drop in the rules that has at least one score (or pair)."""
     ids = tuple(sorted(current.samples))
+    groups = group_labels(current, ids)
     place_of = {sample_id: place for place, sample_id in enumerate(ids)}
     for rule in rules:
         values = current.scores_of(rule.metric).values
@@ -81,7 +93,11 @@ def questions(
             bound = 0.0 - rule.max_drop  # so that no drop is 0.0, not -0.0
             unchanged = 0.0 if rule.accepted is None else bound
             units = np.array([place_of[sample_id] for sample_id in paired])
-            change = replace(_change(rule, units, paired, pairing), expected=unchanged)
+            change = replace(
+                _change(rule, units, paired, pairing),
+                groups=groups,
+                expected=unchanged,
+            )
             yield BoundCheck(
                 rule,
                 CheckKind.DROP,

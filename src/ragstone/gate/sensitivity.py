@@ -12,8 +12,7 @@ import numpy as np
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
-from ragstone.gate.bounds import BoundCheck, answer_table, answers_per_sample, questions
-from ragstone.gate.comparability import Pairing
+from ragstone.gate.bounds import BoundCheck, answer_table, answers_per_sample
 from ragstone.gate.confirm import LAST, ONCE
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
@@ -26,14 +25,12 @@ from ragstone.golden.sample import GoldenSize
 from ragstone.stats.losses import (
     MEAN_WEIGHT,
     PARTS_SHARE,
-    Floats,
-    Ints,
+    Questions,
     row_means,
     scores_by_row,
 )
 from ragstone.stats.score_model import ScoreModel, learn
 from ragstone.stats.sensitivity import (
-    POWER,
     TYPICAL_CHANGED,
     TYPICAL_SCORES,
     LossRule,
@@ -57,13 +54,11 @@ class KnownScores:
     n: int
     """The number of questions."""
 
-    def samples_needed(
-        self, rule: LossRule, loss: float, *, power: float = POWER
-    ) -> int | None:
-        """How many questions like these find `loss` with `power`; None: no number
+    def samples_needed(self, rule: LossRule, loss: float) -> int | None:
+        """How many questions like these find `loss` in 4 of 5 runs; None: no number
         does."""
         rows = len(self.model.weights)
-        needed = rows_needed(self.model, rule, loss, power=power)
+        needed = rows_needed(self.model, rule, loss)
         if needed is None:
             return None
         return math.ceil(needed * max(self.n, rows) / rows)
@@ -107,7 +102,7 @@ def sights(
             check = checked[rule.metric]
             watched.append(Sight(rule.metric, check.detectable_drop, check.n))
             continue
-        scores = known_scores(rule, run, None, size=size)
+        scores = known_scores(rule, run, size=size)
         if scores is not None:
             loss = visible_loss(
                 scores.model, loss_rule(rule, policy, run, metrics=len(drops))
@@ -139,69 +134,58 @@ def loss_rule(
 ) -> LossRule:
     """When a loss beyond `rule`, which is one of so many `metrics`, fails a run with as
     many answers as `run`."""
-    answers = 1 if run is None else answers_per_sample(run)
-    tests = number_of_tests(metrics, parts=True)
-    is_asked_again = policy.gate.asks_again and (run is None or not is_recorded(run))
-    return _look_rule(
-        policy,
-        tests,
+    return _loss_rule(
         rule.max_drop or 0.0,
+        policy,
+        run,
+        number_of_tests(metrics, parts=True),
         runs=1,
-        first=answers,
-        is_asked_again=is_asked_again,
+        first=1 if run is None else answers_per_sample(run),
     )
 
 
-def _look_rule(
-    policy: Policy,
-    tests: float,
+def _loss_rule(
     allowed: float,
+    policy: Policy,
+    run: RunScores | None,
+    tests: float,
     *,
     runs: int,
     first: int,
-    is_asked_again: bool,
 ) -> LossRule:
     alpha = policy.alpha / tests
-    if not is_asked_again:
-        return LossRule(
-            ONCE.fail * alpha, ONCE.fail * alpha, first, allowed, runs, first
-        )
-    return LossRule(
-        LAST.fail * alpha,
-        ONCE.ask * alpha,
-        first + policy.gate.confirm_repeats,
-        allowed,
-        runs,
-        first,
-    )
+    fails = asks = ONCE.fail * alpha
+    answers = first
+    if policy.gate.asks_again and (run is None or not is_recorded(run)):
+        fails = LAST.fail * alpha
+        asks = ONCE.ask * alpha
+        answers += policy.gate.confirm_repeats
+    return LossRule(fails, asks, answers, allowed, runs, first)
 
 
-def simulated_loss(
-    drop: BoundCheck, evidence: Evidence, labels: Ints | None, tests: float
-) -> float | None:
+def simulated_loss(drop: BoundCheck, evidence: Evidence, tests: float) -> float | None:
     """The smallest loss of a drop's metric that fails in 4 of 5 runs, by simulating the
     test; None: none at all.
 
-    It is one of so many `tests` that share the error rate; `labels` are the groups of
-    all samples.
+    It is one of so many `tests` that share the error rate.
     """
     if drop.change is None:
         return None
-    gate = evidence.policy.gate
-    then = scores_by_row(drop.change.then, drop.change.units, labels)
-    now = scores_by_row(drop.change.now, drop.change.units, labels)
-    answers = now.shape[1]
+    pairs = Questions(drop.change)
+    then, now = pairs.then, pairs.now
+    first = now.shape[1]
     if evidence.confirmed:
-        answers -= gate.confirm_repeats
-    rule = _look_rule(
-        evidence.policy,
-        tests,
+        first = max(1, first - evidence.policy.gate.confirm_repeats)
+    rule = _loss_rule(
         0.0 - drop.bound,
+        evidence.policy,
+        evidence.current,
+        tests,
         runs=then.shape[1],
-        first=max(1, answers),
-        is_asked_again=gate.asks_again and not is_recorded(evidence.current),
+        first=first,
     )
-    return visible_loss(_model_of_pairs(then, now), rule)
+    model = _model(then.tobytes(), row_means(now).tobytes(), len(then))
+    return visible_loss(model, rule)
 
 
 def resolution(watched: Sequence[Sight]) -> str | None:
@@ -291,94 +275,49 @@ def expected_rules(
 
 
 def known_scores(
-    rule: Rule,
-    run: RunScores | None,
-    pairing: Pairing | None,
-    *,
-    size: GoldenSize | None = None,
+    rule: Rule, run: RunScores | None, *, size: GoldenSize | None = None
 ) -> KnownScores | None:
     """What is known of the scores of a metric; None if `run` has too few.
 
-    It is learnt from the differences between two runs, from several answers to each
-    question, or from one answer each, of which a share TYPICAL_CHANGED is presumed to
-    change. Without a run, questions with typical scores are assumed, as many as a
-    golden set of this `size` has; those of one group count as one.
+    It is learnt from several answers to each question, or from one answer each, of
+    which a share TYPICAL_CHANGED is presumed to change. Without a run, questions with
+    typical scores are assumed, as many as a golden set of this `size` has; those of one
+    group count as one.
     """
+    typical = np.tile(TYPICAL_SCORES, 5)
+    typical_model = _model(typical.tobytes(), b"", len(typical))
     if run is None:
-        size = size or GoldenSize(0, 0)
-        return KnownScores(
-            rule.metric, _typical(size.groups), "typical scores assumed", size.samples
-        )
-    if pairing is not None:
-        paired = _from_pairs(rule, run, pairing)
-        if paired is not None:
-            return paired
+        if size is None or not size.groups:
+            return KnownScores(rule.metric, typical_model, "typical scores assumed", 0)
+        model = with_questions(typical_model, size.groups)
+        return KnownScores(rule.metric, model, "typical scores assumed", size.samples)
     ids = tuple(sorted(run.scores_of(rule.metric).values))
     n = len(ids)
     if n < 2:
         return None
-    units = np.arange(n, dtype=np.int64)
-    table = scores_by_row(answer_table(rule, ids, run), units, group_labels(run, ids))
+    labels = group_labels(run, ids)
+    if labels is None:
+        labels = np.arange(n)
+    table = scores_by_row(answer_table(rule, ids, run), labels)
     if np.ptp(table) == 0.0:
         source = f"{counted(n, 'equal score')}, typical ones assumed"
-        return KnownScores(rule.metric, _typical(len(table)), source, n)
+        model = with_questions(typical_model, len(table))
+        return KnownScores(rule.metric, model, source, n)
     answers = table.shape[1]
     source = f"{n} scores, {percent(TYPICAL_CHANGED)} assumed to change"
     if answers > 1:
         source = f"{counted(n, 'sample')} with {counted(answers, 'answer')} each"
-    return KnownScores(rule.metric, _model(table), source, n)
-
-
-def _from_pairs(rule: Rule, run: RunScores, pairing: Pairing) -> KnownScores | None:
-    """From the differences between two runs; None if there are none: identical runs
-    tell nothing."""
-    drop = next(
-        (
-            check
-            for check in questions(run, pairing, [rule])
-            if check.kind is CheckKind.DROP
-        ),
-        None,
-    )
-    if drop is None or drop.change is None or not drop.values.any():
-        return None
-    labels = group_labels(run, drop.ids)
-    then = scores_by_row(drop.change.then, drop.change.units, labels)
-    now = scores_by_row(drop.change.now, drop.change.units, labels)
-    questions_compared = len(drop.units)
-    source = counted(questions_compared, "paired sample")
-    return KnownScores(
-        rule.metric, _model_of_pairs(then, now), source, questions_compared
-    )
-
-
-def _typical(count: int) -> ScoreModel:
-    """The model of typical scores of `count` questions; if that is 0, of as many as it
-    was learnt from."""
-    model = _model(np.tile(TYPICAL_SCORES, 5)[:, None])
-    if not count:
-        return model
-    return with_questions(model, count)
-
-
-def _model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
-    """The model of questions with scores of some runs `then` (n, k), or of one and of
-    `now`."""
-    if then.shape[1] > 1:
-        return _model(then)
-    return _learnt(then.tobytes(), row_means(now).tobytes(), then.shape)
-
-
-def _model(table: Floats) -> ScoreModel:
-    """The model of questions from their scores (n, k)."""
-    return _learnt(table.tobytes(), b"", table.shape)
+    model = _model(table.tobytes(), b"", len(table))
+    return KnownScores(rule.metric, model, source, n)
 
 
 @lru_cache(maxsize=64)  # a run is decided several times with the same level
-def _learnt(scores: bytes, next_scores: bytes, shape: tuple[int, int]) -> ScoreModel:
-    table = np.frombuffer(scores, dtype=np.float64).reshape(shape)
-    if next_scores:
-        return model_of_pairs(table[:, 0], np.frombuffer(next_scores, dtype=np.float64))
-    if shape[1] > 1:
-        return learn(table)
-    return model_of_one_run(table[:, 0])
+def _model(then: bytes, now: bytes, rows: int) -> ScoreModel:
+    """The model of questions from their scores in the runs before (rows, runs), and,
+    where that is one run, from those `now`, if there are any."""
+    scores = np.frombuffer(then).reshape(rows, -1)
+    if scores.shape[1] > 1:
+        return learn(scores)
+    if now:
+        return model_of_pairs(scores[:, 0], np.frombuffer(now))
+    return model_of_one_run(scores[:, 0])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ragstone.formatting import counted, figure, listed, percent, score
+from ragstone.gate.accepted import title_of
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.level import LOOKED_BACK, Look
@@ -39,12 +40,14 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class DriftRule:
-    """How much of a metric may be lost over the runs."""
+    """How much of a metric, or of the mean of several, may be lost over the runs."""
 
-    metric: str
+    metric: str | None
+    """None for a mean."""
+    title: str
     max_drift: float
     action: Action
-    direction: Direction
+    direction: Direction = HIGHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Column:
     """A metric, or the mean of several, in the runs that are compared, where more is
     better."""
 
-    rules: tuple[DriftRule, ...]
+    rule: DriftRule
     looks: tuple[Look, ...]
     """The runs, the newest last."""
     places: tuple[int, ...]
@@ -63,85 +66,26 @@ class Column:
     slice: str | None = None
 
     @property
-    def metric(self) -> str | None:
-        """The name of the metric; None for a mean."""
-        if len(self.rules) == 1:
-            return self.rules[0].metric
-        return None
-
-    @property
-    def direction(self) -> Direction:
-        """Of a mean, more is better."""
-        if len(self.rules) == 1:
-            return self.rules[0].direction
-        return HIGHER
-
-    @property
-    def limit(self) -> float:
-        return float(np.mean([rule.max_drift for rule in self.rules]))
-
-    @property
     def newest(self) -> int:
         """The index of the newest run."""
         return len(self.looks) - 1
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The runs, by name."""
-        return tuple(look.line.run for look in self.looks)
-
-    @property
-    def title(self) -> str:
-        if self.metric is None:
-            names = [
-                f"1 − {rule.metric}" if rule.direction.lower_is_better else rule.metric
-                for rule in self.rules
-            ]
-            return f"the mean of {listed(names)}"
-        if self.slice is None:
-            return self.metric
-        return f"{self.metric} on '{self.slice}'"
 
     def merges_since(self, run: int) -> int:
         """The number of runs after `run`, by index."""
         return self.places[-1] - self.places[run]
 
-    def chances(self) -> dict[int, float]:
-        """The probability of each of the newest runs, by index, to be the first after a
-        loss; the likeliest first."""
-        oldest = max(0, self.newest - LOOKED_BACK)
-        near = replace(self.series, scores=self.series.scores[oldest:])
-        chances = enumerate(near.first_run_chances().tolist(), start=oldest)
-        return dict(sorted(chances, key=lambda item: -item[1]))
-
-    def cause(self) -> Cause:
-        """The fewest runs that have a probability of `_NAMED` together."""
-        indexes: list[int] = []
-        share = 0.0
-        for index, chance in self.chances().items():
-            indexes.append(index)
-            share += chance
-            if share >= _NAMED:
-                break
-        return Cause(
-            tuple(self.looks[index].line for index in sorted(indexes)), min(1.0, share)
-        )
-
     def start_of_loss(self, level: float) -> int | None:
         """The likeliest first run of a loss that the newest runs show at the error rate
         `level`, by index."""
-        if any(
-            step.shows(self.limit, level) for step in self.series.steps(self.allowed)
-        ):
-            return next(iter(self.chances()))
+        steps = self.series.steps(self.allowed)
+        if any(step.shows(self.rule.max_drift, level) for step in steps):
+            return _first_run_chances(self.series)[0][0]
         return None
 
     def shows_loss_since(self, start: int, level: float) -> bool:
         """Whether a loss since the run `start` is shown at the error rate `level`."""
-        return any(
-            step.shows(self.limit, level)
-            for step in self.series.steps_at(start, self.allowed)
-        )
+        steps = self.series.steps_at(start, self.allowed)
+        return any(step.shows(self.rule.max_drift, level) for step in steps)
 
     def step_at(self, start: int) -> Step | None:
         """The largest step to the runs since `start`."""
@@ -151,9 +95,7 @@ class Column:
     def excess_at(self, start: int) -> float:
         """The change beyond what is allowed since the run `start`."""
         step = self.step_at(start)
-        if step is None:
-            return 0.0
-        return step.excess
+        return 0.0 if step is None else step.excess
 
     def part(
         self, start: int, *, shown: bool, loss: float, until: str | None = None
@@ -161,7 +103,7 @@ class Column:
         """What the line of the newest run says of a loss since the run `start`."""
         first = self.looks[start].line
         return BelowPart(
-            metric=self.rules[0].metric,
+            metric=self.rule.title,
             slice=self.slice,
             since=first.run,
             commit=first.commit,
@@ -173,72 +115,99 @@ class Column:
 
     def loss_check(self, start: int, status: Status) -> Check:
         """The check of a loss since the run `start`; it passes if it is over."""
-        step = self.step_at(start)
-        beyond = self.direction.beyond
+        title = title_of(self.rule.title, self.slice)
         when = since(self.looks[start].line.commit, self.merges_since(start))
+        level = f"{self.rule.direction.beyond} its level {when}"
+        name = "drift" if self.rule.metric is None else f"{self.rule.metric}.drift"
+        check = Check(
+            name=name if self.slice is None else f"{self.slice}/{name}",
+            kind=CheckKind.DRIFT,
+            status=status,
+            action=self.rule.action,
+            reason=f"{title} was {level}, and is back at it.",
+            metric=self.rule.metric,
+            slice=self.slice,
+            threshold=0.0 - self.rule.max_drift,
+        )
+        step = self.step_at(start)
+        figures = ""
+        if step is not None:
+            now = self.rule.direction.shown(step.level)
+            then = self.rule.direction.shown(step.level - step.change)
+            check = replace(
+                check, estimate=step.excess, current=now, baseline=then, n=step.n
+            )
+            figures = (
+                f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common"
+            )
+            if self.allowed:
+                figures += f", of which {figure(self.allowed)} was accepted"
+            figures = f" ({figures})"
         if status is Status.PASS:
-            return self._check(
-                status,
-                f"{self.title} was {beyond} its level {when}, and is back at it.",
-                step,
-            )
-        figures = "" if step is None else f" ({self._from_to(step)})"
+            return check
         if status is Status.INCONCLUSIVE:
-            reason = f"{self.title} may be {beyond} its level {when}{figures}; later runs of main will settle it."
-        else:
             reason = (
-                f"{self.title} is {beyond} its level {when}{figures}; that lasts until recovery is shown or the loss "
-                f"is accepted. It came with {self.cause()}."
+                f"{title} may be {level}{figures}; later runs of main will settle it."
             )
-        return self._check(status, reason, step)
+            return replace(check, reason=reason)
+        cause = cause_of(self.looks, self.series)
+        until = "that lasts until recovery is shown or the loss is accepted"
+        reason = f"{title} is {level}{figures}; {until}. It came with {cause}."
+        return replace(check, reason=reason)
 
     def passing_check(self) -> Check:
         """The check of a run that shows no loss in any metric."""
         runs = counted(self.merges_since(0), "main run")
         first = commit_of(self.looks[0].line)
-        reason = f"no slow loss is shown since {first}, {runs} ago."
-        check = self._check(Status.PASS, reason, None)
-        return replace(check, name="drift", metric=None)
-
-    def _from_to(self, step: Step) -> str:
-        then = self.direction.shown(step.level - step.change)
-        now = self.direction.shown(step.level)
-        accepted = (
-            f", of which {figure(self.allowed)} was accepted" if self.allowed else ""
-        )
-        return f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common{accepted}"
-
-    def _check(self, status: Status, reason: str, step: Step | None) -> Check:
-        name = "drift" if self.metric is None else f"{self.metric}.drift"
-        check = Check(
-            name=name if self.slice is None else f"{self.slice}/{name}",
+        return Check(
+            name="drift",
             kind=CheckKind.DRIFT,
-            status=status,
-            action=Action.BLOCK
-            if any(rule.action is Action.BLOCK for rule in self.rules)
-            else Action.WARN,
-            reason=reason,
-            metric=self.metric,
-            slice=self.slice,
-            threshold=0.0 - self.limit,
+            status=Status.PASS,
+            action=self.rule.action,
+            reason=f"no slow loss is shown since {first}, {runs} ago.",
+            threshold=0.0 - self.rule.max_drift,
         )
-        if step is None:
-            return check
-        level = self.direction.shown(step.level)
-        before = self.direction.shown(step.level - step.change)
-        return replace(
-            check, estimate=step.excess, current=level, baseline=before, n=step.n
-        )
+
+
+def _first_run_chances(series: Series) -> list[tuple[int, float]]:
+    """The newest runs, by index, and the probability of each to be the first after a
+    loss; the likeliest first."""
+    oldest = max(0, len(series.scores) - 1 - LOOKED_BACK)
+    near = replace(series, scores=series.scores[oldest:])
+    chances = enumerate(near.first_run_chances().tolist(), start=oldest)
+    return sorted(chances, key=lambda item: -item[1])
+
+
+def cause_of(looks: Sequence[Look], series: Series) -> Cause:
+    """The fewest of the runs `looks` that brought a loss with a probability of `_NAMED`
+    together."""
+    indexes: list[int] = []
+    share = 0.0
+    for index, chance in _first_run_chances(series):
+        indexes.append(index)
+        share += chance
+        if share >= _NAMED:
+            break
+    lines = tuple(looks[index].line for index in sorted(indexes))
+    return Cause(lines, min(1.0, share))
 
 
 def mean_of(columns: Sequence[Column]) -> list[Column]:
     """The mean of several metrics with the same runs, if there are several."""
     if len(columns) < 2 or columns[0].slice is not None:
         return []
+    names = []
+    action = Action.WARN
+    for column in columns:
+        title = column.rule.title
+        names.append(f"1 − {title}" if column.rule.direction.lower_is_better else title)
+        if column.rule.action is Action.BLOCK:
+            action = Action.BLOCK
+    limit = float(np.mean([column.rule.max_drift for column in columns]))
+    rule = DriftRule(None, f"the mean of {listed(names)}", limit, action)
     series = mean_series([column.series for column in columns])
-    rules = tuple(column.rules[0] for column in columns)
     allowed = sum(column.allowed for column in columns) / len(columns)
-    return [replace(columns[0], rules=rules, series=series, allowed=allowed)]
+    return [replace(columns[0], rule=rule, series=series, allowed=allowed)]
 
 
 def since(commit: str | None, merges: int) -> str:

@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import chain, compress
+from itertools import chain
 
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import figure
+from ragstone.gate.accepted import title_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, Status
-from ragstone.history.codes import Compact, group_codes, sample_code, sample_codes
-from ragstone.history.column import Cause, Column, DriftRule, mean_of, since
+from ragstone.history.codes import Compact, sample_code
+from ragstone.history.column import Cause, Column, DriftRule, cause_of, mean_of, since
 from ragstone.history.file import History
 from ragstone.history.level import (
     LOOKED_BACK,
     Look,
     MetricPast,
     looks_before,
-    newly_accepted,
     past_of,
     scores_of,
     was_run,
@@ -76,32 +76,36 @@ def measure_drift(
     begins with this run blocks. `decided` are the checks of a run that was decided: a
     drop that failed, or is not settled, is a loss from then on.
     """
-    rules = _rules(policy, run)
-    if not rules:
+    watch = _Watch(history, line, scores, run, policy)
+    if not watch.rules:
         return Drift()
-    watch = _Watch(history, line, scores, run, policy, rules)
     new = watch.search(main=main)
     if not main:
         open_losses = chain.from_iterable(past.open for past in watch.pasts.values())
-        notices = [_notice(part) for part in open_losses]
-        return replace(new, warnings=(*notices, *new.warnings), below=())
+        return replace(new, warnings=tuple(map(_notice, open_losses)), below=())
     followed = watch.follow()
-    below = {
-        (part.metric, part.slice): part
-        for part in (*(part for _, part in followed), *new.below)
-    }
+    parts = (*(part for _, part in followed), *new.below)
+    below = {(part.metric, part.slice): part for part in parts}
     for check in decided:
-        part = watch.decided_loss(check, below.get((check.metric or "", check.slice)))
-        if part is not None:
-            below[part.metric, part.slice] = part
+        if check.kind not in CHANGES or check.passed or check.status is Status.ERROR:
+            continue
+        place = (check.metric or "", check.slice)
+        if place in below:  # it is not over, whatever else shows that it is
+            shown = check.failed or below[place].shown
+            changed = {"shown": shown, "until": None}
+            below[place] = below[place].model_copy(update=changed)
+            continue
+        column = watch.newest_column(check)
+        if column is not None:
+            loss = abs(check.estimate or 0.0)
+            below[place] = column.part(0, shown=check.failed, loss=loss)
     lasting = [check for check, _ in followed if not check.passed]
     recovered = [check.reason for check, _ in followed if check.passed]
     added = [check for check in new.checks if not lasting or not check.passed]
     return Drift(
-        (*lasting, *added),
-        new.warnings,
-        (*recovered, *new.notes),
-        tuple(below.values()),
+        checks=(*lasting, *added),
+        notes=(*recovered, *new.notes),
+        below=tuple(below.values()),
     )
 
 
@@ -113,24 +117,25 @@ def find_cause(
 
     The cause is None with fewer than two comparable runs.
     """
-    newest = next(
-        (line for line in reversed(history.gated) if metric in line.scores), None
-    )
-    if newest is None:
-        return MetricPast(metric, (), (), 0), None
+    runs = [line for line in history.gated if metric in line.scores]
+    if not runs:
+        return MetricPast((), (), 0), None
+    newest = runs[-1]
     looks = looks_before(history, newest)
     if not was_run(looks, newest):
         looks = (*looks, Look(newest, history.samples[newest.samples or ""]))
     past = past_of(looks, newest, metric)
-    runs = len(past.looks)
-    if runs < 2:
+    count = len(past.looks)
+    if count < 2:
         return past, None
-    first_of_loss = min(past.since, runs - 1)
-    start = max(0, first_of_loss - LOOKED_BACK)
-    looks = past.looks[start:]
-    codes = sample_codes(past.looks[-1].samples)
-    series = _series(looks, metric, codes, None, lower=lower_is_better)
-    return past, Column((), looks, tuple(range(start, runs)), series).cause()
+    near = past.looks[max(0, min(past.since, count - 1) - LOOKED_BACK) :]
+    scores = scores_of(near, near[-1].samples.ids, metric)
+    return past, cause_of(near, Series(1.0 - scores if lower_is_better else scores))
+
+
+_LossKey = tuple[str | None, tuple[str, ...], int]
+"""Of losses that began together: the tag of their samples, the names of the runs that
+are compared, and the first of these after the loss."""
 
 
 class _Watch:
@@ -143,258 +148,202 @@ class _Watch:
         scores: Compact,
         run: RunScores,
         policy: Policy,
-        rules: Sequence[DriftRule],
     ) -> None:
         self.line = line.model_copy(
             update={"samples": scores.samples.key, "scores": dict(scores.scores)}
         )
         self.samples = scores.samples
         self.run = run
-        self.policy = policy
-        self.rules = rules
-        tests = len(rules)
+        self.oldest = line.time - timedelta(days=policy.drift.days)
+        self.rules = _rules(policy, run)
+        tests = len(self.rules)
         if tests > 1:
             tests += 1  # their mean
-        self.level = LEVEL / tests
+        self.level = LEVEL / max(1, tests)
         looks = looks_before(history, line)
         self.newest: tuple[Look, ...] = ()
         if not was_run(looks, line):
             self.newest = (Look(self.line, self.samples),)
-        codes = set(sample_codes(self.samples))
-        min_common = _COMMON * len(codes)
-        self.looks = tuple(
+        codes = set(self.samples.ids)
+        comparable = [
             look
             for look in looks
-            if len(codes.intersection(sample_codes(look.samples))) >= min_common
-        )
+            if len(codes.intersection(look.samples.ids)) >= _COMMON * len(codes)
+        ]
         self.pasts = {
-            rule.metric: past_of(self.looks, self.line, rule.metric) for rule in rules
+            metric: past_of(comparable, self.line, metric) for metric in self.rules
         }
 
     def follow(self) -> list[tuple[Check, BelowPart]]:
         """The checks of the losses that were not over, and what is known of them with
         this run."""
-        groups: dict[
-            tuple[str | None, tuple[str, ...], int], list[tuple[Column, BelowPart]]
-        ] = {}
-        for rule in self.rules:
-            for part in self.pasts[rule.metric].open:
-                column, start = self._around(rule, part)
-                groups.setdefault((part.slice, column.names, start), []).append(
-                    (column, part)
-                )
+        groups: dict[_LossKey, list[tuple[Column, BelowPart]]] = {}
+        for metric, past in self.pasts.items():
+            for part in past.open:
+                place = past.place(part)
+                healthy = past.sound if past.start < place else past.healthy
+                before = [index for index in healthy if index < place][-LOOKED_BACK:]
+                after = range(place, len(past.looks) + len(self.newest))
+                places = [*before, *after[-LOOKED_BACK:]]
+                column = self._column(metric, places, part.slice)
+                start = min(len(before), column.newest)
+                key = (part.slice, _names(column), start)
+                groups.setdefault(key, []).append((column, part))
         followed = []
         for (_, _, start), losses in groups.items():
             means = mean_of([column for column, _ in losses])
-            mean_shown = any(mean.shows_loss_since(start, self.level) for mean in means)
             for column, part in losses:
-                followed.append(
-                    self._followed(column, start, part, means, mean_shown=mean_shown)
-                )
+                followed.append(self._followed(column, start, part, means))
         return followed
 
-    def _around(self, rule: DriftRule, part: BelowPart) -> tuple[Column, int]:
-        """The healthy runs before a loss and all since, and the index of the first of
-        these."""
-        past = self.pasts[rule.metric]
-        place = past.place(part)
-        healthy = past.sound
-        if past.start >= place:
-            healthy = [
-                index for index, is_healthy in enumerate(past.healthy) if is_healthy
-            ]
-        before = [index for index in healthy if index < place][-LOOKED_BACK:]
-        after = range(place, len(past.looks) + len(self.newest))
-        column = self._column(rule, [*before, *after[-LOOKED_BACK:]], part.slice)
-        return column, min(len(before), column.newest)
-
     def _followed(
-        self,
-        column: Column,
-        start: int,
-        part: BelowPart,
-        means: Sequence[Column],
-        *,
-        mean_shown: bool,
+        self, column: Column, start: int, part: BelowPart, means: Sequence[Column]
     ) -> tuple[Check, BelowPart]:
         """The loss since the run `start`; `means` has the mean of what fell with it, if
         that is several metrics."""
+        status = Status.FAIL if part.shown else Status.INCONCLUSIVE
         if not self.newest:
-            return column.loss_check(
-                start, Status.FAIL if part.shown else Status.INCONCLUSIVE
-            ), part
+            return column.loss_check(start, status), part
         merges = column.merges_since(start)
         was_shown = part.shown and merges > 1
-        min_loss = max(_MIN_LOSS, column.limit / 2.0, part.loss)
-        series = [lost.series for lost in (column, *means)]
+        limit = column.rule.max_drift / 2.0
         recovery = recovered_since(
-            series, start, min_loss, self.level, was_shown=was_shown
+            [lost.series for lost in (column, *means)],
+            start,
+            max(_MIN_LOSS, limit, part.loss),
+            self.level,
+            was_shown=was_shown,
         )
-        if column.allowed and column.excess_at(start) > -column.limit / 2.0:
+        if column.allowed and column.excess_at(start) > -limit:
             recovery = column.newest
         if recovery is not None:
             until = column.looks[recovery].line.run
-            recovered = column.part(
-                start, shown=part.shown, loss=part.loss, until=until
-            )
-            return column.loss_check(start, Status.PASS), recovered
-        shown = merges > 0 and (
-            mean_shown or column.shows_loss_since(start, self.level)
+            below = column.part(start, shown=part.shown, loss=part.loss, until=until)
+            return column.loss_check(start, Status.PASS), below
+        shown = merges > 0 and any(
+            lost.shows_loss_since(start, self.level) for lost in (column, *means)
         )
-        loss = -column.excess_at(start) if shown else part.loss
         status = Status.FAIL if shown else Status.INCONCLUSIVE
-        return column.loss_check(start, status), column.part(
-            start, shown=shown or was_shown, loss=loss
-        )
+        loss = -column.excess_at(start) if shown else part.loss
+        below = column.part(start, shown=shown or was_shown, loss=loss)
+        return column.loss_check(start, status), below
 
-    def decided_loss(self, check: Check, part: BelowPart | None) -> BelowPart | None:
-        """The loss that a drop is which failed or is not settled; None for other
-        checks.
-
-        `part` is what else is said of the same loss.
-        """
-        is_bad = check.kind in CHANGES and check.status in (
-            Status.FAIL,
-            Status.INCONCLUSIVE,
-        )
-        if not is_bad:
+    def newest_column(self, check: Check) -> Column | None:
+        """The newest run in the metric of a drop; None if no drift is measured of
+        it."""
+        past = self.pasts.get(check.metric or "")
+        if past is None or not past.sound or not self.newest:
             return None
-        shown = check.failed
-        if part is not None:  # it is not over, whatever else shows that it is
-            return part.model_copy(update={"shown": shown or part.shown, "until": None})
-        rule = next((rule for rule in self.rules if rule.metric == check.metric), None)
-        if rule is None or not self.newest or not self.pasts[rule.metric].sound:
-            return None
-        column = self._column(rule, [len(self.pasts[rule.metric].looks)], check.slice)
-        return column.part(0, shown=shown, loss=abs(check.estimate or 0.0))
+        return self._column(check.metric or "", [len(past.looks)], check.slice)
 
     def search(self, *, main: bool) -> Drift:
         """The losses that are new with this run, as checks; one check that passes if
-        there is none."""
-        rules = [rule for rule in self.rules if not self.pasts[rule.metric].open]
-        groups = self._columns_by_runs(rules)
-        if rules and not groups:
-            note = "Drift is not measured yet: the history has no earlier run to compare with."
-            return Drift(notes=(note,))
-        losses: list[tuple[Column, int]] = []
-        for columns in groups:
-            losses += _losses(columns, self.level)
-        checks = [_new_loss_check(column, start, main=main) for column, start in losses]
-        if groups and not losses:
-            checks = [groups[0][0].passing_check()]
-        below = []
-        for column, start in losses:
-            if column.metric is not None:
-                shown = start < column.newest
-                loss = -column.excess_at(start)
-                below.append(column.part(start, shown=shown, loss=loss))
-        return Drift(tuple(checks), below=tuple(below))
+        there is none.
 
-    def _column(
-        self, rule: DriftRule, places: Sequence[int], slice_: str | None = None
-    ) -> Column:
-        """The runs at `places` in the past of the metric, with the scores of the
-        samples of a slice."""
-        past = self.pasts[rule.metric]
-        codes = sample_codes(self.samples)
-        groups = group_codes(self.samples)
-        if slice_ is not None:
-            members = self._members(slice_)
-            is_member = [code in members for code in codes]
-            codes = list(compress(codes, is_member))
-            if groups is not None:
-                groups = list(compress(groups, is_member))
-        runs = (*past.looks, *self.newest)
-        looks = tuple(runs[place] for place in places)
-        series = _series(
-            looks, rule.metric, codes, groups, lower=rule.direction.lower_is_better
-        )
-        return Column(
-            (rule,),
-            looks,
-            tuple(places),
-            series,
-            newly_accepted(past, self.line, slice_),
-            slice_,
-        )
-
-    def _columns_by_runs(self, rules: Sequence[DriftRule]) -> list[list[Column]]:
-        """The metrics with healthy runs in the time that the policy looks back on, those
-        with the same runs together."""
-        start = self.line.time - timedelta(days=self.policy.drift.days)
+        On `main`, the newest run alone is a suspicion; a pull request fails only for
+        what began with it.
+        """
+        steady = {metric: past for metric, past in self.pasts.items() if not past.open}
         groups: dict[tuple[str, ...], list[Column]] = {}
-        for rule in rules:
-            past = self.pasts[rule.metric]
+        for metric, past in steady.items():
+            # The healthy runs in the time that the policy looks back on.
             sound = [
-                index for index in past.sound if past.looks[index].line.time >= start
+                index
+                for index in past.sound
+                if past.looks[index].line.time >= self.oldest
             ]
             if sound:
                 newest = len(past.looks) + len(self.newest) - 1
                 places = {*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}
-                column = self._column(rule, sorted(places))
-                groups.setdefault(column.names, []).append(column)
-        return list(groups.values())
+                column = self._column(metric, sorted(places))
+                groups.setdefault(_names(column), []).append(column)
+        if steady and not groups:
+            note = "Drift is not measured yet: the history has no earlier run to compare with."
+            return Drift(notes=(note,))
+        checks = []
+        below = []
+        for columns in groups.values():
+            for column, start in _losses(columns, self.level):
+                is_new = start == column.newest
+                status = Status.INCONCLUSIVE if main and is_new else Status.FAIL
+                check = column.loss_check(start, status)
+                if not main and not is_new:
+                    check = replace(check, action=Action.WARN)
+                checks.append(check)
+                if column.rule.metric is not None:
+                    loss = -column.excess_at(start)
+                    below.append(column.part(start, shown=not is_new, loss=loss))
+        if groups and not checks:
+            checks = [next(iter(groups.values()))[0].passing_check()]
+        return Drift(tuple(checks), below=tuple(below))
 
-    def _members(self, tag: str) -> set[str]:
-        """The codes of the samples with a tag."""
-        samples = self.run.samples.items()
-        return {
-            sample_code(sample_id, facts.content_hash)
-            for sample_id, facts in samples
-            if tag in facts.tags
+    def _column(
+        self, metric: str, places: Sequence[int], slice_: str | None = None
+    ) -> Column:
+        """The runs at `places` in the past of the metric, with the scores of the
+        samples of a slice."""
+        past = self.pasts[metric]
+        rule = self.rules[metric]
+        runs = (*past.looks, *self.newest)
+        looks = tuple(runs[place] for place in places)
+        scores = scores_of(looks, self.samples.ids, metric)
+        if rule.direction.lower_is_better:
+            scores = 1.0 - scores
+        groups = None
+        if self.samples.groups is not None:
+            groups = np.unique(self.samples.groups, return_inverse=True)[1]
+        series = Series(scores, groups)
+        if slice_ is not None:
+            members = {
+                sample_code(sample_id, facts.content_hash)
+                for sample_id, facts in self.run.samples.items()
+                if slice_ in facts.tags
+            }
+            is_member = np.array([code in members for code in self.samples.ids], bool)
+            series = Series(
+                scores[:, is_member], None if groups is None else groups[is_member]
+            )
+        # What is accepted in this run, and was in no healthy run before.
+        accepted_before: set[str] = set()
+        for index in past.healthy:
+            accepted_before.update(
+                entry.id for entry in past.looks[index].line.accepted
+            )
+        drops = {
+            entry.id: entry.drop
+            for entry in self.line.accepted
+            if (entry.metric, entry.slice) == (metric, slice_)
         }
-
-
-def _new_loss_check(column: Column, start: int, *, main: bool) -> Check:
-    """The check of a loss that is new. On `main`, the newest run alone is a suspicion;
-    a pull request fails only for what began with it."""
-    is_new = start == column.newest
-    status = Status.INCONCLUSIVE if main and is_new else Status.FAIL
-    check = column.loss_check(start, status)
-    if main or is_new:
-        return check
-    return replace(check, action=Action.WARN)
-
-
-def _rules(policy: Policy, run: RunScores) -> list[DriftRule]:
-    """The requirements on each metric that the policy has a rule for, over all
-    samples."""
-    rules = []
-    for rule in resolve_rules(policy, run):
-        if (
-            rule.slice is not None
-            or not run.scores_of(rule.metric).values
-            or is_relative(rule.metric)
-        ):
-            continue
-        max_drift = policy.drift.max_drift
-        if rule.key in policy.metrics:
-            own_max_drift = policy.metrics[rule.key].max_drift
-            if own_max_drift is not None:
-                max_drift = own_max_drift
-        action = (
-            Action.WARN
-            if Action.WARN in (policy.drift.action, rule.drop_action)
-            else Action.BLOCK
+        allowed = sum(
+            drop for name, drop in drops.items() if name not in accepted_before
         )
-        rules.append(DriftRule(rule.metric, max_drift, action, rule.direction))
+        return Column(rule, looks, tuple(places), series, allowed, slice_)
+
+
+def _names(column: Column) -> tuple[str, ...]:
+    """The runs of `column`, by name."""
+    return tuple(look.line.run for look in column.looks)
+
+
+def _rules(policy: Policy, run: RunScores) -> dict[str, DriftRule]:
+    """The requirement on each metric that the policy has a rule for, over all
+    samples."""
+    rules = {}
+    for rule in resolve_rules(policy, run):
+        metric = rule.metric
+        is_measured = bool(run.scores_of(metric).values) and not is_relative(metric)
+        if rule.slice is not None or not is_measured:
+            continue
+        max_drift = None
+        if rule.key in policy.metrics:
+            max_drift = policy.metrics[rule.key].max_drift
+        if max_drift is None:
+            max_drift = policy.drift.max_drift
+        action = Action.BLOCK
+        if Action.WARN in (policy.drift.action, rule.drop_action):
+            action = Action.WARN
+        rules[metric] = DriftRule(metric, metric, max_drift, action, rule.direction)
     return rules
-
-
-def _series(
-    looks: Sequence[Look],
-    metric: str,
-    codes: Sequence[str],
-    groups: Sequence[str] | None,
-    *,
-    lower: bool,
-) -> Series:
-    """The scores of the samples `codes` in the runs `looks`, where more is better."""
-    labels = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    series = Series(scores_of(looks, codes, metric), labels)
-    if lower:
-        return series.flipped()
-    return series
 
 
 def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]:
@@ -413,20 +362,18 @@ def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]
             for column, start in zip(columns, starts, strict=True)
             if start is not None
         ]
-    lowest = min(column.excess_at(start_of_mean) for column in columns)
-    fallen = []
-    for column, start in zip(columns, starts, strict=True):
-        fell_with_mean = column.excess_at(start_of_mean) <= max(
-            lowest, -column.limit / 2.0
-        )
-        if start is not None or fell_with_mean:
-            fallen.append(column)
-    return [(column, start_of_mean) for column in (*fallen, *means)]
+    changes = [column.excess_at(start_of_mean) for column in columns]
+    fallen = list(means)
+    for column, start, change in zip(columns, starts, changes, strict=True):
+        limit = max(min(changes), -column.rule.max_drift / 2.0)
+        if start is not None or change <= limit:
+            fallen.insert(-1, column)
+    return [(column, start_of_mean) for column in fallen]
 
 
 def _notice(part: BelowPart) -> str:
     """What a pull request says of a loss on the main branch."""
-    title = part.metric if part.slice is None else f"{part.metric} on '{part.slice}'"
+    title = title_of(part.metric, part.slice)
     may = "is" if part.shown else "may be"
     return (
         f"The main branch {may} {figure(part.loss)} below its level of {title} {since(part.commit, part.merges)}. "

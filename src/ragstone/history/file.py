@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.files import open_regular
-from ragstone.history.codes import Compact, fits
+from ragstone.history.codes import Compact, decode
 from ragstone.history.lines import (
     AnyLine,
     RunLine,
@@ -26,15 +26,9 @@ MAX_DAMAGED = 100_000
 """Lines that can't be used. A file with more is none that was ever written: 5 MB are at
 most some 20,000 lines."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
-"""Beyond this size the oldest per-sample scores are dropped, as long as the rest takes
-no more than half of it; else the oldest lines. The level needs recent scores more than
-it needs old means."""
 
-NEWEST_WITH_SCORES = 24
-"""So many of the newest runs keep their per-sample scores: in them a loss is looked
-for."""
-
-_START_ANEW = "Move it away to start a new one."
+NEWEST = 24
+"""So many of the newest runs stay longest: in them a loss is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +65,23 @@ class History:
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
     def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
-        """Cut to at most `limit` bytes when written."""
-        history = self
-        while history.runs:
-            excess = len(history.text().encode()) - limit
+        """Cut to at most `limit` bytes when written: the oldest lines go.
+
+        Those of healthy runs go after those of broken ones: without a healthy run
+        before it, a loss can't be judged any more.
+        """
+        excess = len(self.text()) - limit
+        old = sorted(self.runs[:-NEWEST], key=lambda run: run.eligible)
+        dropped: set[int] = set()
+        for run in (*old, *self.runs[-NEWEST:]):
             if excess <= 0:
                 break
-            history = history._less(excess, limit // 2)._with_samples_in_use()
-        return history
+            excess -= len(line_text(run)) + 1
+            dropped.add(id(run))
+        if not dropped:
+            return self
+        runs = tuple(run for run in self.runs if id(run) not in dropped)
+        return replace(self, runs=runs)._with_samples_in_use()
 
     def text(self) -> str:
         """The file's text: each set of samples before the first line that refers to
@@ -91,28 +94,6 @@ class History:
                 lines.append(line_text(self.samples[run.samples]))
             lines.append(line_text(run))
         return "".join(f"{line}\n" for line in lines)
-
-    def _less(self, excess: int, max_bare: int) -> History:
-        """Smaller by about `excess` bytes, or by one line at least.
-
-        If lines without their scores have more than `max_bare` bytes, the oldest of
-        them go; else the oldest scores, those of the level last: without a healthy run
-        before it, a loss can't be judged any more.
-        """
-        saved = 0
-        runs = list(self.runs)
-        bare = sum(len(line_text(_without_scores(run))) for run in runs)
-        if bare <= max_bare:
-            old = range(len(runs) - NEWEST_WITH_SCORES)
-            for index in sorted(old, key=lambda index: runs[index].eligible):
-                if saved >= excess:
-                    break
-                run = runs[index]
-                saved += sum(map(len, run.scores.values()))
-                runs[index] = _without_scores(run)
-        if not saved:
-            runs = runs[max(1, len(runs) // 20) :]
-        return replace(self, runs=tuple(runs))
 
     def _with_samples_in_use(self) -> History:
         used = {run.samples for run in self.runs}
@@ -146,32 +127,43 @@ def parse_history(body: bytes, where: str) -> History:
     Raises RunDirectoryError if it is larger than MAX_READ_BYTES, or has more than
     MAX_DAMAGED such lines.
     """
-    if len(body) > MAX_READ_BYTES:
-        raise RunDirectoryError(
-            f"larger than {MAX_READ_BYTES:,} bytes, so it is probably not a history.",
-            where=where,
-            hint=_START_ANEW,
-        )
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
     runs: dict[tuple[str, int | None, str | None], tuple[str, RunLine]] = {}
+    no_history = None
+    if len(body) > MAX_READ_BYTES:
+        no_history = f"larger than {MAX_READ_BYTES:,} bytes"
+        body = b""
     for number, raw in enumerate(body.split(b"\n"), start=1):
         if not raw.strip():
             continue
         place = f"{where}:{number}"
-        line = _parsed(raw, place, damaged)
+        try:
+            line = _parsed(raw)
+        except ValueError as error:
+            damaged.append(f"{place}: {error}; left out.")
+            if len(damaged) > MAX_DAMAGED:
+                no_history = f"more than {MAX_DAMAGED:,} of its lines are damaged"
+                break
+            continue
         if isinstance(line, SamplesLine):
             samples[line.key] = line
-        elif line is not None:
+        else:
             runs[_attempt(line)] = (place, line)
-        if len(damaged) > MAX_DAMAGED:
-            raise RunDirectoryError(
-                f"more than {MAX_DAMAGED:,} of its lines are damaged, so it is probably not a history.",
-                where=where,
-                hint=_START_ANEW,
-            )
-    whole = (_checked(line, samples, place, damaged) for place, line in runs.values())
-    return History(_by_time(whole), samples, tuple(damaged))._with_samples_in_use()
+    if no_history is not None:
+        raise RunDirectoryError(
+            f"{no_history}, so it is probably not a history.",
+            where=where,
+            hint="Move it away to start a new one.",
+        )
+    checked = []
+    for place, line in runs.values():
+        why = _misfit(line, samples)
+        if why is not None:
+            damaged.append(f"{place}: {why}; it is kept without per-sample scores.")
+            line = line.model_copy(update={"samples": None, "scores": {}})
+        checked.append(line)
+    return History(_by_time(checked), samples, tuple(damaged))._with_samples_in_use()
 
 
 def write_history(path: Path, history: History) -> None:
@@ -182,45 +174,35 @@ def write_history(path: Path, history: History) -> None:
     replace_text(path, history.text())
 
 
-def _parsed(raw: bytes, place: str, damaged: list[str]) -> AnyLine | None:
+def _parsed(raw: bytes) -> AnyLine:
+    """A line of either kind. Raises ValueError that says why it is none."""
     if len(raw) > MAX_LINE_BYTES:
-        damaged.append(f"{place}: longer than {MAX_LINE_BYTES:,} bytes; left out.")
-        return None
+        raise ValueError(f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
         return line_adapter().validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field_name = ".".join(str(part) for part in first["loc"][1:])
         if field_name == "schema_version":
-            damaged.append(f"{place}: the schema version is not 1; left out.")
-        else:
-            damaged.append(
-                f"{place}: not a line of a history ({field_name or 'line'}: {first['msg']}); left out."
-            )
-        return None
+            raise ValueError("the schema version is not 1") from None
+        what = f"{field_name or 'line'}: {first['msg']}"
+        raise ValueError(f"not a line of a history ({what})") from None
 
 
-def _checked(
-    line: RunLine, samples: Mapping[str, SamplesLine], place: str, damaged: list[str]
-) -> RunLine:
-    """`line`, without its per-sample scores if they don't match the samples it refers
-    to."""
+def _misfit(line: RunLine, samples: Mapping[str, SamplesLine]) -> str | None:
+    """Why the scores of `line` are not one for each of the samples that it refers to;
+    None if they are."""
     if line.samples is None and not line.scores:
-        return line
+        return None
     samples_line = samples.get(line.samples or "")
-    if samples_line is not None and fits(samples_line, line.scores.values()):
-        return line
-    why = "its scores don't fit its samples"
     if samples_line is None:
-        why = "the line that names its samples is missing"
-    damaged.append(f"{place}: {why}; it is kept without per-sample scores.")
-    return _without_scores(line)
-
-
-def _without_scores(line: RunLine) -> RunLine:
-    if line.scores:
-        return line.model_copy(update={"samples": None, "scores": {}})
-    return line
+        return "the line that names its samples is missing"
+    lengths = {len(samples_line.ids), len(samples_line.groups or samples_line.ids)}
+    try:
+        lengths |= {len(decode(text)) for text in line.scores.values()}
+    except ValueError:
+        lengths.add(-1)
+    return None if len(lengths) == 1 else "its scores don't fit its samples"
 
 
 def same_run(line: RunLine, run: RunLine) -> bool:

@@ -21,7 +21,7 @@ SCHEMA_VERSION: Literal[1] = 1
 
 Text = Annotated[str, StringConstraints(max_length=500)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-Codes = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]*$")]
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8}$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
 Count = Annotated[
     int, Field(ge=0, le=2**53 - 1)
@@ -150,8 +150,8 @@ class RunLine(_Line):
     samples: Key | None = Field(
         default=None, description="key of the line that names the samples of `scores`"
     )
-    scores: dict[Text, Codes] = Field(
-        default_factory=dict, description="metric to two characters a sample"
+    scores: dict[Text, str] = Field(
+        default_factory=dict, description="metric to base64 of two bytes a sample"
     )
     window: WindowPart | None = Field(
         default=None, description="what was logged in production; null for other runs"
@@ -173,14 +173,14 @@ class RunLine(_Line):
 
 
 class SamplesLine(_Line):
-    """The samples that lines refer to: eight characters for each, and six for its group
+    """The samples that lines refer to, each by its code, and the codes of their groups,
     if there are any."""
 
     kind: Literal["samples"] = "samples"
     schema_version: Literal[1] = SCHEMA_VERSION
     key: Key
-    ids: Codes
-    groups: Codes | None = None
+    ids: tuple[Code, ...]
+    groups: tuple[Code, ...] | None = None
 
 
 AnyLine = RunLine | SamplesLine

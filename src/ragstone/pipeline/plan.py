@@ -20,10 +20,7 @@ from ragstone.gate.sensitivity import (
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSize
 from ragstone.report.templates import render_text_template
-from ragstone.stats.sensitivity import visible_loss
-
-POWER = 0.8
-"""The share of runs in which a drop is to be detected."""
+from ragstone.stats.sensitivity import POWER, visible_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def plan(
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
-        scores = known_scores(rule, run, None, size=size)
+        scores = known_scores(rule, run, size=size)
         if scores is not None:
             rows.append(_row(rule, policy, run, scores, metrics, drops))
     if not rows:
@@ -132,9 +129,9 @@ def _row(
         rule.metric,
         scores.source,
         rule.max_drop or 0.0,
-        tuple(scores.samples_needed(looks, drop, power=POWER) for drop in drops),
+        tuple(scores.samples_needed(looks, drop) for drop in drops),
         scores.n,
-        visible_loss(scores.model, looks, power=POWER) if scores.n else None,
+        visible_loss(scores.model, looks) if scores.n else None,
         rule.direction.change_key,
         blocks=rule.drop_action is Action.BLOCK,
     )

@@ -82,46 +82,32 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
     choices_that_look_mended: list[set[Places]] = [set() for _ in range(questions)]
     choices = np.ones(questions)
     for change in changes:
-        for row in _rows_apart(change):
-            unit = int(change.units[row])
-            earlier = _finite(change.then[row])
-            latest = _finite(change.now[row])
+        both = np.concatenate([change.then, change.now], axis=1)
+        spread = np.nanmax(both, axis=1) - np.nanmin(both, axis=1)
+        for row in np.flatnonzero(spread >= GAP):
+            unit = change.units[row]
+            earlier = change.then[row][np.isfinite(change.then[row])]
+            latest = change.now[row][np.isfinite(change.now[row])]
             if not latest.size or not earlier.size:
                 continue
-            broken[unit] |= bool(earlier.min() - latest.max() >= GAP)
-            mended[unit] |= bool(latest.min() - earlier.max() >= GAP)
-            earlier = _changing(earlier)
+            broken[unit] |= earlier.min() - latest.max() >= GAP
+            mended[unit] |= latest.min() - earlier.max() >= GAP
+            # Scores of runs that are equal to the one before: perhaps of one answer.
+            earlier = earlier[np.diff(earlier, prepend=np.nan) != 0.0]
             if change.alike[row]:
                 latest = latest[:1]
             scores = np.concatenate([earlier, latest])
             choices_that_look_broken[unit] |= _apart(scores, earlier.size)
             choices_that_look_mended[unit] |= _apart(-scores, earlier.size)
             choices[unit] = math.comb(scores.size, earlier.size)
-    looks_broken = np.zeros(questions)
-    for unit in range(questions):
-        # In one metric it broke, in none it was mended.
-        looks_broken[unit] = len(
-            choices_that_look_broken[unit] - choices_that_look_mended[unit]
+    # In one metric it broke, in none it was mended.
+    looks_broken = [
+        len(of_broken - of_mended)
+        for of_broken, of_mended in zip(
+            choices_that_look_broken, choices_that_look_mended, strict=True
         )
-    return Flips(broken & ~mended, mended & ~broken, looks_broken / choices)
-
-
-def _rows_apart(change: Change) -> list[int]:
-    """The rows whose scores differ by GAP at least."""
-    scores = np.concatenate([change.then, change.now], axis=1)
-    spread = np.nanmax(scores, axis=1) - np.nanmin(scores, axis=1)
-    return list(map(int, np.flatnonzero(spread >= GAP)))
-
-
-def _finite(scores: Floats) -> Floats:
-    return scores[np.isfinite(scores)]
-
-
-def _changing(scores: Floats) -> Floats:
-    """`scores` of runs in their order, without those that are equal to the one before:
-    perhaps of the same answer."""
-    differs: Bools = np.concatenate([[True], np.diff(scores) != 0.0])
-    return scores[differs]
+    ]
+    return Flips(broken & ~mended, mended & ~broken, np.array(looks_broken) / choices)
 
 
 def _apart(scores: Floats, highest: int) -> set[Places]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,9 @@ class Change:
     """(n, l): their scores before, NaN where there is none."""
     alike: Bools
     """(n,): the answers now are one answer that was given several times."""
+    groups: Ints | None = None
+    """Labels of all units, by index: related questions change together and count as
+    one."""
     expected: float = 0.0
     """The change that counts as none, at most 0."""
     part: bool = False
@@ -94,67 +98,44 @@ class Change:
         return np.round(row_means(self.now) - row_means(self.then), 9)
 
 
-@dataclass(frozen=True, slots=True)
-class LossTest:
-    """The result of a test of several changes for losses."""
-
-    p_values: Floats
-    """(m,): those of "no loss" for each change, adjusted over all."""
-    mean_p_value: float
-    """That of the mean over the whole changes."""
-
-
 def row_means(values: Floats) -> Floats:
     """The means (n,) of the rows of `values` (n, k), without missing values; NaN for a
     row without any."""
-    if values.shape[1] == 1:
-        return values[:, 0]
-    present = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(
-            np.where(present, values, 0.0).sum(axis=1) / present.sum(axis=1)
-        )
+        return np.asarray(np.nansum(values, axis=1) / np.isfinite(values).sum(axis=1))
 
 
-def loss_test(
-    changes: Sequence[Change], *, groups: Ints | None = None, seed: int = 0
-) -> LossTest:
+def loss_test(changes: Sequence[Change], *, seed: int = 0) -> tuple[Floats, float]:
     """Test each of `changes`, and the mean of those that are not parts, for a loss.
 
-    `groups` labels the units (by index): related questions, which change together and
-    count as one.
+    Returns the p-values (m,) of "no loss" for each change, adjusted over all, and that
+    of the mean.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     wholes = [change for change in changes if not change.part]
-    parts = len(changes) - len(wholes)
-    share_of_parts = 0.0
-    if parts:
-        share_of_parts = PARTS_SHARE if wholes else 1.0
-    tests = 1.0
+    parts = [change for change in changes if change.part]
+    share_of_parts = 1.0
+    if wholes:
+        share_of_parts = PARTS_SHARE if parts else 0.0
+    questions: dict[int, Questions] = {}
+    p_values: dict[int, float] = {}
+    mean_p_value = 1.0
     if wholes:
         tests = _number_of_tests(wholes) / (1.0 - share_of_parts)
-    p_values = np.ones(len(changes))
-    questions: dict[int, Questions] = {}
-    wholes_first = sorted(range(len(changes)), key=lambda place: changes[place].part)
-    for place in wholes_first:
-        change = changes[place]
-        if not change.part:
-            questions[id(change)] = Questions(change, groups)
-            p_values[place] = tests * questions[id(change)].p_value(rng)
-            continue
-        whole = None
+        for change in wholes:
+            questions[id(change)] = Questions(change)
+            p_values[id(change)] = tests * questions[id(change)].p_value(rng)
+    for change in parts:
+        part = Questions(change)
         if change.whole is not None:
-            whole = questions.setdefault(
-                id(change.whole), Questions(change.whole, groups)
-            )
-        part = Questions(change, groups, whole)
+            part.whole = questions.setdefault(id(change.whole), Questions(change.whole))
         p = part.p_value(rng, min_errors=_CLEARLY_NONE_OF_PARTS)
-        p_values[place] = p * parts / share_of_parts
-    mean_p_value = 1.0
+        p_values[id(change)] = p * len(parts) / share_of_parts
     if len(wholes) > 1:
-        mean = Questions(mean_change(wholes), groups)
-        mean_p_value = min(1.0, max(1.0, tests / MEAN_WEIGHT) * mean.p_value(rng))
-    return LossTest(np.minimum(1.0, p_values), mean_p_value)
+        mean = Questions(mean_change(wholes))
+        mean_p_value = max(1.0, tests / MEAN_WEIGHT) * mean.p_value(rng)
+    adjusted = np.array([p_values[id(change)] for change in changes])
+    return np.minimum(1.0, adjusted), min(1.0, mean_p_value)
 
 
 def _number_of_tests(changes: Sequence[Change]) -> float:
@@ -174,96 +155,74 @@ def _number_of_tests(changes: Sequence[Change]) -> float:
         return 1.0
     squares = changed.T @ changed
     scale = np.sqrt(np.diag(squares))
-    eigenvalues = np.clip(
-        np.linalg.eigvalsh(squares / np.outer(scale, scale)), 0.0, None
-    )
-    independent = float(
-        np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues))
-    )
-    return float(
-        1.0
-        + (min(metrics, independent) - 1.0)
-        * (metrics - 1.0 + MEAN_WEIGHT)
-        / (metrics - 1.0)
-    )
+    eigenvalues = np.linalg.eigvalsh(squares / np.outer(scale, scale)).clip(min=0.0)
+    independent = np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues))
+    weight_of_others = (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0)
+    return float(1.0 + (min(metrics, independent) - 1.0) * weight_of_others)
 
 
-def loss_p_value(
-    change: Change,
-    *,
-    groups: Ints | None = None,
-    seed: int = 0,
-    min_errors: float = CLEARLY_NONE,
-) -> float:
+def loss_p_value(change: Change, *, min_errors: float = CLEARLY_NONE) -> float:
     """The p-value of "no loss" of one change by itself; 1 for a fall of fewer standard
     errors than `min_errors`."""
-    rng = np.random.Generator(np.random.PCG64(seed))
-    return Questions(change, groups).p_value(rng, min_errors=min_errors)
+    rng = np.random.Generator(np.random.PCG64(0))
+    return Questions(change).p_value(rng, min_errors=min_errors)
 
 
 def mean_change(changes: Sequence[Change]) -> Change:
     """The change of the mean over several metrics; of each question those count that it
     has in all its answers."""
     units = np.unique(np.concatenate([change.units for change in changes]))
-    now = _mean_scores(units, [(change.units, change.now) for change in changes])
-    then = _mean_scores(units, [(change.units, change.then) for change in changes])
-    has_now = np.isfinite(now).any(axis=1)
-    has_then = np.isfinite(then).any(axis=1)
-    scored = np.logical_and(has_now, has_then)
-    expected = float(np.mean([change.expected for change in changes]))
-    alike = np.zeros(int(scored.sum()), np.bool_)
-    return Change(units[scored], now[scored], then[scored], alike, expected)
-
-
-def _mean_scores(units: Ints, tables: Sequence[tuple[Ints, Floats]]) -> Floats:
-    """The mean scores (units, columns) over the metrics; NaN where a metric of the
-    question has none.
-
-    `tables` has the units of each metric, and their scores.
-    """
-    columns = max(table.shape[1] for _, table in tables)
-    total = np.zeros((len(units), columns))
-    metrics = np.zeros((len(units), 1))
-    for units_of_metric, table in tables:
-        rows = np.searchsorted(units, units_of_metric)
-        missing = np.full((len(table), columns - table.shape[1]), np.nan)
-        total[rows] += np.concatenate([missing, table], axis=1)
-        metrics[rows] += 1.0
-    return np.asarray(total / metrics)
+    sides = []
+    for tables in (
+        [change.now for change in changes],
+        [change.then for change in changes],
+    ):
+        columns = max(table.shape[1] for table in tables)
+        total = np.zeros((len(units), columns))
+        metrics = np.zeros((len(units), 1))
+        for change, table in zip(changes, tables, strict=True):
+            rows = np.searchsorted(units, change.units)
+            total[rows, columns - table.shape[1] :] += table
+            total[rows, : columns - table.shape[1]] = np.nan
+            metrics[rows] += 1.0
+        sides.append(total / metrics)
+    now, then = sides
+    scored = np.isfinite(now).any(axis=1) & np.isfinite(then).any(axis=1)
+    return Change(
+        units[scored],
+        now[scored],
+        then[scored],
+        np.zeros(scored.sum(), np.bool_),
+        changes[0].groups,
+        float(np.mean([change.expected for change in changes])),
+    )
 
 
 class Questions:
     """The questions of a change, of which related ones are one row: its scores are
-    their means.
+    their means."""
 
-    `whole` are all questions of the metric, if these are some of them.
-    """
-
-    def __init__(
-        self, change: Change, groups: Ints | None, whole: Questions | None = None
-    ) -> None:
-        self.labels, rows, sizes = _rows(change.units, groups)
-        self.sizes = sizes.astype(np.float64)
-        self.then = _by_row(change.then, rows, len(sizes))
-        self.now = _by_row(change.now, rows, len(sizes))
+    def __init__(self, change: Change) -> None:
+        labels = change.units if change.groups is None else change.groups[change.units]
+        self.labels, rows, sizes = np.unique(
+            labels % _MAX_ROWS, return_inverse=True, return_counts=True
+        )
+        self.sizes: Ints = sizes
+        self.then = scores_by_row(change.then, labels)
+        self.now = scores_by_row(change.now, labels)
         falls = change.expected - (row_means(change.now) - row_means(change.then))
-        self.falls: Floats = np.bincount(
-            rows, weights=falls, minlength=len(sizes)
-        ).astype(np.float64)
-        self.whole = whole
+        self.falls: Floats = np.bincount(rows, falls, len(sizes)).astype(np.float64)
+        self.whole = self
+        """All questions of the metric, if these are some of them."""
         self.apart = change.apart
-        self._pooled = change.pooled or self.then.shape[1] < MIN_RUNS
-        self._model: ScoreModel | None = None
+        self._pooled = change.pooled or change.then.shape[1] < MIN_RUNS
 
-    @property
+    @cached_property
     def model(self) -> ScoreModel:
         """What these questions score while nothing changes."""
-        if self._model is None:
-            scores = self.then
-            if self._pooled:
-                scores = np.concatenate([self.then, self.now], axis=1)
-            self._model = learn(scores)
-        return self._model
+        if self._pooled:
+            return learn(np.concatenate([self.then, self.now], axis=1))
+        return learn(self.then)
 
     def p_value(
         self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE
@@ -272,53 +231,44 @@ class Questions:
 
         1 for a fall of fewer standard errors than `min_errors`.
         """
-        if float(self.falls.sum()) <= 0.0:
+        if self.falls.sum() <= 0.0:
             return 1.0
-        whole = self if self.whole is None else self.whole
-        rows = np.searchsorted(whole.labels, self.labels)
-        weights = whole.model.weights[rows]
+        model = self.whole.model
+        weights = model.weights[np.searchsorted(self.whole.labels, self.labels)]
         before = np.isfinite(self.then).sum(axis=1)
         after = np.isfinite(self.now).sum(axis=1)
-        max_before = int(before.max())
-        max_after = int(after.max())
-        noise = replace(whole.model, weights=weights).variance_of_change(
-            max_before, max_after, apart=self.apart
+        most = int(before.max()), int(after.max())
+        noise = replace(model, weights=weights).variance_of_change(
+            *most, apart=self.apart
         )
-        if (
-            standardised(self.falls[None, :], float(noise @ self.sizes**2))[0]
-            < min_errors
-        ):
+        errors = standardised(self.falls[None, :], float(noise @ self.sizes**2))
+        if errors[0] < min_errors:
             return 1.0
-        means = SampledMeans.draw(whole.model, max_before, max_after, rng)
+        means = SampledMeans.draw(model, *most, rng)
         if self.apart:
             means = replace(means, after=means.anew)
-        draws = Draws(weights, whole.model.weights, means, rng)
-        unchanged, *reshuffled = [
-            falls * self.sizes for falls in draws.falls(before - 1, after - 1)
-        ]
-        chance = _chance(self.falls, unchanged, reshuffled)
-        small_chance = _chance(
-            _small(self.falls),
-            _small(unchanged),
-            [_small(falls) for falls in reshuffled],
-        )
+        draws = Draws(weights, model.weights, means, rng)
+        drawn = [falls * self.sizes for falls in draws.falls(before - 1, after - 1)]
+        small_drawn = [np.clip(falls, -SMALL, SMALL) for falls in drawn]
+        chance = _chance(self.falls, drawn)
+        small_chance = _chance(np.clip(self.falls, -SMALL, SMALL), small_drawn)
         return min(1.0, chance / (1.0 - SMALL_SHARE), small_chance / SMALL_SHARE)
 
 
-def _small(falls: Floats) -> Floats:
-    """`falls`, of which none counts more than SMALL."""
-    return np.clip(falls, -SMALL, SMALL)
-
-
-def _chance(falls: Floats, unchanged: Floats, reshuffled: Sequence[Floats]) -> float:
-    """How often draws of unchanged or reshuffled systems (draws, n) fall as far as
-    `falls` (n,)."""
-    variance = float(unchanged.var(axis=0).sum())
+def _chance(falls: Floats, drawn: Sequence[Floats]) -> float:
+    """How often systems fall as far as `falls` (n,), of which `drawn` (draws, n) has
+    unchanged ones first, and then reshuffled ones."""
+    variance = float(drawn[0].var(axis=0).sum())
     observed = float(standardised(falls[None, :], variance)[0])
-    return max(
-        _tail(standardised(draws, variance), observed)
-        for draws in (unchanged, *reshuffled)
-    )
+    chances = []
+    for draws in drawn:
+        errors = standardised(draws, variance)
+        start, scale, share = _tail_of(errors)
+        if observed <= start:
+            chances.append(float(np.mean(errors >= observed - 1e-9)))
+        else:
+            chances.append(share * float(np.exp(-(observed - start) / scale)))
+    return max(chances)
 
 
 class Draws:
@@ -340,13 +290,12 @@ class Draws:
         n = len(weights)
         count = int(np.clip(_MAX_DRAWN // (4 * n), _MIN_DRAWS, draws))
         self._means = means
-        self.components = _draw_components(weights, count, rng)
+        self.components = drawn_choices(weights, count, rng).T
+        """(draws, n): a distribution for each row, by its weights."""
         self.series = rng.integers(0, means.before.shape[1], (count, n))
-        of_all = (
-            self.components
-            if metric_weights is weights
-            else _draw_components(metric_weights, count, rng)
-        )
+        of_all = self.components
+        if metric_weights is not weights:
+            of_all = drawn_choices(metric_weights, count, rng).T
         self._other_components = rng.choice(of_all.ravel(), (count, n))
         self._uniform = rng.random((count, n))
 
@@ -359,15 +308,10 @@ class Draws:
         then = self._means.before[self.components, self.series, before]
         falls = then - self._means.after[self.components, self.series, after]
         anew = then - self._means.anew[self._other_components, self.series, after]
-        return [
-            falls,
-            *(np.where(self._uniform < share, anew, falls) for share in RESHUFFLED),
+        reshuffled = [
+            np.where(self._uniform < share, anew, falls) for share in RESHUFFLED
         ]
-
-
-def _draw_components(weights: Floats, draws: int, rng: np.random.Generator) -> Ints:
-    """(draws, n): a distribution for each row, by its weights."""
-    return np.ascontiguousarray(drawn_choices(weights, draws, rng).T)
+        return [falls, *reshuffled]
 
 
 def standardised(falls: Floats, variance: float) -> Floats:
@@ -384,17 +328,8 @@ def standard_scores(sums: Floats, squared_gains: Floats, variance: float) -> Flo
     return np.asarray(sums / np.sqrt(np.maximum(variance, 2.0 * squared_gains) + 1e-12))
 
 
-def _tail(drawn: Floats, observed: float) -> float:
-    """The share of `drawn` that is at least `observed`; beyond nearly all of them, by
-    an exponential tail."""
-    start, scale, share = _tail_of(drawn)
-    if observed <= start:
-        return float(np.mean(drawn >= observed - 1e-9))
-    return float(share * np.exp(-(observed - start) / scale))
-
-
 def critical_value(drawn: Floats, p_value: float) -> float:
-    """The value that a share `p_value` of `drawn` exceeds; the inverse of the tail."""
+    """The value that a share `p_value` of `drawn` exceeds."""
     start, scale, share = _tail_of(drawn)
     if p_value >= share:
         return float(np.quantile(drawn, 1.0 - min(1.0, p_value)))
@@ -402,32 +337,21 @@ def critical_value(drawn: Floats, p_value: float) -> float:
 
 
 def _tail_of(drawn: Floats) -> tuple[float, float, float]:
-    """Where the tail of `drawn` begins, its scale, and its share of the draws."""
+    """Where the exponential tail begins that stands for `drawn` beyond nearly all of
+    them, its scale, and its share of the draws."""
     count = max(10, int(_TAIL * len(drawn)))
     largest = np.partition(drawn, -count)[-count:]
     start = float(largest.min())
     return start, float((largest - start).mean()) + 1e-9, count / len(drawn)
 
 
-def scores_by_row(scores: Floats, units: Ints, groups: Ints | None) -> Floats:
-    """(rows, k): `scores` (n, k) of questions, those of related ones as their mean."""
-    _, rows, sizes = _rows(units, groups)
-    return _by_row(scores, rows, len(sizes))
-
-
-def _rows(units: Ints, groups: Ints | None) -> tuple[Ints, Ints, Ints]:
-    """The labels of the rows, the row of each question (n,), and the questions of each
-    row."""
-    labels = (units if groups is None else groups[units]) % _MAX_ROWS
-    return np.unique(labels, return_inverse=True, return_counts=True)
-
-
-def _by_row(scores: Floats, rows: Ints, count: int) -> Floats:
-    """(count, k): the means of `scores` (n, k) over the questions of each row."""
-    present = np.isfinite(scores)
-    sums = np.zeros((count, scores.shape[1]))
-    numbers = np.zeros((count, scores.shape[1]))
-    np.add.at(sums, rows, np.where(present, scores, 0.0))
-    np.add.at(numbers, rows, present.astype(np.float64))
+def scores_by_row(scores: Floats, labels: Ints) -> Floats:
+    """(rows, k): `scores` (n, k) of questions, those with equal labels as their
+    mean."""
+    _, rows = np.unique(labels % _MAX_ROWS, return_inverse=True)
+    sums = np.zeros((rows.max(initial=-1) + 1, scores.shape[1]))
+    numbers = np.zeros_like(sums)
+    np.add.at(sums, rows, np.nan_to_num(scores))
+    np.add.at(numbers, rows, np.isfinite(scores))
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / numbers)

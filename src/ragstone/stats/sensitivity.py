@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -67,48 +67,39 @@ class LossRule:
 
 
 @lru_cache(maxsize=256)  # a run is decided several times with the same level
-def visible_loss(
-    model: ScoreModel, rule: LossRule, *, power: float = POWER, seed: int = 0
-) -> float | None:
-    """The smallest fall of the mean score of the questions that fails with `power`;
-    None: not even the largest."""
+def visible_loss(model: ScoreModel, rule: LossRule) -> float | None:
+    """The smallest fall of the mean score of the questions that fails with POWER; None:
+    not even the largest."""
     n = len(model.weights)
     few = min(n, _MAX_SIMULATED)
     simulated = with_questions(model, few)
-    powers = _powers(simulated, rule, np.random.Generator(np.random.PCG64(seed)))
-    if powers[few] < power:
+    powers = _powers(simulated, rule)
+    if powers[few] < POWER:
         return None
-    lost = bisect_left(powers.tolist(), power, lo=1)
+    lost = bisect_left(powers.tolist(), POWER, lo=1)
     means, _ = grid()
     mean = float((simulated.weights @ means).mean())
     excess = max(0.0, LOST * mean * lost / few - rule.allowed)
     return rule.allowed + excess * math.sqrt(few / n)
 
 
-def rows_needed(
-    model: ScoreModel, rule: LossRule, loss: float, *, power: float = POWER
-) -> int | None:
-    """How many questions like those of `model` find `loss` with `power`; None: not even
+def rows_needed(model: ScoreModel, rule: LossRule, loss: float) -> int | None:
+    """How many questions like those of `model` find `loss` with POWER; None: not even
     MAX_QUESTIONS of them."""
     if loss <= rule.allowed:
         return None
 
-    def finds(size: int) -> bool:
-        visible = visible_loss(with_questions(model, size), rule, power=power)
-        return visible is not None and visible <= loss
+    def visible(size: int) -> float:
+        smallest = visible_loss(with_questions(model, size), rule)
+        return math.inf if smallest is None else smallest
 
     sizes = range(_MIN_SIMULATED, _MAX_SIMULATED + 1)
-    place = bisect_left(sizes, True, key=finds)
+    place = bisect_left(sizes, True, key=lambda size: visible(size) <= loss)
     if place < len(sizes):
         return sizes[place]
-    largest = visible_loss(with_questions(model, _MAX_SIMULATED), rule, power=power)
-    if largest is None:
-        return None
-    excess = (largest - rule.allowed) / (loss - rule.allowed)
-    needed = math.ceil(_MAX_SIMULATED * excess**2)
-    if needed <= MAX_QUESTIONS:
-        return needed
-    return None
+    excess = (visible(_MAX_SIMULATED) - rule.allowed) / (loss - rule.allowed)
+    needed = _MAX_SIMULATED * excess**2
+    return math.ceil(needed) if needed <= MAX_QUESTIONS else None
 
 
 def model_of_pairs(then: Floats, now: Floats) -> ScoreModel:
@@ -142,13 +133,14 @@ def with_questions(model: ScoreModel, count: int) -> ScoreModel:
     if count == len(model.weights):
         return model
     places = np.linspace(0, len(model.weights) - 1, count).astype(np.int64)
-    return ScoreModel(model.weights[places], model.repeated, model.unexpected)
+    return replace(model, weights=model.weights[places])
 
 
-def _powers(model: ScoreModel, rule: LossRule, rng: np.random.Generator) -> Floats:
+def _powers(model: ScoreModel, rule: LossRule) -> Floats:
     """(n + 1,): the probabilities that a system that lost 0 to n questions fails; each
     draw has the same questions, runs and noise for every loss."""
     n = len(model.weights)
+    rng = np.random.Generator(np.random.PCG64(0))
     healthy = SampledMeans.draw(model, rule.runs, rule.answers, rng)
     broken = means_anew(model, rule.answers, rng, lost=LOST)
     draws = Draws(model.weights, model.weights, healthy, rng, draws=_DRAWS)

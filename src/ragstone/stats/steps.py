@@ -67,17 +67,11 @@ class Step:
     after: range
     """The runs after it."""
     test: Change
-    groups: Ints | None
 
     @property
     def excess(self) -> float:
         """The change beyond what is allowed."""
         return self.change - self.test.expected
-
-    def p_value(self, *, min_errors: float = CLEARLY_NONE) -> float:
-        """The p-value of "no loss beyond what is allowed"; 1 for a fall of fewer
-        standard errors than `min_errors`."""
-        return loss_p_value(self.test, groups=self.groups, min_errors=min_errors)
 
     def shows(self, limit: float, level: float) -> bool:
         """Whether a loss beyond what is allowed, of at least half of `limit`, is shown
@@ -94,7 +88,7 @@ class Step:
         newest = float(np.nanmean(self.test.now[:, -1] - row_means(self.test.then)))
         if newest > self.excess / 2.0:
             return False
-        return self.p_value(min_errors=_MIN_ERRORS) <= level
+        return loss_p_value(self.test, min_errors=_MIN_ERRORS) <= level
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +99,6 @@ class Series:
     """(t, n): those of n questions in t runs, NaN where there is none."""
     groups: Ints | None = None
     """(n,): labels of related questions."""
-
-    def __len__(self) -> int:
-        return len(self.scores)
 
     def step(self, before: range, after: range, *, allowed: float = 0.0) -> Step | None:
         """The step from the runs `before` to the runs `after`; None if they have no
@@ -120,48 +111,38 @@ class Series:
         common = np.flatnonzero(
             np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0)
         )
-        if not len(common):
+        n = len(common)
+        if not n:
             return None
-        then = then[:, common].T
-        now = now[:, common].T
-        apart = after.start - before.stop >= BEFORE
         test = Change(
             common,
-            now,
-            then,
-            np.zeros(len(common), np.bool_),
-            -allowed,
-            apart=apart,
+            now[:, common].T,
+            then[:, common].T,
+            np.zeros(n, np.bool_),
+            self.groups,
+            expected=-allowed,
+            apart=after.start - before.stop >= BEFORE,
             pooled=True,
         )
-        level = float(row_means(now).mean())
-        return Step(
-            float(test.values.mean()),
-            level,
-            len(common),
-            before,
-            after,
-            test,
-            self.groups,
-        )
-
-    def flipped(self) -> Series:
-        """The series where less is better: its falls are the rises of this one."""
-        return replace(self, scores=1.0 - self.scores)
+        level = float(row_means(test.now).mean())
+        return Step(float(test.values.mean()), level, n, before, after, test)
 
     def steps(self, allowed: float = 0.0) -> Iterator[Step]:
         """The steps to the newest 1, 2, 4 … runs, from those just before them and from
         the first ones."""
         for runs in WINDOWS:
-            if runs <= len(self) - runs:
-                yield from self.steps_at(len(self) - runs, allowed)
+            start = len(self.scores) - runs
+            if runs <= start:
+                yield from self.steps_at(start, allowed)
 
     def steps_at(self, start: int, allowed: float = 0.0) -> Iterator[Step]:
         """The steps to the runs from `start` on, from those just before them and from
         the first ones."""
-        bases = [range(max(0, start - BEFORE), start), range(min(BEFORE, start // 2))]
-        for base in bases[: 2 if start > BEFORE else 1]:
-            step = self.step(base, range(start, len(self)), allowed=allowed)
+        bases = [range(max(0, start - BEFORE), start)]
+        if start > BEFORE:
+            bases.append(range(min(BEFORE, start // 2)))
+        for base in bases:
+            step = self.step(base, range(start, len(self.scores)), allowed=allowed)
             if step is not None:
                 yield step
 
@@ -175,35 +156,26 @@ class Series:
         t, n = scores.shape
         centred = np.nan_to_num(scores - np.nanmean(scores, axis=0)).mean(axis=1)
         places = np.arange(1, t)
-        falls = np.array(
-            [centred[:place].mean() - centred[place:].mean() for place in places]
-        )
+        sums = np.cumsum(centred)
+        falls = sums[:-1] / places - (sums[-1] - sums[:-1]) / (t - places)
         likeliest = int(places[np.argmax(falls * np.sqrt(places * (t - places)))])
         model = learn(scores[:likeliest].T if likeliest >= MIN_RUNS else scores.T)
         variances = np.array(
-            [
-                model.variance_of_change(place, t - place).sum()
-                for place in places.tolist()
-            ]
+            [model.variance_of_change(place, t - place).sum() for place in range(1, t)]
         )
         exponents = np.maximum(0.0, falls * n) ** 2 / variances / 2.0
         weights = np.exp(exponents - exponents.max())
         return np.concatenate([[0.0], weights / weights.sum()])
 
     def fall_p_value(
-        self,
-        before: range,
-        after: range,
-        *,
-        allowed: float = 0.0,
-        min_errors: float = CLEARLY_NONE,
+        self, before: range, after: range, *, min_errors: float = CLEARLY_NONE
     ) -> float:
-        """The p-value of "no loss beyond what is allowed" between these runs; 1 without
-        a question in common."""
-        step = self.step(before, after, allowed=allowed)
+        """The p-value of "no loss" between these runs; 1 without a question in
+        common."""
+        step = self.step(before, after)
         if step is None:
             return 1.0
-        return step.p_value(min_errors=min_errors)
+        return loss_p_value(step.test, min_errors=min_errors)
 
 
 def recovered_since(
@@ -216,22 +188,26 @@ def recovered_since(
     at the error rate `level`, if the newest runs don't show half of the loss; so do
     enough runs in which none of them is suspected any more.
     """
-    t = len(series[0])
+    t = len(series[0].scores)
     healthy = range(max(0, start - BEFORE), start)
     min_runs = _UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS
+    rising = [replace(column, scores=1.0 - column.scores) for column in series]
     for runs in WINDOWS:
         first = t - runs
         if first <= start:
             return None
         newest = range(first, t)
         lost = range(max(start, first - BEFORE), first)
-        if not _shows_half(series[0], healthy, newest, loss):
+        half = series[0].step(healthy, newest, allowed=loss / 2.0)
+        shows_half = half is not None and (
+            half.change < -loss / 2.0 or loss_p_value(half.test) <= _STILL_BELOW
+        )
+        if not shows_half:
             rise = min(
-                column.flipped().fall_p_value(lost, newest, min_errors=_MIN_ERRORS)
-                for column in series
+                column.fall_p_value(lost, newest, min_errors=_MIN_ERRORS)
+                for column in rising
             )
-            max_p_value = level / _LUCK if runs == 1 else level
-            if rise <= max_p_value:
+            if rise <= (level / _LUCK if runs == 1 else level):
                 return first
         if runs >= min_runs and all(
             column.fall_p_value(healthy, newest) > _UNSUSPECTED for column in series
@@ -240,19 +216,10 @@ def recovered_since(
     return None
 
 
-def _shows_half(series: Series, healthy: range, newest: range, loss: float) -> bool:
-    """Whether the newest runs still show half of the `loss`."""
-    step = series.step(healthy, newest, allowed=loss / 2.0)
-    if step is None:
-        return False
-    return step.change < -loss / 2.0 or step.p_value() <= _STILL_BELOW
-
-
 def mean_series(columns: Sequence[Series]) -> Series:
     """The mean over the metrics that a question has, where it has all of them."""
     scores = np.stack([column.scores for column in columns])
     has = np.isfinite(scores).any(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        return replace(
-            columns[0], scores=np.where(has, scores, 0.0).sum(axis=0) / has.sum(axis=0)
-        )
+        mean = np.where(has, scores, 0.0).sum(axis=0) / has.sum(axis=0)
+    return replace(columns[0], scores=mean)

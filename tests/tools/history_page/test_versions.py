@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.history.codes import decode, group_codes, sample_codes
+from ragstone.history.codes import decode
 from ragstone.history.file import History
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
@@ -19,11 +19,11 @@ from tests.tools.history_page.histories import made
 def by_the_gate(history: History, before: int, after: int, metric: str) -> Estimate:
     """The interval of the difference between two runs, by the gate's statistics."""
     then, now = (
-        dict(zip(sample_codes(history.samples[run.samples or ""]), decode(run.scores[metric]), strict=True))
+        dict(zip(history.samples[run.samples or ""].ids, decode(run.scores[metric]), strict=True))
         for run in (history.runs[before], history.runs[after])
     )
     line = history.samples[history.runs[after].samples or ""]
-    groups, codes = group_codes(line), sample_codes(line)
+    groups, codes = line.groups, line.ids
     both = [at for at, code in enumerate(codes) if code in then]
     values = np.array([now[codes[at]] - then[codes[at]] for at in both])
     labels = None if groups is None else np.unique([groups[at] for at in both], return_inverse=True)[1]

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from operator import is_
 
 import numpy as np
 
@@ -23,7 +25,6 @@ from ragstone.gate.comparability import Pairing, differences
 from ragstone.gate.confirm import is_doubt, look_at
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.grouping import group_labels
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import number_of_tests, simulated_loss
@@ -40,7 +41,7 @@ from ragstone.gate.word_comparison import without_word_losses, words_reason
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import Ints, loss_test, mean_change, row_means
+from ragstone.stats.losses import loss_test, mean_change, row_means
 
 COLLAPSE = 0.5
 """A loss of at least this is never a pass for lack of samples."""
@@ -71,23 +72,9 @@ class Drop:
     """For other questions of this kind; only where it decides."""
 
     @property
-    def estimate(self) -> float:
-        return float(self.check.values.mean())
-
-    @property
-    def is_beyond(self) -> bool:
-        """Whether it is estimated larger than is allowed."""
-        return self.estimate < self.check.bound - ROUNDING
-
-    @property
     def is_collapse(self) -> bool:
         """Whether it is so large that it is never a pass for lack of samples."""
-        return self.estimate - self.check.unchanged <= -COLLAPSE
-
-    @property
-    def broken_questions(self) -> int:
-        """How many questions broke in this metric."""
-        return int(np.count_nonzero(self.check.values <= -GAP))
+        return self.check.estimate - self.check.unchanged <= -COLLAPSE
 
 
 class Drops(Checker):
@@ -114,20 +101,27 @@ class Drops(Checker):
             tagged = drops_by_tag(ruled, evidence)
         checks = _without_word_losses(ruled, tagged, evidence)
         of_rules = checks[: len(ruled)]
-        others = checks[len(ruled) :]
+        # What no rule names is reported where it doesn't pass, or more answers could
+        # decide it.
+        alpha = evidence.policy.alpha
+        look = look_at(evidence.confirmed)
+        others = [
+            check
+            for check in checks[len(ruled) :]
+            if not check.by_words and (not check.passed or is_doubt(check, alpha, look))
+        ]
         failed = {
             check.metric
             for check in of_rules
             if check.failed and check.slice is None and not check.by_words
         }
         if failed:
-            others = [check for check in others if check.metric is not None]
-        mean_fails = any(check.failed for check in others if check.metric is None)
-        for check in of_rules:
-            yield _as_part_of_mean(check) if mean_fails else check
-        for check in others:
-            if check.metric not in failed and _is_worth_a_check(check, evidence):
-                yield check
+            failed.add(None)  # the mean says no more
+        others = [check for check in others if check.metric not in failed]
+        if any(check.failed and check.metric is None for check in others):
+            of_rules = [_as_part_of_mean(check) for check in of_rules]
+        yield from of_rules
+        yield from others
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
         if self._action is not Action.BLOCK:
@@ -161,52 +155,76 @@ def _unchecked(
             yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
 
 
-def _is_worth_a_check(check: Check, evidence: Evidence) -> bool:
-    """Whether a drop that no rule names is reported: what doesn't pass, or could be
-    decided by more answers."""
-    if check.by_words:
-        return False
-    if not check.passed:
-        return True
-    return is_doubt(check, evidence.policy.alpha, look_at(evidence.confirmed))
-
-
 def drops_by_tag(
     drops: Sequence[BoundCheck], evidence: Evidence
 ) -> tuple[BoundCheck, ...]:
     """The drops to look for among the samples of each tag: of the metrics whose `drops`
     over all samples are checked.
 
-    Not where the policy has a rule of its own, nor where a drop of the metric, or of
-    the tag, is accepted.
+    Not of a tag that is too long, or that all samples have; nor where the policy has a
+    rule of its own, or a drop of the metric, or of the tag, is accepted.
     """
-    members = _members_of_tags(evidence)
-    tags = sorted(members, key=lambda tag: (-len(members[tag]), tag))[:MAX_TAGS]
+    members: dict[str, set[str]] = {}
+    for sample_id, facts in evidence.current.samples.items():
+        for tag in facts.tags:
+            members.setdefault(tag, set()).add(sample_id)
+    total = len(evidence.current.samples)
+    tags = [
+        tag
+        for tag, samples in members.items()
+        if len(tag) <= MAX_TAG_CHARS and MIN_TAGGED <= len(samples) < total
+    ]
+    tags.sort(key=lambda tag: (-len(members[tag]), tag))
     rules = [drop.rule for drop in drops]
     ruled = {(rule.metric, rule.slice) for rule in rules}
     ruled |= evidence.policy.widened.keys()
-    of_tags: list[Rule] = []
-    for tag in tags:
-        samples = frozenset(members[tag])
-        for rule in rules:
-            is_whole = rule.slice is None and rule.accepted is None
-            if is_whole and (rule.metric, tag) not in ruled:
-                of_tag = replace(rule, slice=tag, samples=samples)
-                of_tags.append(replace(of_tag, min=None, written=False))
+    wholes = [rule for rule in rules if rule.slice is None and rule.accepted is None]
+    of_tags = [
+        replace(
+            rule, slice=tag, samples=frozenset(members[tag]), min=None, written=False
+        )
+        for tag, rule in product(tags[:MAX_TAGS], wholes)
+        if (rule.metric, tag) not in ruled
+    ]
     checks = questions(evidence.current, evidence.pairing, of_tags)
     return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
 
 
-def _members_of_tags(evidence: Evidence) -> dict[str, set[str]]:
-    """The samples of each tag that is looked at: neither too long, nor of too few
-    samples, nor of all."""
-    members: dict[str, set[str]] = {}
-    for sample_id, facts in evidence.current.samples.items():
-        for tag in facts.tags:
-            if len(tag) <= MAX_TAG_CHARS:
-                members.setdefault(tag, set()).add(sample_id)
-    total = len(evidence.current.samples)
-    return {tag: ids for tag, ids in members.items() if MIN_TAGGED <= len(ids) < total}
+def decide_drops(
+    drops: Sequence[BoundCheck], evidence: Evidence
+) -> tuple[list[Drop], float]:
+    """The decisions on `drops`, which share the policy's error rate, and the p-value of
+    their mean; tags and slices have a part of the rate together."""
+    p_values, mean_p_value = loss_test(list(changes_of(drops)), seed=evidence.seed)
+    wholes = sum(drop.rule.slice is None for drop in drops)
+    tests = number_of_tests(wholes, parts=wholes < len(drops))
+    alpha = evidence.policy.alpha
+    look = look_at(evidence.confirmed)
+    decided = []
+    for drop, p_value in zip(drops, p_values.tolist(), strict=True):
+        detectable = None
+        if drop.rule.slice is None:
+            detectable = simulated_loss(drop, evidence, tests)
+        interval = None
+        if evidence.policy.gate.decision == "assured":
+            groups = None if drop.change is None else drop.change.groups
+            interval = mean_interval(
+                drop.values,
+                confidence=1.0 - alpha,
+                bounds=drop.bounds,
+                groups=None if groups is None else groups[drop.units],
+            )
+        decided.append(
+            Drop(
+                drop,
+                p_value,
+                detectable,
+                fails=drop.is_beyond and p_value <= look.fail * alpha,
+                suspected=drop.is_beyond and p_value <= look.suspect * alpha,
+                interval=interval,
+            )
+        )
+    return decided, mean_p_value
 
 
 def _as_part_of_mean(check: Check) -> Check:
@@ -216,42 +234,6 @@ def _as_part_of_mean(check: Check) -> Check:
         return check
     reason = f"{check.metric} changed beyond its limit, and the mean of the metrics is shown to fall."
     return replace(check, status=Status.INCONCLUSIVE, reason=reason)
-
-
-def decide_drops(
-    drops: Sequence[BoundCheck], evidence: Evidence
-) -> tuple[list[Drop], float]:
-    """The decisions on `drops`, which share the policy's error rate, and the p-value of
-    their mean; tags and slices have a part of the rate together."""
-    if not drops:
-        return [], 1.0
-    labels = group_labels(evidence.current, drops[0].ids)
-    result = loss_test(list(changes_of(drops)), groups=labels, seed=evidence.seed)
-    wholes = [drop for drop in drops if drop.rule.slice is None]
-    tests = number_of_tests(len(wholes), parts=len(wholes) < len(drops))
-    alpha = evidence.policy.alpha
-    look = look_at(evidence.confirmed)
-    decided = []
-    for drop, p_value in zip(drops, result.p_values.tolist(), strict=True):
-        detectable = None
-        if drop.rule.slice is None:
-            detectable = simulated_loss(drop, evidence, labels, tests)
-        is_beyond = float(drop.values.mean()) < drop.bound - ROUNDING
-        fails = is_beyond and p_value <= look.fail * alpha
-        suspected = is_beyond and p_value <= look.suspect * alpha
-        interval = None
-        if evidence.policy.gate.decision == "assured":
-            interval = _interval(drop, labels, 1.0 - alpha)
-        decided.append(Drop(drop, p_value, detectable, fails, suspected, interval))
-    return decided, result.mean_p_value
-
-
-def _interval(drop: BoundCheck, labels: Ints | None, confidence: float) -> Estimate:
-    """The interval of a drop; `labels` are the groups of all samples."""
-    groups = None if labels is None else labels[drop.units]
-    return mean_interval(
-        drop.values, confidence=confidence, bounds=(-1.0, 1.0), groups=groups
-    )
 
 
 def _mean_check(
@@ -317,11 +299,10 @@ def _without_word_losses(
         return checks
     drops = (*ruled, *tagged)
     by_facts = without_word_losses(drops, evidence)
-    if all(facts is drop for facts, drop in zip(by_facts, drops, strict=True)):
+    if all(map(is_, by_facts, drops)):
         return checks
-    facts_of_rules = by_facts[: len(ruled)]
-    facts_of_tags = by_facts[len(ruled) :]
-    checks_of_facts = _checks(facts_of_rules, facts_of_tags, evidence)
+    count = len(ruled)
+    checks_of_facts = _checks(by_facts[:count], by_facts[count:], evidence)
     decided = []
     for check, of_facts in zip(checks, checks_of_facts, strict=True):
         if check.passed or of_facts.status is check.status:
@@ -347,7 +328,7 @@ def _check(drop: Drop, evidence: Evidence) -> Check:
         reason=f"{rule.title} {_reason(drop, status)}.",
         metric=rule.metric,
         slice=rule.slice,
-        estimate=drop.estimate,
+        estimate=bound_check.estimate,
         interval=None if drop.interval is None else Interval.of(drop.interval),
         threshold=bound_check.bound,
         current=bound_check.current,
@@ -363,34 +344,26 @@ def _check(drop: Drop, evidence: Evidence) -> Check:
 
 
 def _status(drop: Drop, evidence: Evidence) -> Status:
+    check = drop.check
     if drop.interval is not None:
-        is_assured = drop.interval.low >= drop.check.bound and not drop.fails
-        is_unharmed = bool(np.all(drop.check.values >= 0.0))
+        is_assured = drop.interval.low >= check.bound and not drop.fails
+        is_unharmed = bool(np.all(check.values >= 0.0))
         return Status.PASS if is_assured or is_unharmed else Status.FAIL
     if drop.fails:
         return Status.FAIL
     if drop.suspected:
         return Status.INCONCLUSIVE
-    is_doubtful = drop.is_collapse or _is_of_broken_questions(drop, evidence)
-    if is_doubtful and not _is_of_a_tag(drop.check.rule):
+    if check.rule.slice is not None and not check.rule.written:
+        return Status.PASS  # of a tag that the policy has no rule for
+    if drop.is_collapse:
         return Status.INCONCLUSIVE
+    # A part of more broken questions than pass is no pass either.
+    broken = int(np.count_nonzero(check.values <= -GAP))
+    if check.is_beyond and broken >= MIN_BROKEN - 1:
+        for decided in evidence.decided:
+            if decided.kind is CheckKind.QUESTIONS and not decided.passed:
+                return Status.INCONCLUSIVE
     return Status.PASS
-
-
-def _is_of_a_tag(rule: Rule) -> bool:
-    """Whether the policy has no rule for the slice: it was looked for by its tag."""
-    return rule.slice is not None and not rule.written
-
-
-def _is_of_broken_questions(drop: Drop, evidence: Evidence) -> bool:
-    """Whether it is a part of more broken questions than pass: then it is no pass
-    either."""
-    if not drop.is_beyond or drop.broken_questions < MIN_BROKEN - 1:
-        return False
-    return any(
-        check.kind is CheckKind.QUESTIONS and not check.passed
-        for check in evidence.decided
-    )
 
 
 def _reason(drop: Drop, status: Status) -> str:
@@ -398,24 +371,22 @@ def _reason(drop: Drop, status: Status) -> str:
     n = counted(len(check.values), "paired sample")
     if not check.values.any():
         return f"is the same as in the baseline on each of {n}"
+    estimate = check.estimate
     moved = change(
-        check.rule.direction.shown_change(drop.estimate),
-        digits_for(drop.estimate, [check.bound]),
+        check.rule.direction.shown_change(estimate),
+        digits_for(estimate, [check.bound]),
     )
-    changed = f"changed by {moved} from the baseline on {n}"
-    if status is Status.FAIL and drop.interval is not None and not drop.is_beyond:
-        return (
-            f"{changed}: more is not ruled out for other questions; {_allowed(check)}"
-        )
-    if status is Status.FAIL:
-        return f"{changed}; {_allowed(check)}"
-    if drop.suspected:
-        return f"{changed}: a loss is suspected, but not shown"
-    if status is Status.INCONCLUSIVE:
-        return f"{changed}: too few to tell it from chance"
-    if drop.is_beyond:
-        return f"{changed}, no more than chance explains; {_allowed(check)}"
-    return f"{changed}; {_allowed(check)}"
+    if status is not Status.FAIL and drop.suspected:
+        detail = ": a loss is suspected, but not shown"
+    elif status is Status.INCONCLUSIVE:
+        detail = ": too few to tell it from chance"
+    else:
+        detail = f"; {_allowed(check)}"
+    if status is Status.FAIL and drop.interval is not None and not check.is_beyond:
+        detail = f": more is not ruled out for other questions{detail}"
+    elif status is Status.PASS and check.is_beyond and not drop.suspected:
+        detail = f", no more than chance explains{detail}"
+    return f"changed by {moved} from the baseline on {n}{detail}"
 
 
 def _allowed(check: BoundCheck) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.history.codes import Floats, decode, group_codes, sample_codes
+from ragstone.history.codes import Floats, decode
 from ragstone.history.file import History
 from ragstone.history.level import incomparable
 from ragstone.history.lines import RunLine
@@ -81,19 +81,16 @@ def paired_changes(
     ):
         return None
     samples = history.samples[after.samples]
-    codes = sample_codes(history.samples[before.samples])
+    codes = history.samples[before.samples].ids
     earlier = dict(zip(codes, decode(before.scores[metric]), strict=True))
-    then = np.array([earlier.get(code, np.nan) for code in sample_codes(samples)])
+    then = np.array([earlier.get(code, np.nan) for code in samples.ids])
     changes = decode(after.scores[metric]) - then
     scored = np.isfinite(changes)
     if not scored.any():
         return None
-    groups = group_codes(samples)
-    labels = (
-        None
-        if groups is None
-        else np.unique(np.array(groups)[scored], return_inverse=True)[1]
-    )
+    labels = None
+    if samples.groups is not None:
+        _, labels = np.unique(np.array(samples.groups)[scored], return_inverse=True)
     return PairedChanges(changes[scored], labels)
 
 
