@@ -211,7 +211,7 @@ def decide_drops(
             interval = mean_interval(
                 drop.values,
                 confidence=1.0 - alpha,
-                bounds=drop.bounds,
+                bounds=(-1.0, 1.0),
                 groups=None if groups is None else groups[drop.units],
             )
         decided.append(
