@@ -3,6 +3,7 @@ its environment, its system."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from ragstone.github.api.base_tree import (
     add_left_out,
     compared_commit,
     download_tree,
-    submodules,
 )
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.container.user_environment import Installed
@@ -33,6 +33,7 @@ from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.settings.settings import Settings
 
 CHECKOUT = "checkout"
+_SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
 def find_base_commit(job: Job) -> str | None:
@@ -133,7 +134,10 @@ def prepare_base(
 def refuse_submodules(checkout: Path, workspace: Path, commit: str) -> None:
     """Raise ConfigError for submodules that are in use, which GitHub's archive of the
     commit lacks."""
-    for path in submodules(checkout):
+    modules, text = checkout / ".gitmodules", ""
+    if modules.is_file():
+        text = modules.read_text(encoding="utf-8", errors="replace")
+    for path in _SUBMODULE.findall(text):
         if _is_filled(workspace / path) and not _is_filled(checkout / path):
             raise ConfigError(
                 f"commit {commit[:12]} has a submodule that this checkout uses ({path}), and GitHub's archive of a "

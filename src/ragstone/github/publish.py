@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
-from ragstone.github.api.client import GitHubApiError
+from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.commands import (
     Annotation,
     Level,
@@ -60,8 +60,9 @@ def publish(job: Job, report: Report) -> Published:
                 notices.append("The job summary is full: the report was not added.")
         with _noting(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
-        with _noting(notices, "Can't update the issue", _NO_ISSUE):
-            notices += _follow_up_issue(job, report)
+        if job.plan.follows_issue and job.api is not None:
+            with _noting(notices, "Can't update the issue", _NO_ISSUE):
+                notices += _follow_up(job, job.api, report)
     webhook = job.inputs.notify
     if job.plan.notifies and webhook is not None and not report.passed:
         title = job.redact(report.title)
@@ -145,16 +146,15 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     )
 
 
-def _follow_up_issue(job: Job, report: Report) -> Sequence[str]:
+def _follow_up(job: Job, api: GitHubApi, report: Report) -> list[str]:
     event, own = job.event, job.inputs.comment_id
-    if not job.plan.follows_issue or job.api is None:
-        return []
+    gate = "" if own == "default" else f" ({own})"
     body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
     sentence = follow_up(
-        job.api,
+        api,
         own,
         failing=not report.passed,
-        title=f"Ragstone{'' if own == 'default' else f' ({own})'}: {report.title}",
+        title=f"Ragstone{gate}: {report.title}",
         body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
         recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
     )

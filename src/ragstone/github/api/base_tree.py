@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import shutil
 import stat
 import tarfile
@@ -31,7 +30,6 @@ from ragstone.github.api.reviewed import ReviewedBase, base_commit
 
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
-_SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
 def tree_of(api: GitHubApi, sha: str) -> str | None:
@@ -63,7 +61,7 @@ def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
     parent nobody else writes to.
 
     Files that Git LFS keeps elsewhere, those of submodules, and those that the commit
-    leaves out of archives are not included: see `submodules` and `add_left_out`.
+    leaves out of archives are not included: see `add_left_out`.
     Raises GitHubApiError; ArchiveRefused for more than MAX_FILES files, or
     MAX_TREE_BYTES in total.
     """
@@ -109,14 +107,6 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
         copies[path].chmod(0o755 if mode == "100755" else 0o644)
         copies[path].rename(folder / path)
     return ()
-
-
-def submodules(folder: Path) -> tuple[str, ...]:
-    try:
-        text = (folder / ".gitmodules").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
-    return tuple(_SUBMODULE.findall(text))
 
 
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
