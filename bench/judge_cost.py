@@ -31,11 +31,11 @@ from pydantic import SecretStr
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind
-from ragstone.judge.llm.assembly import Assembly
+from ragstone.judge.llm.assembly import assemble
 from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff
 from ragstone.judge.llm.prompts import layout_of, schema_of
 from ragstone.judge.llm.provider import Usage
-from ragstone.judge.protocol import Call
+from ragstone.judge.protocol import Call, Surroundings
 from ragstone.settings.settings import JudgeSettings, Price
 from ragstone.system.response import Context, Response
 
@@ -232,7 +232,7 @@ async def ragstone(url: str, model: Model, *, brief: bool = False) -> tuple[list
     assert price is not None
     uncached = {MODEL: Price(input=price.input, cached_input=price.input, output=price.output)} if brief else {}
     settings = JudgeSettings(name=f"openai:{MODEL}", base_url=url, api_key=SecretStr("none"), prices=uncached)
-    judge = Assembly(settings=settings, golden_set=GoldenSet(()), cache=None, environ={}).judge()
+    judge = assemble(settings, Surroundings(GoldenSet(()), None, {}))
     runs = []
     for _ in range(2):
         model.sent.clear()

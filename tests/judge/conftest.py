@@ -22,11 +22,11 @@ from pydantic import TypeAdapter
 
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.judgements import StatementList
-from ragstone.judge.llm.assembly import Assembly
+from ragstone.judge.llm.assembly import assemble
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.scheduler import Clock
 from ragstone.judge.names import split_name
-from ragstone.judge.protocol import Call
+from ragstone.judge.protocol import Call, Surroundings
 from ragstone.settings.settings import JudgeSettings
 
 T = TypeVar("T")
@@ -331,14 +331,8 @@ class World:
         settings.setdefault("base_url", base)
         if provider != "openai-compatible":
             settings.setdefault("api_key", KEY)
-        judge = Assembly(
-            settings=JudgeSettings(name=name, **settings),
-            golden_set=GoldenSet(samples),
-            cache=cache,
-            environ=environ or {},
-            clock=clock,
-            tell_secret=tell_secret,
-        ).judge()
+        around = Surroundings(GoldenSet(samples), cache, environ or {}, tell_secret)
+        judge = assemble(JudgeSettings(name=name, **settings), around, clock)
         self.judges.append(judge)
         return judge
 

@@ -111,22 +111,12 @@ class JudgementCache:
         """
         if self._db is None or not path.is_file():
             return 0
-        if path.is_symlink():
-            warnings.warn(
-                CacheWarning(
-                    f"{path} is a link, which is not followed, and was not restored"
-                ),
-                stacklevel=2,
-            )
-            return 0
-        if path.stat().st_size > _MAX_FILE:
-            warnings.warn(
-                CacheWarning(f"{path} is larger than 2 GB and was not restored"),
-                stacklevel=2,
-            )
-            return 0
         before = len(self)
         try:
+            if path.is_symlink():
+                raise sqlite3.DatabaseError("a link, which is not followed")
+            if path.stat().st_size > _MAX_FILE:
+                raise sqlite3.DatabaseError("larger than 2 GB")
             with contextlib.closing(_read_only(path)) as source:
                 rows = source.execute(
                     "SELECT key, value, CAST(used AS INTEGER) FROM judgements "
@@ -144,12 +134,7 @@ class JudgementCache:
                         f"PRAGMA application_id = {max(_runs(db), _runs(source))}"
                     )
         except (sqlite3.Error, UnicodeError) as error:
-            warnings.warn(
-                CacheWarning(
-                    f"{path} is not a readable cache and was not restored ({error})"
-                ),
-                stacklevel=2,
-            )
+            _warn(f"{path} is not a readable cache and was not restored ({error})")
         return len(self) - before
 
     def prune(self) -> None:
@@ -185,8 +170,9 @@ class JudgementCache:
             self._give_up(error)
             return
         if beyond:
-            text = f"{self.path} keeps {MAX_KEPT_BYTES:,} bytes, those used last; {beyond:,} were dropped"
-            warnings.warn(CacheWarning(text), stacklevel=2)
+            _warn(
+                f"{self.path} keeps {MAX_KEPT_BYTES:,} bytes, those used last; {beyond:,} were dropped"
+            )
 
     def close(self) -> None:
         """Merge the write-ahead log into the file, so that the file can be copied on
@@ -198,21 +184,15 @@ class JudgementCache:
             self._db = None
 
     def _open(self) -> sqlite3.Connection | None:
+        """The file, or a new one if it is damaged, which is then renamed; None if that
+        fails too."""
         try:
             return _connect(self.path)
         except sqlite3.OperationalError as error:
-            warnings.warn(
-                CacheWarning(
-                    f"{self.path} can't be opened ({error}); judging without it"
-                ),
-                stacklevel=3,
-            )
+            _warn(f"{self.path} can't be opened ({error}); judging without it")
             return None
         except sqlite3.DatabaseError as error:
-            return self._set_aside(error)
-
-    def _set_aside(self, error: sqlite3.DatabaseError) -> sqlite3.Connection | None:
-        """Rename the damaged file and start a new one; None if that fails too."""
+            damage = f"{self.path} is damaged ({error})"
         aside = self.path.with_name(self.path.name + ".corrupt")
         try:
             self.path.replace(aside)
@@ -220,23 +200,16 @@ class JudgementCache:
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
             fresh = _connect(self.path)
         except (OSError, sqlite3.Error) as failure:
-            text = f"{self.path} is damaged ({error}) and can't be set aside ({failure}); judging without it"
-            warnings.warn(CacheWarning(text), stacklevel=4)
+            _warn(f"{damage} and can't be set aside ({failure}); judging without it")
             return None
-        text = f"{self.path} is damaged ({error}); it was set aside as {aside.name}"
-        warnings.warn(CacheWarning(text), stacklevel=4)
+        _warn(f"{damage}; it was set aside as {aside.name}")
         return fresh
 
     def _give_up(self, error: Exception) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
-            warnings.warn(
-                CacheWarning(
-                    f"{self.path} failed ({error}); judging continues without it"
-                ),
-                stacklevel=3,
-            )
+            _warn(f"{self.path} failed ({error}); judging continues without it")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -249,6 +222,10 @@ class JudgementCache:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, CacheWarning, stacklevel=3)
 
 
 def _refuse_other_than_file(path: Path) -> None:

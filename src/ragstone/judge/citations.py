@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 from ragstone.judge.judgements import (
@@ -66,7 +65,11 @@ class Citable:
     def __init__(self, response: Response) -> None:
         earlier = () if response.so_far is None else response.so_far.contexts
         self.contexts = (*response.contexts, *earlier)
-        self.answer = _marked(response.answer)
+        # Superscript numbers, where they are marks of footnotes, as ``[^1]``.
+        self.answer = FOOTNOTE.sub(
+            lambda mark: f"[^{unicodedata.normalize('NFKC', mark[0])}]",
+            _SUP.sub(r"[^\1]", response.answer),
+        )
         self._count = len(response.contexts)
         self._first = 1
         self._ranks: dict[str, int] = {}
@@ -92,18 +95,16 @@ class Citable:
         citations = []
         for bracket in _BRACKETED.finditer(text):
             for part in _parts(bracket[1], self._ranks):
-                positions = _positions(part)
+                positions = [] if part in self._ranks else _positions(part)
                 if part in self._ranks:
                     citations.append(Citation(part, self._ranks[part]))
                 elif not positions and _pattern(part) in self._patterns:
                     citations.append(Citation(part, None))
-                else:
-                    citations += map(self._citation, positions)
+                for position in positions:
+                    rank = position - self._first
+                    known = rank if 0 <= rank < self._count else None
+                    citations.append(Citation(str(position), known))
         return citations
-
-    def _citation(self, position: int) -> Citation:
-        rank = position - self._first
-        return Citation(str(position), rank if 0 <= rank < self._count else None)
 
     def statements(self) -> list[tuple[str, list[Citation]]]:
         """The statements of the answer, one a sentence, without their citations, and
@@ -126,15 +127,6 @@ def _pattern(name: str) -> str:
     it is nothing but a number."""
     pattern, numbers = _NUMBER.subn("0", name)
     return pattern if numbers and pattern != "0" else ""
-
-
-def _marked(answer: str) -> str:
-    """`answer` with superscript numbers, where they are marks of footnotes, as
-    ``[^1]``."""
-    answer = _SUP.sub(r"[^\1]", answer)
-    return FOOTNOTE.sub(
-        lambda mark: f"[^{unicodedata.normalize('NFKC', mark[0])}]", answer
-    )
 
 
 def cites_what_is_there(response: Response) -> bool | None:
@@ -166,15 +158,11 @@ def _positions(part: str) -> list[int]:
     """The positions that a part of a bracket cites, such as ``2-4`` or ``doc 2``."""
     span = _RANGE.fullmatch(part)
     if span:
-        first = int(span.group(1))
-        last = int(span.group(2))
-        if first <= last <= first + _MAX_IN_RANGE:
-            return list(range(first, last + 1))
-        return []
+        first, last = int(span[1]), int(span[2])
+        is_short = first <= last <= first + _MAX_IN_RANGE
+        return list(range(first, last + 1)) if is_short else []
     label = _LABEL.match(part)
-    if not label:
-        return []
-    return [int(label.group(1))]
+    return [int(label[1])] if label else []
 
 
 async def judge_citations(
@@ -202,49 +190,28 @@ async def judge_citations(
         raise JudgementFailed(
             f"the answer has {len(statements)} statements, more than {MAX_STATEMENTS}"
         )
-    supports = partial(_supports, judge, citable, call)
+
+    async def supports(statement: Statement, ranks: Sequence[int]) -> bool:
+        """Whether the contexts of these ranks support a statement together."""
+        cited = [citable.contexts[rank] for rank in ranks]
+        table = await judge.support(cited, [statement], call=call)
+        return [support.verdict for support in table.supports] == [Verdict.SUPPORTED]
+
     judged = []
     for number, (text, citations) in enumerate(statements, start=1):
+        statement = Statement(f"s{number}", text)
+        missing = tuple(each.label for each in citations if each.rank is None)
+        cited = dict.fromkeys(each.rank for each in citations if each.rank is not None)
+        ranks = list(cited)[:MAX_CITED]
+        supported = bool(ranks) and not missing and await supports(statement, ranks)
+        irrelevant = []
+        for rank in ranks if supported and len(ranks) > 1 else ():
+            others = [other for other in ranks if other != rank]
+            alone = await supports(statement, [rank])
+            if not alone and await supports(statement, others):
+                irrelevant.append(context_id(rank))
+        ids = tuple(map(context_id, ranks))
         judged.append(
-            await _judge_statement(Statement(f"s{number}", text), citations, supports)
+            CitedStatement(statement, ids, missing, supported, tuple(irrelevant))
         )
     return CitationTable(tuple(judged))
-
-
-async def _judge_statement(
-    statement: Statement,
-    citations: Sequence[Citation],
-    supports: Callable[[Statement, Sequence[int]], Awaitable[bool]],
-) -> CitedStatement:
-    missing = tuple(citation.label for citation in citations if citation.rank is None)
-    cited = dict.fromkeys(
-        citation.rank for citation in citations if citation.rank is not None
-    )
-    ranks = list(cited)[:MAX_CITED]
-    supported = bool(ranks) and not missing and await supports(statement, ranks)
-    irrelevant = []
-    if supported and len(ranks) > 1:
-        for rank in ranks:
-            without = [cited_rank for cited_rank in ranks if cited_rank != rank]
-            if not await supports(statement, [rank]) and await supports(
-                statement, without
-            ):
-                irrelevant.append(context_id(rank))
-    return CitedStatement(
-        statement, tuple(map(context_id, ranks)), missing, supported, tuple(irrelevant)
-    )
-
-
-async def _supports(
-    judge: Judge,
-    citable: Citable,
-    call: Call,
-    statement: Statement,
-    ranks: Sequence[int],
-) -> bool:
-    """Whether the judge says that the contexts of these ranks support a statement
-    together."""
-    table = await judge.support(
-        [citable.contexts[rank] for rank in ranks], [statement], call=call
-    )
-    return [support.verdict for support in table.supports] == [Verdict.SUPPORTED]

@@ -30,17 +30,13 @@ def asks_back(answer: str) -> bool:
         blocks.pop()
     sentences: list[str] = []
     for _, block in blocks:
-        endings = [sentence[-_MAX_SENTENCE:] for sentence in block]
-        sentences += [ending for ending in endings if not _is_beside(ending)]
+        for ending in (sentence[-_MAX_SENTENCE:] for sentence in block):
+            is_aside = _has("asides", ending) and not _asks(ending)
+            if not is_aside and not _has("help", ending):
+                sentences.append(ending)
     if not sentences or not _asks(sentences[-1]):
         return False
     return not _has("offers", sentences[-1]) or all(map(_asks, sentences))
-
-
-def _is_beside(sentence: str) -> bool:
-    """Whether a sentence is an aside, or offers help."""
-    is_aside = _has("asides", sentence) and not _asks(sentence)
-    return is_aside or _has("help", sentence)
 
 
 def _asks(sentence: str) -> bool:

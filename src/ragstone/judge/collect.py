@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,7 +31,7 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.system.response import Context, Response
+from ragstone.system.response import Response
 
 Measure = Callable[[Judge, Sample, Response, Call], Awaitable[Grade]]
 """Grades one answer for a custom metric. Raises JudgementFailed."""
@@ -65,34 +65,27 @@ async def collect_judgements(
     judged_sample = sample
     history = response.messages_before(sample)
     if history and (needs or custom):
-        try:
-            judged_sample = replace(
-                sample,
-                question=await asked_in_full(
-                    own, replace(sample, history=history), call
-                ),
-            )
-        except JudgementFailed as failed:
-            failure = JudgementFailure(
-                failed.reason, not_applicable=failed.not_applicable
-            )
-            kinds = needs - {JudgementKind.CUSTOM}
+        whole = replace(sample, history=history)
+        question = await _outcome(partial(asked_in_full, own, whole, call))
+        if isinstance(question, JudgementFailure):
+            kinds = map(str, needs - {JudgementKind.CUSTOM})
             return Judgements(
-                **{str(kind): failure for kind in kinds},  # type: ignore[arg-type]
-                custom=dict.fromkeys(custom or (), failure),
+                **dict.fromkeys(kinds, question),  # type: ignore[arg-type]
+                custom=dict.fromkeys(custom or (), question),
             )
+        judged_sample = replace(sample, question=str(question))
     judging = _Round(own, judged_sample, response, call, previous)
-    tasks: dict[JudgementKind, asyncio.Task[object]] = {}
     graded: dict[str, asyncio.Task[object]] = {}
+    tasks: dict[str, asyncio.Task[object]] = {}
     try:
         async with asyncio.TaskGroup() as group:
-            if needs & _FROM_STATEMENTS:
-                tasks[JudgementKind.STATEMENTS] = group.create_task(
-                    judging.statement_list(needs, group, tasks)
-                )
-            for kind, judgement in judging.independent():
-                if kind in needs:
-                    tasks[kind] = group.create_task(_outcome(judgement))
+            if needs & NEEDING_STATEMENTS:
+                statements = partial(judging.judgement, JudgementKind.STATEMENTS)
+                judging.statements = group.create_task(_outcome(statements))
+                tasks[JudgementKind.STATEMENTS] = judging.statements
+            for kind in needs - _APART:
+                judgement = partial(judging.judgement, kind)
+                tasks[kind] = group.create_task(_outcome(judgement))
             if JudgementKind.PREFERENCE in needs and isinstance(
                 judge, WithEarlierAnswers
             ):
@@ -107,9 +100,8 @@ async def collect_judgements(
                     _outcome(preference)
                 )
             for name, measure in (custom or {}).items():
-                graded[name] = group.create_task(
-                    _outcome(partial(measure, judge, judged_sample, response, call))
-                )
+                grade = partial(measure, judge, judged_sample, response, call)
+                graded[name] = group.create_task(_outcome(grade))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     judgements: dict[str, object] = {
@@ -122,150 +114,96 @@ async def collect_judgements(
 
 
 _FROM_STATEMENTS = {
-    JudgementKind.STATEMENTS,
     JudgementKind.SUPPORT,
     JudgementKind.REFERENCE_MATCH,
     JudgementKind.PREVIOUS_MATCH,
 }
+NEEDING_STATEMENTS = {JudgementKind.STATEMENTS, *_FROM_STATEMENTS}
+_APART = {
+    JudgementKind.STATEMENTS,
+    JudgementKind.PREFERENCE,
+    JudgementKind.CUSTOM,
+}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Round:
-    _judge: Judge
-    _sample: Sample
-    _response: Response
-    _call: Call
-    _previous: Response | None
+    judge: Judge
+    sample: Sample
+    response: Response
+    call: Call
+    previous: Response | None
+    statements: asyncio.Task[object] | None = None
 
-    @property
-    def _contexts(self) -> tuple[Context, ...]:
-        """The contexts, if they have texts to judge."""
-        return () if self._response.without_texts else self._response.contexts
-
-    async def statement_list(
-        self,
-        needs: frozenset[JudgementKind],
-        group: asyncio.TaskGroup,
-        tasks: dict[JudgementKind, asyncio.Task[object]],
-    ) -> object:
-        """The answer's statements; starts the judgements in `needs` that wait for
-        them."""
-        answer, contexts, call = (
-            self._response.answer,
-            self._response.evidence,
-            self._call,
+    async def judgement(self, kind: JudgementKind) -> object:
+        """The judgement of this kind; None if it can't apply. Support and matches wait
+        for the statements."""
+        judge, sample, call = self.judge, self.sample, self.call
+        question, references = sample.question, sample.references
+        answer, response = self.response.answer, self.response
+        contexts = () if response.without_texts else response.contexts
+        reference = held_most(
+            references, [context.text for context in response.contexts]
         )
-        result: object = StatementList(statements=(), abstains=True)
-        if answer.strip():
-            result = await _outcome(
-                partial(
-                    self._judge.statements, self._sample.question, answer, call=call
+        statements = StatementList(statements=(), abstains=True)
+        if kind in _FROM_STATEMENTS:
+            listed = await self.statements if self.statements else None
+            if not isinstance(listed, StatementList):
+                return None
+            statements = listed
+        match = partial(self._match, statements)
+        match kind:
+            case JudgementKind.STATEMENTS:
+                if not answer.strip():
+                    return statements
+                return await judge.statements(question, answer, call=call)
+            case JudgementKind.SUPPORT if statements.statements and response.evidence:
+                return await judge.support(
+                    response.evidence, statements.statements, call=call
                 )
-            )
-        if isinstance(result, StatementList):
-            if JudgementKind.SUPPORT in needs and result.statements and contexts:
-                support = partial(
-                    self._judge.support, contexts, result.statements, call=call
-                )
-                tasks[JudgementKind.SUPPORT] = group.create_task(_outcome(support))
-            if JudgementKind.REFERENCE_MATCH in needs and self._sample.reference:
-                best = best_match(
-                    self._sample.references,
-                    answer,
-                    partial(self._match, statement_list=result),
-                )
-                tasks[JudgementKind.REFERENCE_MATCH] = group.create_task(best)
-            if (
-                JudgementKind.PREVIOUS_MATCH in needs
-                and self._previous is not None
-                and not result.abstains
-            ):
-                before = self._previous.answer
+            case JudgementKind.REFERENCE_MATCH if sample.reference:
+                return await best_match(references, answer, match)
+            case JudgementKind.PREVIOUS_MATCH if not statements.abstains:
+                before = self.previous.answer if self.previous is not None else ""
                 if before.strip() and before != answer:
-                    tasks[JudgementKind.PREVIOUS_MATCH] = group.create_task(
-                        self._match(before, result)
+                    return await match(before)
+            case JudgementKind.CONTEXT_USE if contexts:
+                return await judge.context_use(
+                    question, reference, answer, contexts, call=call
+                )
+            case JudgementKind.REVERSE_QUESTIONS if answer.strip():
+                if isinstance(judge, RatesRelevancy):
+                    return await judge.relevancy(
+                        question, answer, contexts, references, call=call
                     )
-        return result
+                return await judge.reverse_questions(
+                    question, answer, n=REVERSE_QUESTIONS, call=call
+                )
+            case JudgementKind.CONTEXT_RELEVANCE if contexts:
+                return await judge.context_relevance(question, contexts, call=call)
+            case JudgementKind.CITATIONS:
+                return await judge_citations(judge, response, call)
+            case JudgementKind.ANSWER_SIMILARITY:
+                if not isinstance(judge, Embedding):
+                    raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
+                is_comparable = sample.answerable and answer.strip()
+                compared = references if is_comparable else ()
+                return await judge.answer_similarity(answer, compared, call=call)
+            case JudgementKind.ENTITIES if reference is not None:
+                if isinstance(judge, NamesEntities):
+                    return await judge.entities(reference, call=call)
+        return None
 
-    def independent(
-        self,
-    ) -> Iterator[tuple[JudgementKind, Callable[[], Awaitable[object]]]]:
-        """The judgements that apply and wait for no other one."""
-        judge, question, answer, call = (
-            self._judge,
-            self._sample.question,
-            self._response.answer,
-            self._call,
+    async def _match(self, statements: StatementList, reference: str) -> object:
+        match = partial(
+            self.judge.reference_match,
+            self.sample.question,
+            reference,
+            statements.statements,
+            self.response.answer,
+            call=self.call,
         )
-        contexts, references = self._contexts, self._sample.references
-        if contexts:
-            yield (
-                JudgementKind.CONTEXT_USE,
-                lambda: judge.context_use(
-                    question, self._likely_reference(), answer, contexts, call=call
-                ),
-            )
-        if answer.strip():
-            yield JudgementKind.REVERSE_QUESTIONS, self._relevancy
-        if contexts:
-            yield (
-                JudgementKind.CONTEXT_RELEVANCE,
-                lambda: judge.context_relevance(question, contexts, call=call),
-            )
-        yield (
-            JudgementKind.CITATIONS,
-            lambda: judge_citations(judge, self._response, self._call),
-        )
-        yield JudgementKind.ANSWER_SIMILARITY, self._answer_similarity
-        if references and isinstance(judge, NamesEntities):
-            yield (
-                JudgementKind.ENTITIES,
-                lambda: judge.entities(str(self._likely_reference()), call=call),
-            )
-
-    async def _relevancy(self) -> object:
-        judge, question, answer = (
-            self._judge,
-            self._sample.question,
-            self._response.answer,
-        )
-        if isinstance(judge, RatesRelevancy):
-            sources = self._contexts, self._sample.references
-            return await judge.relevancy(question, answer, *sources, call=self._call)
-        return await judge.reverse_questions(
-            question, answer, n=REVERSE_QUESTIONS, call=self._call
-        )
-
-    async def _match(self, reference: str, statement_list: StatementList) -> object:
-        question, answer = self._sample.question, self._response.answer
-        return await _outcome(
-            partial(
-                self._judge.reference_match,
-                question,
-                reference,
-                statement_list.statements,
-                answer,
-                call=self._call,
-            )
-        )
-
-    async def _answer_similarity(self) -> object:
-        if not isinstance(self._judge, Embedding):
-            raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
-        references = (
-            self._sample.references
-            if self._sample.answerable and self._response.answer.strip()
-            else ()
-        )
-        return await self._judge.answer_similarity(
-            self._response.answer, references, call=self._call
-        )
-
-    def _likely_reference(self) -> str | None:
-        return held_most(
-            self._sample.references,
-            [context.text for context in self._response.contexts],
-        )
+        return await _outcome(match)
 
 
 async def asked_in_full(judge: object, sample: Sample, call: Call) -> str:
@@ -276,8 +214,6 @@ async def asked_in_full(judge: object, sample: Sample, call: Call) -> str:
     is there. All judgements of the sample are made with that question, so that their
     prompts are those of samples without a history. Raises JudgementFailed.
     """
-    if not sample.history:
-        return sample.question
     if isinstance(judge, WritesOutQuestions):
         return await judge.standalone_question(
             sample.history, sample.question, call=call

@@ -7,29 +7,17 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.protocol import Judge
+from ragstone.judge.protocol import Judge, Surroundings
 from ragstone.settings.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ragstone.judge.offline import OfflineJudge
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a judge is built with besides its settings; see `build_judge`."""
-
-    golden_set: GoldenSet
-    cache: Path | None
-    environ: Mapping[str, str]
-    tell_secret: Callable[[str], None] | None = None
-    within: Path | None = None
 
 
 Builder = Callable[[str, JudgeSettings, Surroundings], Judge]
@@ -62,15 +50,9 @@ def build_judge(
 
 
 def build_llm(_: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
-    from ragstone.judge.llm.assembly import Assembly
+    from ragstone.judge.llm.assembly import assemble
 
-    return Assembly(
-        settings=settings,
-        golden_set=surroundings.golden_set,
-        cache=surroundings.cache,
-        environ=surroundings.environ,
-        tell_secret=surroundings.tell_secret,
-    ).judge()
+    return assemble(settings, surroundings)
 
 
 def build_scripted(
@@ -114,7 +96,5 @@ def build_offline(
     from ragstone.judge.llm.assembly import endpoint_similarity
     from ragstone.judge.with_embeddings import OfflineJudgeWithEmbeddings
 
-    similarity, closers, endpoint = endpoint_similarity(
-        settings, model, surroundings.environ
-    )
-    return OfflineJudgeWithEmbeddings(similarity, closers, endpoint)
+    similarity, endpoint = endpoint_similarity(settings, model, surroundings.environ)
+    return OfflineJudgeWithEmbeddings(similarity, endpoint)

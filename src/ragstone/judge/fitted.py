@@ -8,11 +8,11 @@ named features, and how they were graded.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Literal
@@ -24,7 +24,6 @@ from ragstone.files import read_regular
 from ragstone.judge.abilities import Embedding
 from ragstone.judge.judgements import (
     Statement,
-    Support,
     SupportTable,
     Verdict,
     context_id,
@@ -109,12 +108,9 @@ def read_fitted(
 ) -> tuple[FittedFile, str]:
     """The content of `path` and its SHA-256, one of `digests` if there are any. Raises
     ConfigError."""
-    hint, unreadable = (
-        "Create it with: ragstone calibrate LABELS --run RUN --fit FILE",
-        "the judge can't be read",
-    )
+    hint = "Create it with: ragstone calibrate LABELS --run RUN --fit FILE"
     with (
-        disk_errors(path, unreadable, hint=hint),
+        disk_errors(path, "the judge can't be read", hint=hint),
         parse_errors(path, "not a fitted judge", hint=hint),
     ):
         text = read_regular(path, within=within, limit=MAX_BYTES)
@@ -137,21 +133,20 @@ def features_of(
     """What is known of an answer's support by the contexts. The first is the offline
     judge's own opinion."""
     chances = [item.chance for item in table.supports]
-    answer_words, context_words = (
-        _words(" ".join(item.text for item in statements)),
-        _words(" ".join(item.text for item in contexts)),
-    )
+    least = min(chances)
+    denied = [item.verdict is Verdict.CONTRADICTED for item in table.supports]
+    answer_words = _words(" ".join(item.text for item in statements))
+    context_words = _words(" ".join(item.text for item in contexts))
+    words, pairs = set(answer_words), set(pairwise(answer_words))
     values = (
         log_odds(fmean(chances)),
-        log_odds(min(chances) if table.all_supported is None else table.all_supported),
-        log_odds(min(chances)),
-        sum(item.verdict is Verdict.CONTRADICTED for item in table.supports)
-        / len(chances),
+        log_odds(least if table.all_supported is None else table.all_supported),
+        log_odds(least),
+        sum(denied) / len(chances),
         math.log(len(chances)),
         math.log1p(len(answer_words)),
-        len(set(answer_words) & set(context_words)) / max(1, len(set(answer_words))),
-        len(_pairs(answer_words) & _pairs(context_words))
-        / max(1, len(_pairs(answer_words))),
+        len(words.intersection(context_words)) / max(1, len(words)),
+        len(pairs.intersection(pairwise(context_words))) / max(1, len(pairs)),
         math.log1p(len(contexts)),
     )
     return dict(zip(FEATURES, values, strict=True))
@@ -206,59 +201,34 @@ class FittedJudge:
     ) -> SupportTable:
         words = await self.offline.support(contexts, statements, call=call)
         chance = self._model.probability(features_of(words, statements, contexts))
-        shift = _shift([log_odds(item.chance) for item in words.supports], chance)
-        texts = dict(
-            zip(
-                (item.id for item in statements),
-                (item.text for item in statements),
-                strict=True,
-            )
-        )
-        moved = (
-            _moved(item, shift, texts[item.statement_id], contexts)
-            for item in words.supports
-        )
+        # What moves the log-odds so that the mean of the probabilities is the answer's.
+        odds = [log_odds(item.chance) for item in words.supports]
+        low, high = -50.0, 50.0
+        for _ in range(_STEPS):
+            shift = (low + high) / 2
+            below = fmean(logistic(value + shift) for value in odds) < chance
+            low, high = (shift, high) if below else (low, shift)
+        shift = (low + high) / 2
+        texts = {item.id: item.text for item in statements}
+        moved = []
+        for item in words.supports:
+            moved_chance = logistic(log_odds(item.chance) + shift)
+            support = replace(item, probability=moved_chance)
+            if moved_chance >= 0.5:
+                by = item.supported_by or _nearest(texts[item.statement_id], contexts)
+                support = replace(support, verdict=Verdict.SUPPORTED, supported_by=by)
+            elif item.verdict is Verdict.SUPPORTED:
+                support = replace(support, verdict=Verdict.UNSUPPORTED, supported_by=())
+            moved.append(support)
         return SupportTable(tuple(moved), chance)
 
 
-def _shift(odds: Sequence[float], mean: float) -> float:
-    """What moves `odds` so that the mean of their probabilities is `mean`."""
-    low, high = -50.0, 50.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        below = fmean(logistic(value + middle) for value in odds) < mean
-        low, high = (middle, high) if below else (low, middle)
-    return (low + high) / 2
-
-
-def _moved(
-    support: Support, shift: float, statement: str, contexts: Sequence[Context]
-) -> Support:
-    chance = logistic(log_odds(support.chance) + shift)
-    if chance < 0.5:
-        verdict = (
-            Verdict.CONTRADICTED
-            if support.verdict is Verdict.CONTRADICTED
-            else Verdict.UNSUPPORTED
-        )
-        return Support(support.statement_id, verdict, (), chance)
+def _nearest(statement: str, contexts: Sequence[Context]) -> tuple[str]:
+    """The id of the first context that shares most words with a statement."""
     words = set(_words(statement))
-    nearest = max(
-        range(len(contexts)),
-        key=lambda rank: (len(words & set(_words(contexts[rank].text))), -rank),
-    )
-    return Support(
-        support.statement_id,
-        Verdict.SUPPORTED,
-        support.supported_by or (context_id(nearest),),
-        chance,
-        support.quote,
-    )
+    shared = [len(words & set(_words(context.text))) for context in contexts]
+    return (context_id(shared.index(max(shared))),)
 
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
-
-
-def _pairs(words: Sequence[str]) -> set[tuple[str, str]]:
-    return set(itertools.pairwise(words))

@@ -22,20 +22,14 @@ def provider_of(name: str) -> Provider:
     suggestion."""
     provider = find_provider(name.strip().partition(":")[0])
     if provider is None:
-        raise ConfigError(
-            f"unknown judge '{name}'.", where="judge.name", hint=_hint(name.strip())
-        )
+        # A model alone, or a misspelt provider.
+        service, colon, model = name.strip().partition(":")
+        close_providers = difflib.get_close_matches(service, PROVIDERS, n=1)
+        hint = suggested_model(name.strip()) or suggestion(service, PROVIDERS)
+        if colon and model and close_providers:
+            hint = f"Did you mean '{close_providers[0]}:{model}'?"
+        raise ConfigError(f"unknown judge '{name}'.", where="judge.name", hint=hint)
     return provider
-
-
-def _hint(name: str) -> str:
-    """What was meant by a name without a known provider: a model alone, or a misspelt
-    provider."""
-    provider, colon, model = name.partition(":")
-    close_providers = difflib.get_close_matches(provider, PROVIDERS, n=1)
-    if colon and model and close_providers:
-        return f"Did you mean '{close_providers[0]}:{model}'?"
-    return suggested_model(name) or suggestion(provider, PROVIDERS)
 
 
 def suggested_model(

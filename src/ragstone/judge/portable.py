@@ -11,46 +11,22 @@ from ragstone.judge.protocol import Judge
 
 
 @dataclass(frozen=True, slots=True)
-class FittedTo:
-    """The labels that a fitted judge was fitted to: its file's name, content and
-    digest."""
-
-    name: str
-    file: FittedFile
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class PortableJudge:
-    """The offline judge, or the one that was fitted to labels."""
+    """The offline judge, or the one that was fitted to labels: its file's name, content
+    and digest."""
 
-    fitted: FittedTo | None = None
+    fitted: tuple[str, FittedFile, str] | None = None
 
     def build(self) -> Judge:
         """A judge that gives the same judgements."""
         offline = OfflineJudge()
-        if self.fitted is None:
-            return offline
-        return FittedJudge(
-            self.fitted.name, self.fitted.file, self.fitted.digest, offline
-        )
+        return FittedJudge(*self.fitted, offline) if self.fitted else offline
 
 
 def portable_judge(judge: Judge) -> PortableJudge | None:
     """What `judge` is built from; None if it needs a key or a network, or is the user's
     own."""
-    if isinstance(judge, OfflineJudge):
-        offline, fitted = judge, None
-    elif isinstance(judge, FittedJudge):
-        offline, fitted = judge.offline, FittedTo(judge.name, judge.file, judge.digest)
-    else:
-        return None
-    own = (
-        type(judge) not in (OfflineJudge, FittedJudge)
-        or type(offline) is not OfflineJudge
-    )
-    return (
-        None
-        if own or offline.identity.embeddings is not None
-        else PortableJudge(fitted)
-    )
+    fitted, offline = None, judge
+    if type(judge) is FittedJudge:
+        fitted, offline = (judge.name, judge.file, judge.digest), judge.offline
+    return PortableJudge(fitted) if type(offline) is OfflineJudge else None

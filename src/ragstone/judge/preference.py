@@ -21,16 +21,12 @@ QUALITY = (
 SAME = "the answer is that of the baseline"
 NO_ANSWER = "the baseline has no answer to it"
 
-_NEW_FIRST = {
-    Preference.FIRST: Better.NEW,
-    Preference.SECOND: Better.EARLIER,
-    Preference.NEITHER: Better.NEITHER,
-}
-_EARLIER_FIRST = {
-    Preference.FIRST: Better.EARLIER,
-    Preference.SECOND: Better.NEW,
-    Preference.NEITHER: Better.NEITHER,
-}
+_NEW_FIRST = dict(
+    zip(Preference, (Better.NEW, Better.EARLIER, Better.NEITHER), strict=True)
+)
+_EARLIER_FIRST = dict(
+    zip(Preference, (Better.EARLIER, Better.NEW, Better.NEITHER), strict=True)
+)
 
 
 class WithEarlierAnswers:

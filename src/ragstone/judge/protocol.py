@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, cast
 
 from pydantic import with_config
 
 from ragstone.errors import ConfigError
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.judgements import (
     ContextGrades,
     ContextUse,
@@ -110,6 +112,17 @@ class Call:
     repeat: int = 0
     ledger: Ledger = field(default_factory=Ledger)
     fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a judge is built with besides its settings; see `factory.build_judge`."""
+
+    golden_set: GoldenSet
+    cache: Path | None
+    environ: Mapping[str, str]
+    tell_secret: Callable[[str], None] | None = None
+    within: Path | None = None
 
 
 @dataclass(slots=True)

@@ -3,9 +3,8 @@ with one of a few levels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Grade
@@ -70,16 +69,15 @@ async def graded_by(
         )
     if "answer" in rubric.sees and not response.answer.strip():
         return Grade(0.0, EMPTY)
-    sees: Sequence[str] = rubric.sees
+    sees = rubric.sees
     if "contexts" in sees and response.without_texts:
         raise JudgementFailed(NO_TEXTS, not_applicable=True)
-    shown = RubricTexts(
-        question=sample.question if "question" in sees else None,
-        answer=response.answer if "answer" in sees else None,
-        contexts=tuple(context.text for context in response.contexts)
-        if "contexts" in sees
-        else None,
-        reference=sample.reference if "reference" in sees else None,
-    )
+    texts: dict[str, Any] = {
+        "question": sample.question,
+        "answer": response.answer,
+        "contexts": tuple(context.text for context in response.contexts),
+        "reference": sample.reference,
+    }
+    shown = RubricTexts(**{name: texts[name] for name in sees})
     grade: Grade = await ask(rubric, shown, call=call)
     return grade

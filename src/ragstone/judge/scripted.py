@@ -129,24 +129,22 @@ def read_script(
     ):
         text = read_regular(path, within=within, limit=_MAX_BYTES)
         script = _SCRIPT.validate_json(text)
-    _refuse_unknown(path, text)
+    # A misspelt judgement would never be given.
+    names = {field.name for field in fields(Judgements)}
+    for sample_id, rounds in json.loads(text).items():
+        given = rounds if isinstance(rounds, list) else [rounds]
+        unknown = [
+            name for judgements in given for name in judgements if name not in names
+        ]
+        if unknown:
+            raise ConfigError(
+                f"{sample_id}: unknown judgement '{unknown[0]}'.",
+                where=str(path),
+                hint=suggestion(unknown[0], names),
+            )
     return ScriptedJudge(
         script,
         name=path.name,
         version=hashlib.sha256(text).hexdigest()[:12],
         concurrency=concurrency,
     )
-
-
-def _refuse_unknown(path: Path, text: bytes) -> None:
-    """Reject unknown fields: a misspelt judgement would never be given."""
-    field_names = {field.name for field in fields(Judgements)}
-    for sample_id, rounds in json.loads(text).items():
-        for judgements in rounds if isinstance(rounds, list) else [rounds]:
-            for name in judgements:
-                if name not in field_names:
-                    raise ConfigError(
-                        f"{sample_id}: unknown judgement '{name}'.",
-                        where=str(path),
-                        hint=suggestion(name, field_names),
-                    )

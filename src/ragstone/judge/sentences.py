@@ -60,8 +60,8 @@ def split_sentences(text: str, language: str) -> list[str]:
     """
     return [
         sentence
-        for _, block in _blocks(text)
-        for sentence in _sentences(block, language)
+        for _, sentences in split_blocks(text, language)
+        for sentence in sentences
     ]
 
 

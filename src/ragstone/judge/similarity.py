@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ragstone.judge.protocol import Call, JudgementFailed
@@ -14,6 +14,8 @@ from ragstone.judge.untrusted_text import cleaned
 
 if TYPE_CHECKING:
     import numpy as np
+
+Cosines = tuple[float, ...]
 
 _WORD = re.compile(r"\w+")
 
@@ -26,10 +28,18 @@ class Similarity(Protocol):
         """A description for the judge's identity."""
 
     async def similarities(
-        self, question: str, texts: Sequence[str], *, call: Call
-    ) -> tuple[float, ...]:
-        """The cosine of `question` with each of `texts`, in [-1, 1]. Raises
-        JudgementFailed."""
+        self,
+        question: str,
+        texts: Sequence[str],
+        *,
+        call: Call,
+        keep: Callable[[Cosines], None] = lambda _: None,
+    ) -> Cosines:
+        """The cosine of `question` with each of `texts`, in [-1, 1]. `keep` is called
+        with them, also if the caller was cancelled meanwhile. Raises JudgementFailed.
+        """
+
+    async def close(self) -> None: ...
 
 
 class LexicalSimilarity:
@@ -60,9 +70,15 @@ class LexicalSimilarity:
         texts: Sequence[str],
         *,
         call: Call,  # noqa: ARG002
-    ) -> tuple[float, ...]:
+        keep: Callable[[Cosines], None] = lambda _: None,
+    ) -> Cosines:
         question_vector = self._vector(question)
-        return tuple(_cosine(question_vector, self._vector(text)) for text in texts)
+        values = tuple(_cosine(question_vector, self._vector(text)) for text in texts)
+        keep(values)
+        return values
+
+    async def close(self) -> None:
+        pass
 
     def _vector(self, text: str) -> dict[str, float]:
         return {
@@ -71,7 +87,7 @@ class LexicalSimilarity:
         }
 
 
-def cosines(vectors: np.ndarray) -> tuple[float, ...]:
+def cosines(vectors: np.ndarray) -> Cosines:
     """The cosine of the first row with each of the others, in [-1, 1]. Raises
     JudgementFailed for a row of zeros."""
     # Imported here: a run that finds everything in the cache compares nothing, and

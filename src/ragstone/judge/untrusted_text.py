@@ -58,11 +58,7 @@ def cleaned(text: str) -> str:
     )
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    needed = (
-        {match.start() for match in _JOINING.finditer(text)}
-        if any(j in text for j in _JOINERS)
-        else set()
-    )
+    needed = {match.start() for match in _JOINING.finditer(text)}
     return "".join(
         character
         for at, character in enumerate(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ragstone.judge.judgements import AnswerSimilarity
@@ -17,22 +17,15 @@ class OfflineJudgeWithEmbeddings(OfflineJudge):
     `answer_similarity` raises JudgeError when the server can't be used any more.
     """
 
-    def __init__(
-        self,
-        similarity: Similarity,
-        closers: Sequence[Callable[[], Awaitable[None]]] = (),
-        endpoint: str | None = None,
-    ) -> None:
+    def __init__(self, similarity: Similarity, endpoint: str | None = None) -> None:
         super().__init__()
         self._similarity = similarity
-        self._closers = closers
         self.identity = replace(
             self.identity, endpoint=endpoint, embeddings=similarity.label
         )
 
     async def close(self) -> None:
-        for close in self._closers:
-            await close()
+        await self._similarity.close()
 
     async def answer_similarity(
         self, answer: str, references: Sequence[str], *, call: Call

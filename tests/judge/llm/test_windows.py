@@ -86,7 +86,7 @@ def test_support_in_any_part_is_support_and_contradiction_counts_where_nothing_s
     assert len(world.fake.chats) > 1
     assert [str(each.verdict) for each in table.supports] == ["supported", "supported", "contradicted", "unsupported"]
     assert [each.supported_by for each in table.supports] == [("c1",), ("c5",), (), ()]
-    assert any("made in parts" in note for note in judge.notes)
+    assert any("be made in parts" in note for note in judge.notes)
 
 
 def test_context_use_in_parts_lists_the_reference_once_and_unites_what_is_found(world: Any) -> None:

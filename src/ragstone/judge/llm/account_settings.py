@@ -16,7 +16,6 @@ from ragstone.judge.llm.account import (
     EMBEDDINGS_KEY_VARIABLE,
     KEY_VARIABLE,
     Account,
-    Address,
     TokenStore,
     parse_address,
     parse_headers,
@@ -103,18 +102,23 @@ def make_account(
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
     address = parse_address(url.strip())
-    if as_job and not _takes_tokens(address):
+    secure = address.base_url.startswith("https://") or address.host in _LOOPBACK
+    if as_job and (not secure or "api-version" in address.query):
         raise ConfigError(
             "the job's identity would be used, but the judge's address is not an https address of the provider.",
             where="judge.base_url",
             hint="Tokens are only sent over TLS, and Azure accepts none of OpenAI's: use a key there.",
         )
+    # Where the key comes from, or the credentials in place of one, for messages.
+    key_variable = KEY_VARIABLE if own is None or settings.api_key else own
+    if cloud is not None and key is None:
+        key_variable = " and ".join(cloud.credentials)
     return Account(
         provider=provider,
         model=model,
         address=address,
         key=key,
-        key_variable=_key_variable(settings, provider, has_key=key is not None),
+        key_variable=key_variable,
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
@@ -133,20 +137,6 @@ def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
         variable(name, environ)
         for name in (*identity.needed, REQUEST_URL, REQUEST_TOKEN)
     )
-
-
-def _key_variable(settings: JudgeSettings, provider: Provider, *, has_key: bool) -> str:
-    """Where the key comes from, or the credentials in place of one, for messages."""
-    if provider.cloud is not None and not has_key:
-        return " and ".join(provider.cloud.credentials)
-    own = provider.key_variable
-    return KEY_VARIABLE if own is None or settings.api_key else own
-
-
-def _takes_tokens(address: Address) -> bool:
-    """Whether a token for the provider's own API may be sent to `address`."""
-    secure = address.base_url.startswith("https://") or address.host in _LOOPBACK
-    return secure and "api-version" not in address.query
 
 
 def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[str, ...]:

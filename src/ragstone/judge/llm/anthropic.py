@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import anthropic
@@ -13,10 +13,17 @@ from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.features import CACHE_CONTROL, SCHEMA, STRUCTURED, with_schema
 from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Stop, Usage
-from ragstone.judge.llm.sdk import Outcome, SdkProvider, client_options, key_of, outcome
+from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
 from ragstone.judge.llm.sign_in import job_token
 
 _MESSAGES = "/v1/messages"
+_USAGE = (
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+)
+"""In the order of a Usage."""
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
     "model_context_window_exceeded": Stop.TRUNCATED,
@@ -76,20 +83,15 @@ class AnthropicProvider(SdkProvider):
     """Messages, with the static part of the prompt marked for the provider's prompt
     cache."""
 
+    sdk = anthropic
+
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
         super().__init__(
             account, make_client(account), (STRUCTURED, CACHE_CONTROL), parameters
         )
 
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        reply, _ = await self.accepted(
-            lambda: self.body(request), self._send, self.read
-        )
-        return reply
-
     def body(self, request: ChatRequest) -> dict[str, object]:
-        """The request's JSON, with the features in use. The system prompt, the same for
-        all samples, is cached."""
+        """As in SdkProvider. The system prompt, the same for all samples, is cached."""
         used = self.features.in_use
         static: dict[str, object] = {"type": "text", "text": request.static}
         if CACHE_CONTROL.name in used:
@@ -113,47 +115,41 @@ class AnthropicProvider(SdkProvider):
         }
         return body | {"output_config": output} if output else body
 
-    def read(self, document: Mapping[str, Any]) -> ChatReply:
-        """A message as a ChatReply. Raises Broken for anything else."""
+    def read(
+        self,
+        document: Mapping[str, Any],
+        headers: Mapping[str, str],  # noqa: ARG002
+    ) -> ChatReply:
         error = transport.body_error(self.account, document)
         if error is not None:
             raise error
         content = document.get("content")
         if not isinstance(content, list):
             raise Broken("the reply is not a message")
-        blocks = [
-            block.get("text")
-            for block in content
-            if isinstance(block, dict) and block.get("type") == "text"
-        ]
-        text = "".join(block for block in blocks if isinstance(block, str))
+        text = ""
+        for block in content:
+            if isinstance(block, dict) and block.get("type") == "text":
+                part = block.get("text")
+                text += part if isinstance(part, str) else ""
         usage = document.get("usage")
         usage = usage if isinstance(usage, dict) else {}
-        counted = Usage(
-            input_tokens=transport.count(usage.get("input_tokens")),
-            cached_input_tokens=transport.count(usage.get("cache_read_input_tokens")),
-            cache_write_tokens=transport.count(
-                usage.get("cache_creation_input_tokens")
-            ),
-            output_tokens=transport.count(usage.get("output_tokens")),
-        )
+        counts = [transport.count(usage.get(name)) for name in _USAGE]
         return ChatReply(
             self.account.echo(text),
             _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE),
-            counted,
+            Usage(*counts),
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self.features.way,
         )
 
-    async def _send(self, body: Mapping[str, object]) -> Outcome[httpx2.Response]:
-        content = transport.encoded(body)
+    def post(self, body: Mapping[str, object]) -> Awaitable[httpx2.Response]:
+        content: dict[str, Any] = {"content": transport.encoded(body)}
         if self.account.provider.cloud is not None:
             # Those clients build the body themselves: the model becomes part of the
             # path.
-            post = self.client.post(
-                _MESSAGES, body=from_json(content), cast_to=httpx2.Response
-            )
-        else:
-            post = self.client.post(_MESSAGES, content=content, cast_to=httpx2.Response)
-        return await outcome(anthropic, self.account, post)
+            content = {"body": from_json(content["content"])}
+        sent: Awaitable[httpx2.Response] = self.client.post(
+            _MESSAGES, cast_to=httpx2.Response, **content
+        )
+        return sent

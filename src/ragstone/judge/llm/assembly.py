@@ -5,25 +5,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
-from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
-from ragstone.judge.llm.account import Account, Address
+from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.account_settings import (
     COMPATIBLE,
     embeddings_account,
     make_account,
     own_embeddings_account,
 )
-from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
@@ -35,41 +33,20 @@ from ragstone.judge.llm.prices import (
     reasoning_tokens,
     tariff,
 )
-from ragstone.judge.llm.prompts import layout_of
-from ragstone.judge.llm.provider import ChatReply, ChatRequest, Provider
-from ragstone.judge.llm.replies import READING
+from ragstone.judge.llm.prompts import Layout, layout_of
+from ragstone.judge.llm.provider import Provider
+from ragstone.judge.llm.replies import READING, CacheKeys
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.protocol import JudgeIdentity
+from ragstone.judge.protocol import JudgeIdentity, Surroundings
 from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
 from ragstone.settings.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.openai import OpenAIEmbedder
-
-
-class LazyProvider:
-    """The provider that `make` creates on the first call."""
-
-    def __init__(self, make: Callable[[], Provider]) -> None:
-        self._make = make
-        self._made: Provider | None = None
-
-    @property
-    def notes(self) -> Sequence[str]:
-        return self._made.notes if self._made is not None else ()
-
-    async def chat(self, request: ChatRequest) -> ChatReply:
-        if self._made is None:
-            self._made = self._make()
-        return await self._made.chat(request)
-
-    async def close(self) -> None:
-        if self._made is not None:
-            await self._made.close()
 
 
 # The parts of a request that Ragstone sets; the user may set anything else.
@@ -86,111 +63,84 @@ _UNKNOWN_WINDOW = (
     "texts off without saying so: set judge.context_window"
 )
 
-Closer = Callable[[], Awaitable[None]]
 
+def assemble(
+    settings: JudgeSettings, surroundings: Surroundings, clock: Clock | None = None
+) -> LlmJudge:
+    """The LLM judge of `settings`; see `factory.build_judge`. Nothing is sent yet.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """What an LLM judge is built from; see `factory.build_judge`. Nothing is sent yet.
-
-    `tell_secret` is called with each token obtained for this run, before it is used.
-    Methods raise ConfigError for settings that are missing or can't be honoured.
+    Raises ConfigError for settings that are missing or can't be honoured.
     """
-
-    settings: JudgeSettings
-    golden_set: GoldenSet
-    cache: Path | None
-    environ: Mapping[str, str]
-    tell_secret: Callable[[str], None] | None = None
-    clock: Clock = field(default_factory=Clock)
-
-    def judge(self) -> LlmJudge:
-        settings, (provider, model) = self.settings, split_name(self.settings.name)
-        account = make_account(
-            settings, provider, model, self.environ, self.tell_secret
-        )
-        tls_context(account.ca_bundle)
-        price = tariff(provider, model, settings.prices)
-        _check_budget(settings, provider, model, price)
-        scheduler = Scheduler(
-            concurrency=settings.concurrency,
-            timeout_s=settings.timeout_s,
-            patience_s=settings.patience_s,
-            clock=self.clock,
-        )
-        budget = Budget(settings.max_cost_usd)
-        lazy = _provider(settings, account)
-        similarity, closers = self._similarity(account, budget)
-        layout = layout_of(provider, model, settings.prices)
-        identity = make_identity(
-            settings, provider, model, account.address, similarity.label
-        )
-        listed = listed_price(provider, model)
-        window = settings.context_window or (listed.window if listed else None)
-        completer = Completer(
-            provider=lazy,
-            scheduler=scheduler,
-            budget=budget,
-            keys=CacheKeys(identity),
-            cache=None if self.cache is None else JudgementCache(self.cache),
-            tariff=price,
-            layout=layout,
-            window=window or DEFAULT_WINDOW,
-            reasoning_tokens=reasoning_tokens(settings, provider, model),
-        )
-        core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
-        return LlmJudge(
-            identity=identity,
-            core=core,
-            similarity=similarity,
-            concurrency=settings.concurrency,
-            closers=closers,
-        )
-
-    def _similarity(
-        self, account: Account, budget: Budget
-    ) -> tuple[Similarity, list[Closer]]:
-        settings = self.settings
-        owner = embeddings_account(settings, account, self.environ, self.tell_secret)
-        if owner is None:
-            return LexicalSimilarity(sample.question for sample in self.golden_set), []
+    clock = clock or Clock()
+    environ, tell_secret = surroundings.environ, surroundings.tell_secret
+    provider, model = split_name(settings.name)
+    account = make_account(settings, provider, model, environ, tell_secret)
+    tls_context(account.ca_bundle)
+    price = tariff(provider, model, settings.prices)
+    _check_budget(settings, provider, model, price)
+    scheduler = Scheduler(
+        concurrency=settings.concurrency,
+        timeout_s=settings.timeout_s,
+        patience_s=settings.patience_s,
+        clock=clock,
+    )
+    budget = Budget(settings.max_cost_usd)
+    similarity: Similarity
+    owner = embeddings_account(settings, account, environ, tell_secret)
+    if owner is None:
+        questions = (sample.question for sample in surroundings.golden_set)
+        similarity = LexicalSimilarity(questions)
+    else:
         label = f"{owner.service} {owner.model}"
         if settings.embeddings_base_url:
             label += f" at {owner.address.endpoint}"
-        similarity = _by_embeddings(settings, owner, label, budget, self.clock)
-        return similarity, [similarity.close]
+        similarity = _by_embeddings(settings, owner, label, budget, clock)
+    layout = layout_of(provider, model, settings.prices)
+    identity = _identity(settings, account, layout, similarity.label)
+    listed = listed_price(provider, model)
+    window = settings.context_window or (listed.window if listed else None)
+    path = surroundings.cache
+    completer = Completer(
+        make_provider=partial(_provider, account, _parameters(settings, provider)),
+        scheduler=scheduler,
+        budget=budget,
+        keys=CacheKeys(identity),
+        cache=JudgementCache(path) if path else None,
+        tariff=price,
+        layout=layout,
+        window=window or DEFAULT_WINDOW,
+        reasoning_tokens=reasoning_tokens(settings, provider, model),
+    )
+    core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
+    return LlmJudge(
+        identity=identity,
+        core=core,
+        similarity=similarity,
+        concurrency=settings.concurrency,
+    )
 
 
-def make_identity(
-    settings: JudgeSettings,
-    provider: str,
-    model: str,
-    address: Address,
-    embeddings: str,
+def _identity(
+    settings: JudgeSettings, account: Account, layout: Layout, embeddings: str
 ) -> JudgeIdentity:
     """The judge's identity, without secrets. Its version is a hash of all prompts,
     schemas and parsing rules."""
-    procedure = layout_of(provider, model, settings.prices).digest() + READING
-    parameters = _parameters(settings, provider)
-    effort = provider_of(provider).effort(model, parameters)
+    parameters = _parameters(settings, account.service)
+    effort = account.provider.effort(account.model, parameters)
     if effort is not None:
         parameters = {**effort.ways[0], **parameters}
-    digest = hashlib.sha256(procedure.encode()).hexdigest()
-    return JudgeIdentity(
-        provider=provider,
-        model=model,
-        version=digest[:12],
-        endpoint=address.endpoint,
+    shown = []
+    for name, value in sorted(parameters.items()):
         # Nested ones in one line, independent of the order of keys.
-        parameters=tuple(
-            (
-                name,
-                json.dumps(value, sort_keys=True)
-                if isinstance(value, dict | list)
-                else str(value),
-            )
-            for name, value in sorted(parameters.items())
-        ),
+        is_nested = isinstance(value, dict | list)
+        text = json.dumps(value, sort_keys=True) if is_nested else str(value)
+        shown.append((name, text))
+    return JudgeIdentity(
+        provider=account.service,
+        model=account.model,
+        version=hashlib.sha256((layout.digest() + READING).encode()).hexdigest()[:12],
+        endpoint=account.address.endpoint,
+        parameters=tuple(shown),
         embeddings=embeddings,
     )
 
@@ -218,29 +168,21 @@ def _check_budget(
         )
 
 
-def _provider(settings: JudgeSettings, account: Account) -> LazyProvider:
-    parameters = _parameters(settings, account.service)
-    api = account.provider.api
+def _provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider:
+    if account.provider.api == "anthropic":
+        from ragstone.judge.llm.anthropic import AnthropicProvider
 
-    def make() -> Provider:
-        if api == "anthropic":
-            from ragstone.judge.llm.anthropic import AnthropicProvider
+        return AnthropicProvider(account, parameters=parameters)
+    from ragstone.judge.llm.openai import OpenAIProvider
 
-            return AnthropicProvider(account, parameters=parameters)
-        from ragstone.judge.llm.openai import OpenAIProvider
-
-        return OpenAIProvider(account, parameters=parameters)
-
-    return LazyProvider(make)
+    return OpenAIProvider(account, parameters=parameters)
 
 
 def endpoint_similarity(
     settings: JudgeSettings, model: str, environ: Mapping[str, str]
-) -> tuple[Similarity, list[Closer], str]:
+) -> tuple[Similarity, str]:
     """For a judge without its own endpoint: `model` of the OpenAI-compatible server at
-    `settings.base_url`, what has to be closed, and the endpoint to show. Raises
-    ConfigError.
-    """
+    `settings.base_url`, and the endpoint to show. Raises ConfigError."""
     if settings.embeddings_base_url:
         account = own_embeddings_account(settings, model, environ)
     else:
@@ -252,7 +194,7 @@ def endpoint_similarity(
     similarity = _by_embeddings(
         settings, account, label, Budget(settings.max_cost_usd), Clock()
     )
-    return similarity, [similarity.close], account.address.endpoint
+    return similarity, account.address.endpoint
 
 
 def _by_embeddings(
@@ -272,7 +214,7 @@ def _by_embeddings(
 
         return OpenAIEmbedder(account)
 
-    # Providers limit embeddings separately, and there are so few requests that a small
+    # Providers limit embeddings separately, and there are few requests, so a small
     # scheduler is enough.
     scheduler = Scheduler(
         concurrency=min(16, settings.concurrency),

@@ -14,7 +14,6 @@ from itertools import accumulate, groupby
 from typing import TypeVar
 
 from ragstone.judge.cache import JudgementCache
-from ragstone.judge.llm.cache_keys import CacheKeys
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.prompts import Layout, Prompt, request_line, schema_of
@@ -27,6 +26,7 @@ from ragstone.judge.llm.provider import (
     Usage,
 )
 from ragstone.judge.llm.replies import (
+    CacheKeys,
     Field,
     Path,
     document_of,
@@ -129,11 +129,13 @@ class Completer:
     """Sends forms to the provider within the limits of the scheduler and the budget,
     and books their cost.
 
-    `window` is the model's, in tokens: a small one leaves less for thinking.
+    `make_provider` is called on the first request: a run that finds everything in the
+    cache never loads an SDK. `window` is the model's, in tokens: a small one leaves
+    less for thinking.
     `reasoning_tokens` are expected before each reply.
     """
 
-    provider: Provider
+    make_provider: Callable[[], Provider]
     scheduler: Scheduler
     budget: Budget
     keys: CacheKeys
@@ -143,6 +145,7 @@ class Completer:
     window: int
     reasoning_tokens: int = 0
     sightings: Sightings = field(default_factory=Sightings, init=False)
+    _provider: Provider | None = field(default=None, init=False)
 
     @property
     def thinking_tokens(self) -> int:
@@ -151,7 +154,7 @@ class Completer:
 
     @property
     def notes(self) -> Sequence[str]:
-        return tuple(self.provider.notes)
+        return self._provider.notes if self._provider is not None else ()
 
     def in_calls(self, fields: Sequence[Field]) -> list[tuple[Field, ...]]:
         """`fields` in order, as one call each may ask for them: not too many that are
@@ -267,9 +270,21 @@ class Completer:
             output_tokens=output_tokens,
         )
 
+        provider = self._provider = self._provider or self.make_provider()
+
         async def attempt() -> ChatReply:
-            reply = await self.provider.chat(request)
-            self._book(reply, call)
+            reply = await provider.chat(request)
+            usage = reply.usage
+            cost = usage.cost_usd if tariff is None else tariff.cost_usd(usage)
+            paid = Ledger(
+                calls=1,
+                input_tokens=usage.all_input_tokens,
+                cached_input_tokens=usage.cached_input_tokens,
+                output_tokens=usage.output_tokens,
+                cost_usd=cost,
+            )
+            call.ledger.add(paid)
+            self.budget.book(paid)
             return reply
 
         reserved = await self.budget.reserve(tariff.cost_usd(likely) if tariff else 0.0)
@@ -278,37 +293,22 @@ class Completer:
         except Rejected as fault:
             reason = fault.reason
         else:
-            self._see(reply)
+            sightings = self.sightings
+            for names, name in (
+                (sightings.models, reply.model),
+                (sightings.fingerprints, reply.fingerprint),
+                (sightings.ways, reply.way),
+            ):
+                if name and len(names) < _MAX_SIGHTINGS:
+                    names.add(name)
             return reply
         finally:
             self.budget.settle(reserved)
         raise JudgementFailed(reason)
 
-    def _book(self, reply: ChatReply, call: Call) -> None:
-        usage, tariff = reply.usage, self.tariff
-        paid = Ledger(
-            calls=1,
-            input_tokens=usage.all_input_tokens,
-            cached_input_tokens=usage.cached_input_tokens,
-            output_tokens=usage.output_tokens,
-            cost_usd=usage.cost_usd if tariff is None else tariff.cost_usd(usage),
-        )
-        call.ledger.add(paid)
-        self.budget.book(paid)
-
-    def _see(self, reply: ChatReply) -> None:
-        """Record what the reply reports about the model that wrote it."""
-        sightings = self.sightings
-        for names, name in (
-            (sightings.models, reply.model),
-            (sightings.fingerprints, reply.fingerprint),
-            (sightings.ways, reply.way),
-        ):
-            if name and len(names) < _MAX_SIGHTINGS:
-                names.add(name)
-
     async def close(self) -> None:
-        await self.provider.close()
+        if self._provider is not None:
+            await self._provider.close()
 
 
 def _values(reply: ChatReply, fields: Sequence[Field]) -> dict[Path, object]:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from ragstone.judge.judgements import ContextUsefulness, context_id
+from ragstone.formatting import counted
+from ragstone.judge.judgements import context_id
 from ragstone.judge.llm.completion import Completer, Form, all_of
 from ragstone.judge.llm.replies import Field, Path, document_of, read_document
 from ragstone.judge.llm.windows import Piece, parts_of, room_for_data
 from ragstone.judge.protocol import Call
-from ragstone.judge.similarity import Similarity
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.system.response import Context
 
@@ -34,7 +34,6 @@ class Core:
         self.keys = completer.keys
         self._notes = tuple(notes)
         self._in_parts = 0
-        self._comparing: set[asyncio.Task[tuple[float, ...]]] = set()
         # By the judgement's keys; gone when nobody makes it or waits for it.
         self._locks: WeakValueDictionary[tuple[bytes, ...], asyncio.Lock] = (
             WeakValueDictionary()
@@ -44,13 +43,9 @@ class Core:
     def notes(self) -> tuple[str, ...]:
         notes = (*self._notes, *self.completer.notes)
         if self._in_parts:
-            what = (
-                "1 judgement was"
-                if self._in_parts == 1
-                else f"{self._in_parts} judgements were"
-            )
+            what = counted(self._in_parts, "judgement")
             notes += (
-                f"{what} made in parts, because texts are longer than the judge's window",
+                f"{what} had to be made in parts, because texts are longer than the judge's window",
             )
         return notes
 
@@ -94,9 +89,6 @@ class Core:
         all of them depend on. A fresh call asks for every field, and leaves the cache
         as it is.
         """
-        if call.fresh:
-            replies = await all_of(map(ask, self.completer.in_calls(form.fields)))
-            return {path: value for reply in replies for path, value in reply.items()}
         digest = replace(form, fields=()).digest
         keys = {
             path: self.keys.key(digest, [text, *shared], repeat=call.repeat)
@@ -104,7 +96,7 @@ class Core:
         }
         async with self.alone(*keys.values()):
             values: dict[Path, object] = {}
-            for field in form.fields:
+            for field in () if call.fresh else form.fields:
                 stored = read_document(
                     self.stored(keys[field.path]), [replace(field, path=(_VALUE,))]
                 )
@@ -117,8 +109,9 @@ class Core:
 
             async def store(fields: Sequence[Field]) -> None:
                 for path, value in (await ask(fields)).items():
-                    self.store(keys[path], {_VALUE: value})
                     values[path] = value
+                    if not call.fresh:
+                        self.store(keys[path], {_VALUE: value})
 
             await all_of(map(store, self.completer.in_calls(missing)))
             return values
@@ -142,52 +135,14 @@ class Core:
         if self.cache is not None:
             self.cache.put(key, document)
 
-    async def compared(
-        self,
-        similarity: Similarity,
-        text: str,
-        texts: Sequence[str],
-        call: Call,
-        key: bytes,
-        **stored: object,
-    ) -> tuple[float, ...]:
-        """The similarities of `text` to `texts`, stored with what is `stored` even if
-        the caller is cancelled."""
-
-        async def compare() -> tuple[float, ...]:
-            cosines = await similarity.similarities(text, texts, call=call)
-            self.store(key, {**stored, "similarities": list(cosines)})
-            return cosines
-
-        task = asyncio.get_running_loop().create_task(compare())
-        self._comparing.add(task)
-        await asyncio.wait((task,))
-        self._comparing.discard(task)
-        return task.result()
-
-    async def drain(self, closers: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Wait for the calls that were sent before a stop, and store what they
-        bring."""
-        await asyncio.gather(
-            self.completer.scheduler.drain(), *(closer() for closer in closers)
-        )
-        await asyncio.gather(*self._comparing, return_exceptions=True)
-
-    async def fill(
-        self, form: Form, blocks: Sequence[Block], call: Call, *, part: bool = False
-    ) -> dict[Path, object]:
-        """The form's values, judged by `blocks` whichever fields are requested; `part`
-        as in `Completer.fill`."""
-        data = fenced(blocks)
-        return await self.completer.fill(form, lambda _pending: data, call, part=part)
-
     async def filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         """The form's values, from the cache or judged by `blocks`, none of which can be
         split."""
 
         async def ask() -> Values:
             self.check_room(form, [block.text for block in blocks])
-            return await self.fill(form, blocks, call)
+            data = fenced(blocks)
+            return await self.completer.fill(form, lambda _pending: data, call)
 
         return await self.cached(
             form, [f"{block.name}:{block.text}" for block in blocks], call, ask
@@ -224,22 +179,8 @@ class Core:
         )
 
 
-def only(form: Form, part: Sequence[Piece]) -> Form:
-    names = {name for name, _ in part}
-    fields = tuple(
-        field
-        for field in form.fields
-        if field.path[0] != "contexts" or field.path[1] in names
-    )
-    return Form(form.prompt, fields)
-
-
-def part_names(part: Sequence[Piece]) -> tuple[str, ...]:
-    """The ids of the contexts that `part` has a piece of, each once, in order."""
-    return tuple(dict.fromkeys(name for name, _ in part))
-
-
 def texts_of(part: Sequence[Piece]) -> dict[str, str]:
+    """The text of each context that `part` has a piece of, by id, in order."""
     texts: dict[str, str] = {}
     for name, text in part:
         texts[name] = f"{texts[name]}\n{text}" if name in texts else text
@@ -248,17 +189,6 @@ def texts_of(part: Sequence[Piece]) -> dict[str, str]:
 
 def context_blocks(part: Sequence[Piece]) -> list[Block]:
     return [Block(f"context {name}", text) for name, text in part]
-
-
-def context_names(contexts: Sequence[Context]) -> tuple[str, ...]:
-    return tuple(context_id(rank) for rank in range(len(contexts)))
-
-
-def usefulness(values: Values, names: Sequence[str]) -> tuple[ContextUsefulness, ...]:
-    return tuple(
-        ContextUsefulness(name, value_of(values, "contexts", name)["use"] == "useful")
-        for name in names
-    )
 
 
 def value_of(values: Values, *path: str) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from typing import Protocol
 
 from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.collect import MAX_MATCHED
+from ragstone.judge.collect import MAX_MATCHED, NEEDING_STATEMENTS, REVERSE_QUESTIONS
 from ragstone.judge.judgements import JudgementKind
+from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff
+from ragstone.judge.llm.provider import Usage
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.rubric import Rubric
 from ragstone.settings.settings import JudgeSettings
@@ -20,8 +22,11 @@ _CONTEXT = 800
 _STATEMENT = 80
 _PER_TOKEN = 4
 _MARKS_TOKENS = 60
-_REVERSE_QUESTIONS = 3
 _GRADE_TOKENS = 60
+_ASSUMED_LENGTHS = (
+    "answers as long as the references, contexts as the reference contexts "
+    f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); "
+)
 _PROMPTS = {
     JudgementKind.PREVIOUS_MATCH: "reference_match",
     JudgementKind.PREFERENCE: "direct_preference",
@@ -104,66 +109,56 @@ def estimate_cost(
     there is none), contexts to be the sample's reference contexts (5 of 800 characters
     if there are none). Raises ConfigError for an unknown judge.
     """
-    repeats *= answers
     provider = provider_of(judge_settings.name)
-    if provider.free and not provider.offline:
+    is_offline = provider.offline
+    if provider.free and not (is_offline and judge_settings.embeddings):
         return CostEstimate(0, 0, 0, 0.0)
-    if provider.offline:
-        return _offline_cost(judge_settings, golden_set, metrics, repeats=repeats)
-    from ragstone.judge.llm.account_settings import embeddings_named
-    from ragstone.judge.llm.prices import tariff
+    from ragstone.judge.llm.account_settings import COMPATIBLE, embeddings_named
     from ragstone.judge.llm.prompts import RUBRIC, STANDALONE
 
-    tally = _Tally(judge_settings)
-    embedded = embedding_samples = 0
+    tally = CallTally(judge_settings)
+    named = embeddings_named(judge_settings, provider)
+    if is_offline:
+        named = COMPATIBLE, str(judge_settings.embeddings).partition(":")[2]
     for sample in golden_set:
-        needs = frozenset[JudgementKind]().union(
-            *(metric.needs(sample) for metric in metrics)
-        )
+        needed = [metric.needs(sample) for metric in metrics]
+        needs = frozenset[JudgementKind]().union(*needed)
         texts = _texts(sample, lengths)
-        for metric in metrics:
+        if named and JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
+            tally.embed(texts["answer"] + sum(map(len, sample.references)))
+        if is_offline:
+            continue
+        if named and JudgementKind.REVERSE_QUESTIONS in needs:
+            tally.embed((1 + REVERSE_QUESTIONS) * texts["question"])
+        for metric, kinds in zip(metrics, needed, strict=True):
             rubric = getattr(metric, "rubric", None)
-            if isinstance(rubric, Rubric) and metric.needs(sample):
-                tally.add(RUBRIC, _rubric_tokens(rubric, texts), _GRADE_TOKENS)
+            if isinstance(rubric, Rubric) and kinds:
+                characters = len(rubric.text) + sum(map(len, rubric.levels))
+                characters += sum(texts[part] for part in rubric.sees)
+                tally.add(RUBRIC, characters, _GRADE_TOKENS)
         if sample.history and needs:
-            characters = (
-                sum(len(turn.text) for turn in sample.history) + texts["question"]
-            )
-            tally.add(STANDALONE, characters // _PER_TOKEN, _GRADE_TOKENS)
-        if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
-            embedding_samples += 1
-            embedded += (
-                texts["answer"] + sum(map(len, sample.references))
-            ) // _PER_TOKEN
-        for kind in _asked(needs, sample):
+            characters = sum(len(turn.text) for turn in sample.history)
+            tally.add(STANDALONE, characters + texts["question"], _GRADE_TOKENS)
+        # Rubrics are counted apart, and similarity takes embeddings only.
+        kinds = needs - {JudgementKind.CUSTOM, JudgementKind.ANSWER_SIMILARITY}
+        if not sample.reference:
+            kinds -= {JudgementKind.REFERENCE_MATCH}
+        if needs & NEEDING_STATEMENTS:
+            kinds |= {JudgementKind.STATEMENTS}
+        for kind in sorted(kinds):
             _add_judgement(tally, kind, sample, texts)
-        if JudgementKind.REVERSE_QUESTIONS in needs:
-            embedding_samples += 1
-            embedded += (1 + _REVERSE_QUESTIONS) * texts["question"] // _PER_TOKEN
-    assumed = (
-        ""
-        if lengths is not None
-        else (
-            "answers as long as the references, contexts as the reference contexts "
-            f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); "
-        )
-    )
-    cost = tally.estimate(f"{assumed}no cached judgements", repeats=repeats)
-    embedding_model = embeddings_named(judge_settings, provider)
-    if embedding_model is None or not embedding_samples:
-        return cost
-    price = tariff(*embedding_model, judge_settings.prices)
-    usd = None if price is None else repeats * embedded * price.input / 1e6
-    return cost.plus(
-        CostEstimate(repeats * -(-embedding_samples // 60), repeats * embedded, 0, usd)
+    assumed = "" if lengths is not None else _ASSUMED_LENGTHS
+    return tally.estimate(
+        f"{assumed}no cached judgements",
+        tariff(*named, judge_settings.prices) if named else None,
+        repeats=repeats * answers,
     )
 
 
-class _Tally:
-    """Adds up calls of an LLM judge."""
+class CallTally:
+    """Adds up calls of an LLM judge, and of its embeddings."""
 
     def __init__(self, settings: JudgeSettings) -> None:
-        from ragstone.judge.llm.prices import reasoning_tokens, tariff
         from ragstone.judge.llm.prompts import layout_of
 
         provider, model = split_name(settings.name)
@@ -172,17 +167,25 @@ class _Tally:
         self._price = tariff(provider, model, settings.prices)
         self._calls = self._read = self._written = self._cached = self._warmed = 0
         self._warm: set[str] = set()
+        self._embedding_calls = self._embedded = 0
 
     def add(
-        self, prompt: str, sent: int, received: int, *, calls: int = 1, cached: int = 0
+        self,
+        prompt: str,
+        characters: float,
+        received: int,
+        *,
+        calls: int = 1,
+        cached: int = 0,
     ) -> None:
-        """Count `calls` with `prompt`, each with these tokens; `cached` of them may
-        have its prefix in the cache."""
+        """Count `calls` with `prompt`, each with so many characters sent and tokens
+        received; `cached` of them may have its prefix in the cache."""
         from ragstone.judge.llm.prompts import prefix_tokens
 
         prefix = prefix_tokens(self.layout.prompts[prompt])
         self._calls += calls
-        self._read += calls * (prefix + sent)
+        sent = prefix + round(characters) // _PER_TOKEN + _MARKS_TOKENS
+        self._read += calls * sent
         self._written += calls * (received + self._reasoning)
         if cached and prompt in self.layout.cached:
             first = prompt not in self._warm
@@ -190,63 +193,46 @@ class _Tally:
             self._warmed += first * prefix
             self._cached += (cached - first) * prefix
 
-    def estimate(self, assumptions: str, *, repeats: int = 1) -> CostEstimate:
-        from ragstone.judge.llm.provider import Usage
+    def embed(self, characters: int) -> None:
+        """Count a request for embeddings."""
+        self._embedding_calls += 1
+        self._embedded += characters // _PER_TOKEN
 
-        usage = Usage(
-            self._read - self._cached - self._warmed,
-            self._cached,
-            self._warmed,
-            self._written,
-        )
-        usd = None if self._price is None else repeats * self._price.cost_usd(usage)
-        reasoning = (
-            f"{self._reasoning} reasoning tokens a call"
-            if self._reasoning
-            else "no reasoning tokens"
-        )
-        calls, read, written = (
-            repeats * self._calls,
-            repeats * self._read,
-            repeats * self._written,
-        )
+    def estimate(
+        self,
+        assumptions: str,
+        embedding_price: Tariff | None = None,
+        *,
+        repeats: int = 1,
+    ) -> CostEstimate:
+        read = self._read - self._cached - self._warmed
+        chat = Usage(read, self._cached, self._warmed, self._written)
+        embeddings = Usage(self._embedded)
+        usd: float | None = 0.0
+        for calls, price, usage in (
+            (self._calls, self._price, chat),
+            (self._embedding_calls, embedding_price, embeddings),
+        ):
+            if not calls:
+                continue
+            if usd is None or price is None:
+                usd = None
+            else:
+                usd += repeats * price.cost_usd(usage)
+        reasoning = "no reasoning tokens"
+        if self._reasoning:
+            reasoning = f"{self._reasoning} reasoning tokens a call"
         return CostEstimate(
-            calls,
-            read,
-            written,
+            repeats * (self._calls + self._embedding_calls),
+            repeats * (self._read + self._embedded),
+            repeats * self._written,
             usd,
             f"{assumptions}; {reasoning}",
             repeats * self._cached,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCalls:
-    """Calls of one task: the name of its prompt, how many, and for each the characters
-    sent and tokens received."""
-
-    prompt: str
-    calls: int
-    characters: float
-    output_tokens: int
-
-
-def estimate_calls(
-    judge_settings: JudgeSettings, planned: Sequence[PlannedCalls]
-) -> CostEstimate:
-    """The cost of calls that are not judgements of samples, by an LLM judge."""
-    tally = _Tally(judge_settings)
-    for task in planned:
-        sent = round(task.characters) // _PER_TOKEN + _MARKS_TOKENS
-        tally.add(
-            task.prompt, sent, task.output_tokens, calls=task.calls, cached=task.calls
-        )
-    return tally.estimate("nothing in the cache")
-
-
-def _texts(
-    sample: Sample, lengths: Mapping[str, tuple[int, int]] | None = None
-) -> Lengths:
+def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None) -> Lengths:
     reference = len(sample.reference or "")
     assumed = (
         reference or _ANSWER,
@@ -264,24 +250,8 @@ def _texts(
     }
 
 
-def _asked(needs: frozenset[JudgementKind], sample: Sample) -> list[JudgementKind]:
-    """The judgements that will be requested: support and reference match also need the
-    statements."""
-    # Rubrics are counted apart, and similarity takes embeddings only.
-    kinds = set(needs) - {JudgementKind.CUSTOM, JudgementKind.ANSWER_SIMILARITY}
-    if kinds & {
-        JudgementKind.SUPPORT,
-        JudgementKind.REFERENCE_MATCH,
-        JudgementKind.PREVIOUS_MATCH,
-    }:
-        kinds.add(JudgementKind.STATEMENTS)
-    if not sample.reference:
-        kinds.discard(JudgementKind.REFERENCE_MATCH)
-    return sorted(kinds)
-
-
 def _add_judgement(
-    tally: _Tally, kind: JudgementKind, sample: Sample, texts: Lengths
+    tally: CallTally, kind: JudgementKind, sample: Sample, texts: Lengths
 ) -> None:
     """Count the calls of one judgement of `sample`."""
     from ragstone.judge.llm.prompts import growth
@@ -322,57 +292,8 @@ def _add_judgement(
         received /= calls
     tally.add(
         name,
-        round(sent) // _PER_TOKEN + _MARKS_TOKENS,
+        sent,
         round(received),
         calls=calls,
         cached=1,
-    )
-
-
-def _rubric_tokens(rubric: Rubric, texts: Lengths) -> int:
-    """Tokens sent for one grade by `rubric`, besides the prompt and its schema."""
-    own = len(rubric.text) + sum(map(len, rubric.levels))
-    return (
-        own + sum(texts[part] for part in rubric.sees)
-    ) // _PER_TOKEN + _MARKS_TOKENS
-
-
-def _offline_cost(
-    settings: JudgeSettings,
-    golden_set: GoldenSet,
-    metrics: Sequence[Needing],
-    *,
-    repeats: int,
-) -> CostEstimate:
-    """The offline judge pays only for embeddings, of the answer and what it is compared
-    with, if from an endpoint."""
-    if settings.embeddings is None:
-        return CostEstimate(0, 0, 0, 0.0)
-    from ragstone.judge.llm.prices import tariff
-
-    compared = [JudgementKind.REVERSE_QUESTIONS, JudgementKind.ANSWER_SIMILARITY]
-    requests = characters = 0
-    for sample in golden_set:
-        needs = frozenset[JudgementKind]().union(
-            *(metric.needs(sample) for metric in metrics)
-        )
-        texts = _texts(sample)
-        for kind in needs.intersection(compared):
-            requests += 1
-            compared_length = (
-                texts["question"]
-                if kind is compared[0]
-                else sum(map(len, sample.references))
-            )
-            characters += texts["answer"] + compared_length
-    tokens = repeats * characters // _PER_TOKEN
-    service, _, model = settings.embeddings.partition(":")
-    price = tariff(service, model, settings.prices)
-    # Each sample may need its own request: the offline judge works on few samples at
-    # once.
-    return CostEstimate(
-        repeats * requests,
-        tokens,
-        0,
-        None if price is None else tokens * price.input / 1e6,
     )

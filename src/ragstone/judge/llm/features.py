@@ -27,9 +27,6 @@ class Feature:
     words: tuple[str, ...]
     instead: str
 
-    def is_refused_by(self, complaint: str) -> bool:
-        return any(word in complaint for word in self.words)
-
 
 _ANY_PARAMETER = "requested parameters"
 """OpenRouter's words where no provider of a model takes all parameters; it does not say
@@ -101,12 +98,9 @@ CACHE_CONTROL = parameter("cache_control", "prompt_caching", "prompt caching")
 
 def effort(way: Mapping[str, object]) -> Feature:
     """One way to ask the model to reason little."""
-    words = tuple(name.casefold() for name in way)
-    return Feature(
-        _effort_name(way),
-        words,
-        f"the model does not accept {_effort_name(way)}, to reason less",
-    )
+    name = _effort_name(way)
+    words = tuple(parameter.casefold() for parameter in way)
+    return Feature(name, words, f"the model does not accept {name}, to reason less")
 
 
 def _effort_name(way: Mapping[str, object]) -> str:
@@ -153,21 +147,17 @@ class Features:
         refused."""
         refused = {feature.name for feature in self._features} - self.in_use
         ways = [way for way in self._ways if _effort_name(way) not in refused]
-        little = ways[0] if ways else {}
+        parameters = {**(ways[0] if ways else {}), **self._parameters}
         return {
-            **little,
-            **{
-                name: value
-                for name, value in self._parameters.items()
-                if name not in refused
-            },
+            name: value for name, value in parameters.items() if name not in refused
         }
 
     def step_down(self, complaint: str, sent: frozenset[str]) -> bool:
         """Whether the refusal of a request with the features `sent` names one of them,
         which is then no longer used."""
         for feature in self._features:
-            if feature.name in sent and feature.is_refused_by(complaint):
+            is_named = any(word in complaint for word in feature.words)
+            if is_named and feature.name in sent:
                 if feature.name in self.in_use:
                     self.in_use -= {feature.name}
                     self.note(feature.instead)

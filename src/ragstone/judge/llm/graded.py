@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from ragstone.judge.judgements import Verdict
@@ -54,24 +54,6 @@ def with_probabilities(
             if chance is not None and verdict == value["verdict"]:
                 graded[path] = {**value, PROBABILITY: chance}
     return graded
-
-
-def keeping_probability(
-    check: Callable[[object], dict[str, object]],
-) -> Callable[[object], dict[str, object]]:
-    """`check`, for values that may have a probability, as those in the cache."""
-
-    def checked(value: object) -> dict[str, object]:
-        valid_value = check(value)
-        chance = value.get(PROBABILITY) if isinstance(value, dict) else None
-        valid = (
-            isinstance(chance, int | float)
-            and not isinstance(chance, bool)
-            and 0.0 <= chance <= 1.0
-        )
-        return {**valid_value, PROBABILITY: chance} if valid else valid_value
-
-    return checked
 
 
 def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]]:
@@ -121,25 +103,18 @@ def _supported(token: object, inside: int) -> float | None:
 
 def _bytes(token: object) -> bytes:
     """The bytes of a token, which may be a part of a character."""
-    raw, text = (
-        (token.get("bytes"), token.get("token"))
-        if isinstance(token, dict)
-        else (None, None)
-    )
-    if isinstance(raw, list) and all(
-        isinstance(byte, int) and 0 <= byte < 256 for byte in raw
-    ):
-        return bytes(raw)
+    fields = token if isinstance(token, dict) else {}
+    raw, text = fields.get("bytes"), fields.get("token")
+    if isinstance(raw, list):
+        try:
+            return bytes(raw)
+        except (ValueError, TypeError):
+            pass
     return text.encode("utf-8", "replace") if isinstance(text, str) else b""
 
 
 def _chance(token: object) -> float:
     """The probability of a token; 0 if its logarithm can't be one."""
     value = token.get("logprob") if isinstance(token, dict) else None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not _MIN_LOG < value < _MAX_LOG
-    ):
-        return 0.0
-    return math.exp(min(0.0, value))
+    is_log = type(value) in (int, float) and _MIN_LOG < value < _MAX_LOG
+    return math.exp(min(0.0, value)) if is_log else 0.0

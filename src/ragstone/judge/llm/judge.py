@@ -3,8 +3,10 @@ call."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
 from ragstone.golden.sample import Message
 from ragstone.judge.abilities import NO_EMBEDDINGS, Preference, Shown
@@ -28,21 +30,20 @@ from ragstone.judge.llm.core import (
     Core,
     Values,
     context_blocks,
-    context_names,
-    only,
     texts_of,
-    usefulness,
     value_of,
 )
 from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
-from ragstone.judge.llm.replies import Field, Path, document_of, read_document
+from ragstone.judge.llm.replies import Field, Path, read_document
 from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
-from ragstone.judge.similarity import LexicalSimilarity, Similarity
+from ragstone.judge.similarity import Cosines, LexicalSimilarity, Similarity
 from ragstone.judge.untrusted_text import Block, cleaned, fenced, listed
 from ragstone.system.response import Context
+
+_SIMILARITIES = "similarities"
 
 
 class LlmJudge:
@@ -50,8 +51,7 @@ class LlmJudge:
     texts don't fit into one.
 
     A trusted baseline's judgements can be restored into `cache`; `sightings` is what
-    the replies so far reported about the model that wrote them. `closers` are awaited
-    in order by `close`, before connections and cache are closed.
+    the replies so far reported about the model that wrote them.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class LlmJudge:
         core: Core,
         similarity: Similarity,
         concurrency: int,
-        closers: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self.identity = identity
         self.concurrency = concurrency
@@ -71,7 +70,6 @@ class LlmJudge:
         self.core = core
         self._references = ReferenceJudging(core)
         self._similarity = similarity
-        self._closers = closers
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -89,10 +87,8 @@ class LlmJudge:
             form, [Block("question", question), Block("answer", answer)], call
         )
         reply = value_of(values, *reply_schemas.ANSWER)
-        statements = tuple(
-            Statement(f"s{at}", text)
-            for at, text in enumerate(reply["statements"], start=1)
-        )
+        texts = enumerate(reply["statements"], start=1)
+        statements = tuple(Statement(f"s{at}", text) for at, text in texts)
         return StatementList(statements, abstains=reply["kind"] == "abstains")
 
     async def support(
@@ -102,10 +98,7 @@ class LlmJudge:
         *,
         call: Call,
     ) -> SupportTable:
-        names = context_names(contexts)
-        whole = {
-            name: context.text for name, context in zip(names, contexts, strict=True)
-        }
+        whole = {context_id(at): item.text for at, item in enumerate(contexts)}
         form = Form(
             self.core.prompts["support"],
             reply_schemas.support_fields(statements, whole),
@@ -140,13 +133,11 @@ class LlmJudge:
         values = await self.core.cached_each(
             form, own, [context.text for context in contexts], call, ask
         )
-        return SupportTable(
-            tuple(
-                reply_schemas.support_of(item.id, **value)
-                for item in statements
-                for value in [value_of(values, "verdicts", item.id)]
-            )
-        )
+        supports = [
+            reply_schemas.support_of(item.id, **value_of(values, "verdicts", item.id))
+            for item in statements
+        ]
+        return SupportTable(tuple(supports))
 
     async def _quoted(
         self,
@@ -164,11 +155,8 @@ class LlmJudge:
         ]
         if not unquoted:
             return values
-        evidence = {
-            name
-            for item in unquoted
-            for name in value_of(values, "verdicts", item.id)["evidence"]
-        }
+        named = [value_of(values, "verdicts", item.id)["evidence"] for item in unquoted]
+        evidence = set().union(*named)
         shown = {name: text for name, text in contexts.items() if name in evidence}
         form = Form(
             self.core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown)
@@ -185,12 +173,9 @@ class LlmJudge:
             value = value_of(values, "verdicts", item.id)
             quote = value_of(quotes, "quotes", item.id)["quote"]
             if quote:
-                fields = {
-                    name: part
-                    for name, part in value.items()
-                    if name != reply_schemas.UNQUOTED
-                }
-                quoted["verdicts", item.id] = {**fields, "quote": quote}
+                value = {**value, "quote": quote}
+                del value[reply_schemas.UNQUOTED]
+                quoted["verdicts", item.id] = value
         return quoted
 
     async def context_use(
@@ -202,35 +187,9 @@ class LlmJudge:
         *,
         call: Call,
     ) -> ContextUse:
-        if reference and reference.strip():
-            return await self._references.context_use(
-                question, reference, contexts, call
-            )
-        names = context_names(contexts)
-        form = Form(
-            self.core.prompts["context_use_no_reference"],
-            reply_schemas.context_fields(names),
+        return await self._references.context_use(
+            question, reference, answer, contexts, call
         )
-
-        async def ask() -> Values:
-            replies = []
-            parts = self.core.context_parts(form, contexts, [question, answer])
-            for part in parts:
-                blocks = [
-                    Block("question", question),
-                    Block("answer", answer),
-                    *context_blocks(part),
-                ]
-                replies.append(
-                    await self.core.fill(
-                        only(form, part), blocks, call, part=len(parts) > 1
-                    )
-                )
-            return merging.contexts(replies)
-
-        content = [question, answer, "", *(context.text for context in contexts)]
-        values = await self.core.cached(form, content, call, ask)
-        return ContextUse(contexts=usefulness(values, names), against_reference=False)
 
     async def reverse_questions(
         self, question: str, answer: str, *, n: int, call: Call
@@ -240,34 +199,10 @@ class LlmJudge:
             for number in range(1, n + 1)
         )
         form = Form(self.core.prompts["reverse_questions"], fields)
-        key = self.core.keys.key(
-            form.digest, [answer, question, self._similarity.label], repeat=call.repeat
-        )
-        async with self.core.alone(key):
-            stored = self.core.stored(key)
-            values = read_document(stored, form.fields)
-            cosines = _cosines(stored, n)
-            if len(values) == n and cosines is not None:
-                call.ledger.cached_calls += 1
-                return ReverseQuestions(
-                    tuple(
-                        value_of(values, *field.path)["text"] for field in form.fields
-                    ),
-                    cosines,
-                )
-            if len(values) < n:
-                self.core.check_room(form, [answer])
-                values = await self.core.fill(form, [Block("answer", answer)], call)
-                self.core.store(
-                    key, document_of(values)
-                )  # now, so that a stopped run need not ask again
-            questions = tuple(
-                str(value_of(values, *field.path)["text"]) for field in form.fields
-            )
-            cosines = await self.core.compared(
-                self._similarity, question, questions, call, key, **document_of(values)
-            )
-            return ReverseQuestions(questions, cosines)
+        values = await self.core.filled(form, [Block("answer", answer)], call)
+        questions = [str(value_of(values, *field.path)["text"]) for field in fields]
+        cosines = await self._compared(question, questions, call)
+        return ReverseQuestions(tuple(questions), cosines)
 
     async def answer_similarity(
         self, answer: str, references: Sequence[str], *, call: Call
@@ -276,18 +211,26 @@ class LlmJudge:
             raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
         if not references:
             return AnswerSimilarity(())
-        key = self.core.keys.key(
-            "answer similarity 1", [self._similarity.label, answer, *references]
-        )
+        return AnswerSimilarity(await self._compared(answer, references, call))
+
+    async def _compared(self, text: str, texts: Sequence[str], call: Call) -> Cosines:
+        """The similarity of `text` to each of `texts`, from the cache if it has all."""
+        content = [self._similarity.label, text, *texts]
+        key = self.core.keys.key("similarity 1", content)
         async with self.core.alone(key):
-            cosines = _cosines(self.core.stored(key), len(references))
-            if cosines is not None:
+            field = Field((_SIMILARITIES,), partial(_cosines, count=len(texts)))
+            stored = read_document(self.core.stored(key), [field])
+            if stored and not call.fresh:
                 call.ledger.cached_calls += 1
-                return AnswerSimilarity(cosines)
-            cosines = await self.core.compared(
-                self._similarity, answer, references, call, key
+                return cast(Cosines, stored[field.path])
+
+            def keep(cosines: Cosines) -> None:
+                if not call.fresh:
+                    self.core.store(key, {_SIMILARITIES: list(cosines)})
+
+            return await self._similarity.similarities(
+                text, texts, call=call, keep=keep
             )
-            return AnswerSimilarity(cosines)
 
     async def reference_match(
         self,
@@ -315,9 +258,8 @@ class LlmJudge:
         }
         counts = {name: len(parts) for name, parts in sentences.items() if parts}
         if not counts:
-            return ContextGrades(
-                tuple(SentenceRelevance(name, 0, 0) for name in sentences)
-            )
+            empty = [SentenceRelevance(name, 0, 0) for name in sentences]
+            return ContextGrades(tuple(empty))
         form = Form(
             self.core.prompts["context_relevance"],
             reply_schemas.sentence_fields(counts),
@@ -329,15 +271,11 @@ class LlmJudge:
             )
             blocks.append(Block(f"context {name}", lines))
         values = await self.core.filled(form, blocks, call)
-        relevant = {
-            name: len(value_of(values, "contexts", name)["needed"]) for name in counts
-        }
-        return ContextGrades(
-            tuple(
-                SentenceRelevance(name, relevant.get(name, 0), counts.get(name, 0))
-                for name in sentences
-            )
-        )
+        grades = []
+        for name, parts in sentences.items():
+            needed = value_of(values, "contexts", name)["needed"] if parts else ()
+            grades.append(SentenceRelevance(name, len(needed), len(parts)))
+        return ContextGrades(tuple(grades))
 
     async def direct_score(
         self,
@@ -353,9 +291,8 @@ class LlmJudge:
             Block("question", question),
             Block("answer", answer),
         ]
-        blocks += context_blocks(
-            [(context_id(at), text) for at, text in enumerate(contexts)]
-        )
+        for at, text in enumerate(contexts):
+            blocks.append(Block(f"context {context_id(at)}", text))
         reply = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
         return float(reply["value"]) / 10.0
 
@@ -387,13 +324,10 @@ class LlmJudge:
             ("reference", shown.reference),
         )
         blocks += [Block(name, text) for name, text in texts if text is not None]
-        if shown.contexts is not None:
-            blocks += context_blocks(
-                [(context_id(at), text) for at, text in enumerate(shown.contexts)]
-            )
-            blocks += (
-                [] if shown.contexts else [Block("contexts", "(none were retrieved)")]
-            )
+        for at, text in enumerate(shown.contexts or ()):
+            blocks.append(Block(f"context {context_id(at)}", text))
+        if shown.contexts == ():
+            blocks.append(Block("contexts", "(none were retrieved)"))
         reply = await self.core.one(
             RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call
         )
@@ -420,7 +354,9 @@ class LlmJudge:
         """Store what calls that were sent still bring within seconds, close
         connections, and the cache as one file."""
         try:
-            await self.core.drain(self._closers)
+            await asyncio.gather(
+                self.core.completer.scheduler.drain(), self._similarity.close()
+            )
         finally:
             await self.core.completer.close()
             if self.core.cache is not None:
@@ -434,15 +370,9 @@ def _support_data(
     return fenced([*contexts, Block("statements", lines)])
 
 
-def _cosines(stored: object, n: int) -> tuple[float, ...] | None:
-    """The similarities of a cache entry, if they are valid."""
-    similarities = stored.get("similarities") if isinstance(stored, dict) else None
-    if not isinstance(similarities, list) or len(similarities) != n:
-        return None
-    valid = (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and -1.0 <= value <= 1.0
-        for value in similarities
-    )
-    return tuple(map(float, similarities)) if all(valid) else None
+def _cosines(values: object, *, count: int) -> Cosines:
+    """The similarities of a cache entry. Raises ValueError or TypeError."""
+    cosines = tuple(map(float, values if isinstance(values, list) else ()))
+    if len(cosines) != count or not all(-1.0 <= value <= 1.0 for value in cosines):
+        raise ValueError("not similarities")
+    return cosines

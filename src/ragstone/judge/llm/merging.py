@@ -33,20 +33,15 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
         merged = dict(best)
         if weaker["verdict"] == best["verdict"]:
             merged["evidence"] = _union(best["evidence"], weaker["evidence"])
-        if (
-            best["verdict"] == Verdict.SUPPORTED
-            and weaker["verdict"] != Verdict.UNSUPPORTED
-        ):
+        if best["verdict"] == Verdict.SUPPORTED:
+            is_denied = weaker["verdict"] == Verdict.CONTRADICTED
             opposed = (
-                weaker["evidence"]
-                if weaker["verdict"] == Verdict.CONTRADICTED
-                else weaker.get("against", ())
+                weaker["evidence" if is_denied else "against"]
+                if is_denied or "against" in weaker
+                else ()
             )
-            against = [
-                name
-                for name in _union(best.get("against", ()), opposed)
-                if name not in merged["evidence"]
-            ]
+            against = _union(best.get("against", ()), opposed)
+            against = [name for name in against if name not in merged["evidence"]]
             if against:
                 merged["against"] = against
         merged[PROBABILITY] = max(old, new, key=_chance).get(PROBABILITY)

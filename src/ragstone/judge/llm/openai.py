@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,11 +35,10 @@ from ragstone.judge.llm.provider import (
     Stop,
     Usage,
 )
-from ragstone.judge.llm.sdk import Outcome, SdkProvider, client_options, key_of, outcome
+from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, outcome
 from ragstone.judge.llm.sign_in import job_token
 from ragstone.judge.llm.windows import tokens_at_least
 
-_CHAT = "/chat/completions"
 # "model_length" is Mistral's; the others are passed through by gateways from other
 # providers.
 _STOPS = {
@@ -87,6 +86,8 @@ class OpenAIProvider(SdkProvider):
     """Chat completions. Compatible servers also get the schema as text: many ignore the
     mode without a word."""
 
+    sdk = openai
+
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
         self._compatible = account.provider.api == "openai-compatible"
         self._limit_name = "max_tokens" if self._compatible else "max_completion_tokens"
@@ -101,36 +102,22 @@ class OpenAIProvider(SdkProvider):
         super().__init__(account, make_client(account), features, parameters)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        reply, response = await self.accepted(
-            lambda: self.body(request),
-            lambda body: send(self.client, self.account, _CHAT, body),
-            self.read,
-        )
-        if self._compatible:
-            self._check_window(request, reply.usage.all_input_tokens)
-            reply = replace(
-                reply,
-                usage=_with_cost(
-                    reply.usage, response.headers.get("x-litellm-response-cost")
-                ),
+        reply = await super().chat(request)
+        read = reply.usage.all_input_tokens
+        sent = tokens_at_least(request.static) + tokens_at_least(request.data)
+        if self._compatible and 0 < read < sent:  # Ollama truncates silently
+            self.features.note(
+                "the server cuts requests off at its own window: enlarge it, or set judge.context_window"
+            )
+            raise Rejected(
+                f"the server read only {read:,} tokens of a longer request: its window is smaller than judge.context_window"
             )
         return reply
 
-    def _check_window(self, request: ChatRequest, read: int) -> None:
-        """Raise Rejected if the server reports fewer tokens than were sent: Ollama
-        truncates silently."""
-        sent = tokens_at_least(request.static) + tokens_at_least(request.data)
-        if not 0 < read < sent:
-            return
-        self.features.note(
-            "the server cuts requests off at its own window: enlarge it, or set judge.context_window"
-        )
-        raise Rejected(
-            f"the server read only {read:,} tokens of a longer request: its window is smaller than judge.context_window"
-        )
+    def post(self, body: Mapping[str, object]) -> Awaitable[httpx2.Response]:
+        return post(self.client, "/chat/completions", body)
 
     def body(self, request: ChatRequest) -> dict[str, object]:
-        """The request's JSON, with the features in use."""
         used = self.features.in_use
         data = request.data
         if self._compatible or SCHEMA not in used:
@@ -176,9 +163,9 @@ class OpenAIProvider(SdkProvider):
             {"role": "user", "content": data},
         ]
 
-    def read(self, document: Mapping[str, Any]) -> ChatReply:
-        """A chat completion as a ChatReply. Raises the matching fault for an error
-        reply, Broken for anything else."""
+    def read(
+        self, document: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> ChatReply:
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         for place in (document, choice):
@@ -194,10 +181,13 @@ class OpenAIProvider(SdkProvider):
         if message.get("refusal"):
             stop = Stop.REFUSED
         text = message.get("content")
+        usage = self._usage(document.get("usage"))
+        if self._compatible:
+            usage = _with_cost(usage, headers.get("x-litellm-response-cost"))
         return ChatReply(
             self.account.echo(text if isinstance(text, str) else ""),
             stop,
-            self._usage(document.get("usage")),
+            usage,
             model=self.account.name(document.get("model")),
             fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self.features.way,
@@ -216,13 +206,9 @@ class OpenAIProvider(SdkProvider):
         cached = transport.count(
             details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
         )
-        output, total = (
-            transport.count(usage.get(name))
-            for name in ("completion_tokens", "total_tokens")
-        )
-        if (
-            cached > prompt or 0 < cached == total - prompt - output
-        ):  # a server that counts them apart
+        output = transport.count(usage.get("completion_tokens"))
+        more = transport.count(usage.get("total_tokens")) - prompt - output
+        if cached > prompt or 0 < cached == more:  # a server that counts them apart
             prompt += cached
         written = min(
             prompt - cached, transport.count(details.get("cache_write_tokens"))
@@ -239,8 +225,11 @@ class OpenAIEmbedder:
         self._client = make_client(account)
 
     async def embed(self, texts: Sequence[str]) -> EmbedReply:
+        import numpy as np  # here, so that the first requests don't wait for it
+
         body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
-        response, error = await send(self._client, self._account, "/embeddings", body)
+        sent = post(self._client, "/embeddings", body)
+        response, error = await outcome(openai, self._account, sent)
         if response is None:
             raise (
                 error.error
@@ -251,12 +240,16 @@ class OpenAIEmbedder:
         data = document.get("data")
         if not isinstance(data, list) or len(data) != len(texts):
             raise Broken("the reply does not contain one embedding per text")
-        vectors: list[Sequence[float]] = [()] * len(texts)
-        for at, item in enumerate(data):
-            index = item.get("index", at) if isinstance(item, dict) else None
-            if not isinstance(index, int) or not 0 <= index < len(texts):
-                raise Broken("the reply's embeddings have no valid index")
-            vectors[index] = _vector(item.get("embedding"))
+        try:
+            by_index = {
+                item.get("index", at): item["embedding"] for at, item in enumerate(data)
+            }
+            rows = [by_index[at] for at in range(len(texts))]
+            vectors = np.asarray(rows, dtype=np.float64)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            vectors = np.empty(0)
+        if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
+            raise Broken("the reply contains embeddings that are no vectors of numbers")
         usage = document.get("usage")
         tokens = (
             transport.count(usage.get("prompt_tokens"))
@@ -269,14 +262,11 @@ class OpenAIEmbedder:
         await self._client.close()
 
 
-async def send(
-    client: openai.AsyncOpenAI, account: Account, path: str, body: Mapping[str, object]
-) -> Outcome[httpx2.Response]:
-    return await outcome(
-        openai,
-        account,
-        client.post(path, content=transport.encoded(body), cast_to=httpx2.Response),
-    )
+def post(
+    client: openai.AsyncOpenAI, path: str, body: Mapping[str, object]
+) -> Awaitable[httpx2.Response]:
+    content = transport.encoded(body)
+    return client.post(path, content=content, cast_to=httpx2.Response)
 
 
 def _tokens(logprobs: object) -> Sequence[object]:
@@ -286,24 +276,7 @@ def _tokens(logprobs: object) -> Sequence[object]:
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:
     try:
-        cost = (
-            float(cost_usd)
-            if isinstance(cost_usd, str | int | float) and cost_usd is not True
-            else -1.0
-        )
-    except (ValueError, OverflowError):
+        cost = -1.0 if isinstance(cost_usd, bool) else float(cost_usd)  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
         return usage
     return replace(usage, cost_usd=cost) if 0.0 <= cost < math.inf else usage
-
-
-def _vector(value: object) -> Sequence[float]:
-    """An embedding as floats."""
-    import numpy as np  # here, so that the first requests don't wait for it
-
-    try:
-        vector = np.asarray(value, dtype=np.float64)
-    except (ValueError, TypeError):
-        vector = np.empty(0)
-    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
-        raise Broken("the reply contains an embedding that is not a vector of numbers")
-    return vector  # type: ignore[return-value]

@@ -125,6 +125,7 @@ def schema_of(task: str) -> dict[str, object]:
     return _APART[task] if task in _APART else _CLOSED[task]
 
 
+_NO_MODEL = "(?!)"
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
@@ -181,17 +182,13 @@ def layout_of(
             prompts[name] = long
             cached.add(name)
     provider_info = find_provider(provider)
-    marked = bool(
-        provider_info
-        and provider_info.cache_breakpoints
-        and re.match(provider_info.cache_breakpoints, model)
+    marked = many = None
+    if provider_info is not None:
+        marked = re.match(provider_info.cache_breakpoints or _NO_MODEL, model)
+        many = re.match(provider_info.long_lists or _NO_MODEL, model)
+    return Layout(
+        prompts, frozenset(cached), marked is not None, 50 if many is not None else 8
     )
-    many = bool(
-        provider_info
-        and provider_info.long_lists
-        and re.match(provider_info.long_lists, model)
-    )
-    return Layout(prompts, frozenset(cached), marked, 50 if many else 8)
 
 
 def prefix_tokens(prompt: Prompt) -> int:

@@ -3,17 +3,13 @@ how both can fail."""
 
 from __future__ import annotations
 
-import asyncio
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from ragstone.errors import RagstoneError
-from ragstone.judge.protocol import JudgementFailed
-
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +76,9 @@ class ChatReply:
 
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
-    """One vector per text, in order."""
+    """One vector per text, in order, as the rows of a matrix."""
 
-    vectors: Sequence[Sequence[float]]
+    vectors: np.ndarray
     input_tokens: int
 
 
@@ -120,24 +116,6 @@ class Broken(Fault):
 
 class Rejected(Fault):
     """This one request is refused (too long, filtered); sending it again won't help."""
-
-
-def settle(waiting: asyncio.Future[_T], result: _T | Exception) -> None:
-    """Give `result` to the task that is `waiting`, if it still is; an error is raised
-    there.
-
-    Each gets a copy of an error: one that is raised in many tasks would collect all
-    their tracebacks.
-    """
-    if waiting.done():
-        return
-    if isinstance(result, Exception):
-        copyable = isinstance(
-            result, Fault | JudgementFailed | RagstoneError
-        )  # an SDK's error may not be copied
-        waiting.set_exception(copy.copy(result) if copyable else result)
-    else:
-        waiting.set_result(result)
 
 
 class Provider(Protocol):

@@ -3,22 +3,26 @@ id."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ragstone.judge.judgements import ContextUse, ReferenceMatch, Statement, Verdict
+from ragstone.judge.judgements import (
+    ContextUse,
+    ContextUsefulness,
+    ReferenceMatch,
+    Statement,
+    Support,
+    Verdict,
+    context_id,
+)
 from ragstone.judge.llm import merging, reply_schemas
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import (
     Core,
     Values,
     context_blocks,
-    context_names,
-    part_names,
-    usefulness,
+    texts_of,
     value_of,
 )
 from ragstone.judge.llm.replies import Field, document_of
@@ -26,7 +30,6 @@ from ragstone.judge.protocol import Call
 from ragstone.judge.untrusted_text import Block, fenced, listed
 from ragstone.system.response import Context
 
-_MAX_REFERENCES = 4_096
 _MAX_STATEMENTS = 400
 
 Given = Sequence[Statement] | None
@@ -55,70 +58,72 @@ class ReferenceJudging:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._listing: dict[bytes, asyncio.Future[tuple[Statement, ...]]] = {}
-        self._known: OrderedDict[bytes, tuple[Statement, ...]] = OrderedDict()
+        self._known: dict[bytes, dict[str, list[str]]] = {}
 
     async def context_use(
-        self, question: str, reference: str, contexts: Sequence[Context], call: Call
+        self,
+        question: str,
+        reference: str | None,
+        answer: str,
+        contexts: Sequence[Context],
+        call: Call,
     ) -> ContextUse:
-        core, names, prompt = (
-            self._core,
-            context_names(contexts),
-            self._core.prompts["context_use"],
-        )
+        """Against the answer if there is no reference."""
+        core = self._core
+        names = tuple(context_id(rank) for rank in range(len(contexts)))
+
+        target, text, prompt = "answer", answer, "context_use_no_reference"
+        if reference and reference.strip():
+            target, text, prompt = "reference", reference, "context_use"
+        against_reference = target == "reference"
 
         def form_of(listing: Given, names: tuple[str, ...]) -> Form:
-            fields = (
-                *reply_schemas.context_fields(names),
-                *reply_schemas.attribution_fields(reference, listing, names),
-            )
-            return Form(prompt, fields)
+            fields = reply_schemas.context_fields(names)
+            if against_reference:
+                fields += reply_schemas.attribution_fields(text, listing, names)
+            return Form(core.prompts[prompt], fields)
 
         form = partial(form_of, names=names)
 
         async def ask(listing: Given) -> Values:
             statements_so_far, replies = listing, []
-            fixed = [question, reference, *(item.text for item in listing or ())]
+            fixed = [question, text, *(item.text for item in listing or ())]
             parts = core.context_parts(form(listing), contexts, fixed)
             for part in parts:
-                blocks = [Block("question", question), Block("reference", reference)]
+                blocks = [Block("question", question), Block(target, text)]
                 data = partial(
                     _rendered, blocks, context_blocks(part), statements_so_far
                 )
-                part_form = form_of(statements_so_far, part_names(part))
-                reply = reply_schemas.keyed(
-                    await core.completer.fill(
-                        part_form, data, call, part=len(parts) > 1
-                    )
+                part_form = form_of(statements_so_far, tuple(texts_of(part)))
+                filled = await core.completer.fill(
+                    part_form, data, call, part=len(parts) > 1
                 )
-                replies.append(reply)
-                statements_so_far = (
-                    reply_schemas.listed_statements(reply)
-                    if statements_so_far is None
-                    else statements_so_far
-                )
+                replies.append(reply_schemas.keyed(filled))
+                if statements_so_far is None:
+                    statements_so_far = reply_schemas.listed_statements(replies[0])
             return merging.contexts(replies)
 
-        content = (question, reference, "", *(context.text for context in contexts))
-        statements, values = await self._judged(
-            _Task(question, reference, content, form, ask), call
-        )
-        sources = {
-            item.id: list(
-                value_of(values, *reply_schemas.REFERENCE, item.id)["found_in"]
-            )
-            for item in statements
-        }
+        content = (question, text, "", *(context.text for context in contexts))
+        if against_reference:
+            task = _Task(question, text, content, form, ask)
+            statements, values = await self._judged(task, call)
+        else:
+            asking = partial(ask, None)
+            values = await core.cached(form(None), content, call, asking)
+            statements = ()
+        attributions = []
+        for item in statements:
+            where = value_of(values, *reply_schemas.REFERENCE, item.id)["found_in"]
+            verdict = Verdict.SUPPORTED if where else Verdict.UNSUPPORTED
+            attributions.append(reply_schemas.support_of(item.id, verdict, where))
+        uses = {name: value_of(values, "contexts", name)["use"] for name in names}
         return ContextUse(
-            contexts=usefulness(values, names),
-            against_reference=True,
-            reference_statements=statements,
-            attributions=tuple(
-                reply_schemas.support_of(
-                    name, Verdict.SUPPORTED if where else Verdict.UNSUPPORTED, where
-                )
-                for name, where in sources.items()
+            contexts=tuple(
+                ContextUsefulness(name, use == "useful") for name, use in uses.items()
             ),
+            against_reference=against_reference,
+            reference_statements=statements,
+            attributions=tuple(attributions),
         )
 
     async def reference_match(
@@ -158,24 +163,21 @@ class ReferenceJudging:
         reference_statements, values = await self._judged(
             _Task(question, reference, content, form, ask), call
         )
+
+        def supports(
+            group: str, items: Sequence[Statement], source: str
+        ) -> tuple[Support, ...]:
+            return tuple(
+                reply_schemas.support_of(
+                    item.id, value_of(values, group, item.id)["verdict"], [source]
+                )
+                for item in items
+            )
+
         return ReferenceMatch(
-            reference_statements=reference_statements,
-            answer_supports=tuple(
-                reply_schemas.support_of(
-                    item.id,
-                    value_of(values, "answer_verdicts", item.id)["verdict"],
-                    ["reference"],
-                )
-                for item in statements
-            ),
-            reference_supports=tuple(
-                reply_schemas.support_of(
-                    item.id,
-                    value_of(values, *reply_schemas.REFERENCE, item.id)["verdict"],
-                    ["answer"],
-                )
-                for item in reference_statements
-            ),
+            reference_statements,
+            supports("answer_verdicts", statements, "reference"),
+            supports(reply_schemas.REFERENCE[0], reference_statements, "answer"),
         )
 
     async def _judged(
@@ -186,67 +188,38 @@ class ReferenceJudging:
         key = self._core.keys.key(
             "reference statements 1", [task.question, task.reference]
         )
-        while True:
-            listed_before = self._find(key)
-            if listed_before is not None:
-                content = _content(task, listed_before)
-                return listed_before, await self._core.cached(
-                    task.form(listed_before),
-                    content,
-                    call,
-                    partial(task.ask, listed_before),
-                )
-            running = self._listing.get(key)
-            if running is None:
-                return await self._list(task, key, call)
-            await asyncio.wait([running])
+        async with self._core.alone(key):
+            statements = _listed(self._known.get(key) or self._core.stored(key))
+            if statements is None:
+                # In one call; the result is cached as if the statements had been given,
+                # for the next run.
+                values = await task.ask(None)
+                statements = reply_schemas.listed_statements(values)
+                self._known[key] = {"statements": [item.text for item in statements]}
+                self._core.store(key, self._known[key])
+                digest = task.form(statements).digest
+                content = _content(task, statements)
+                own = self._core.keys.key(digest, content, repeat=call.repeat)
+                self._core.store(own, document_of(values))
+                return statements, values
+        values = await self._core.cached(
+            task.form(statements),
+            _content(task, statements),
+            call,
+            partial(task.ask, statements),
+        )
+        return statements, values
 
-    async def _list(
-        self, task: _Task, key: bytes, call: Call
-    ) -> tuple[tuple[Statement, ...], Values]:
-        """List and judge in one call; the result is cached as if the statements had
-        been given, for the next run."""
-        self._listing[key] = asyncio.get_running_loop().create_future()
-        try:
-            values = await task.ask(None)
-            statements = reply_schemas.listed_statements(values)
-            self._remember(key, statements)
-            self._core.store(key, {"statements": [item.text for item in statements]})
-            own = self._core.keys.key(
-                task.form(statements).digest,
-                _content(task, statements),
-                repeat=call.repeat,
-            )
-            self._core.store(own, document_of(values))
-            return statements, values
-        finally:
-            # The waiting calls check again; if this one failed, the first of them lists
-            # the statements itself.
-            self._listing.pop(key).cancel()
 
-    def _find(self, key: bytes) -> tuple[Statement, ...] | None:
-        if key in self._known:
-            return self._known[key]
-        stored = self._core.stored(key)
-        texts = stored.get("statements") if isinstance(stored, dict) else None
-        if not isinstance(texts, list) or not 0 < len(texts) <= _MAX_STATEMENTS:
-            return None
-        statements = []
-        for at, text in enumerate(texts, start=1):
-            if not isinstance(text, str) or not text.strip():
-                return None
-            statements.append(
-                Statement(f"r{at}", text.encode("utf-8", "replace").decode())
-            )
-        return self._remember(key, tuple(statements))
-
-    def _remember(
-        self, key: bytes, statements: tuple[Statement, ...]
-    ) -> tuple[Statement, ...]:
-        self._known[key] = statements
-        if len(self._known) > _MAX_REFERENCES:
-            self._known.popitem(last=False)
-        return statements
+def _listed(document: object) -> tuple[Statement, ...] | None:
+    """The statements in a cache entry, if it is valid."""
+    texts = document.get("statements") if isinstance(document, dict) else None
+    if not isinstance(texts, list) or not 0 < len(texts) <= _MAX_STATEMENTS:
+        return None
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        return None
+    readable = (text.encode("utf-8", "replace").decode() for text in texts)
+    return tuple(Statement(f"r{at}", text) for at, text in enumerate(readable, start=1))
 
 
 def _content(task: _Task, statements: Sequence[Statement]) -> list[str]:
@@ -268,6 +241,5 @@ def _rendered(
         if field.path[0] == reply_schemas.REFERENCE[0]
     }
     lines = listed([(item.id, item.text) for item in listing if item.id in wanted])
-    return fenced(
-        [*blocks, *([Block("reference statements", lines)] if lines else []), *contexts]
-    )
+    own = [Block("reference statements", lines)] if lines else []
+    return fenced([*blocks, *own, *contexts])

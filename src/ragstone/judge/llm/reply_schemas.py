@@ -10,7 +10,7 @@ from typing import TypeVar
 from ragstone.formatting import clipped
 from ragstone.judge.abilities import Preference
 from ragstone.judge.judgements import Statement, Support, Verdict
-from ragstone.judge.llm.graded import keeping_probability
+from ragstone.judge.llm.graded import PROBABILITY
 from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.quotes import Shown, is_quote, stands_in
 from ragstone.judge.llm.replies import Field, Path
@@ -90,6 +90,9 @@ def support_fields(
         item = as_object(value)
         verdict = one_of(item["verdict"], VERDICTS)
         checked: dict[str, object] = {"evidence": [], "verdict": verdict}
+        chance = item.get(PROBABILITY)  # as those in the cache
+        if type(chance) in (int, float) and 0.0 <= chance <= 1.0:
+            checked[PROBABILITY] = chance
         if verdict == Verdict.UNSUPPORTED:
             return checked
         evidence = _ids(item["evidence"], names)
@@ -119,9 +122,8 @@ def support_fields(
         return checked
 
     tokens = 112 + 4 * len(contexts)
-    checked = keeping_probability(check)
     return tuple(
-        Field(("verdicts", statement.id), checked, tokens) for statement in statements
+        Field(("verdicts", statement.id), check, tokens) for statement in statements
     )
 
 
@@ -179,14 +181,8 @@ def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
     """For each context, the numbers of its needed sentences, from 1 to its count."""
 
     def check(value: object, *, count: int) -> object:
-        return {
-            "needed": sorted(
-                {
-                    _number(number, 1, count)
-                    for number in _list(as_object(value)["needed"])
-                }
-            )
-        }
+        numbers = _list(as_object(value)["needed"])
+        return {"needed": sorted({_number(number, 1, count) for number in numbers})}
 
     return tuple(
         Field(
@@ -320,11 +316,7 @@ def with_text(value: object) -> object:
 
 
 def _number(value: object, first: int, last: int) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or not first <= value <= last
-    ):
+    if type(value) is not int or not first <= value <= last:
         raise ValueError(f"no number from {first} to {last}")
     return value
 

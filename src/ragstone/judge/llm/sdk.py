@@ -3,7 +3,8 @@ call."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.features import Feature, FeatureRefused, Features
-from ragstone.judge.llm.provider import Broken, Fault
+from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
 from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
@@ -96,9 +97,11 @@ async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T
         )
 
 
-class SdkProvider:
+class SdkProvider(ABC):
     """A provider behind the client of its SDK, asked with the features that its model
     takes."""
+
+    sdk: ModuleType
 
     def __init__(
         self,
@@ -118,20 +121,32 @@ class SdkProvider:
     def notes(self) -> Sequence[str]:
         return tuple(self.features.notes)
 
-    async def accepted(
-        self,
-        body: Callable[[], Mapping[str, object]],
-        send: Callable[[Mapping[str, object]], Awaitable[Outcome[httpx2.Response]]],
-        read: Callable[[Mapping[str, Any]], _T],
-    ) -> tuple[_T, httpx2.Response]:
-        """The first reply to `body()` that is no refusal of a feature, and its
-        response. Raises a fault of the call."""
+    @abstractmethod
+    def body(self, request: ChatRequest) -> Mapping[str, object]:
+        """The request's JSON, with the features in use."""
+
+    @abstractmethod
+    def post(self, body: Mapping[str, object]) -> Awaitable[httpx2.Response]:
+        """Send a request."""
+
+    @abstractmethod
+    def read(
+        self, document: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> ChatReply:
+        """A reply as a ChatReply. Raises the matching fault for an error reply, Broken
+        for anything else."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """The first reply that is no refusal of a feature. Raises a fault of the
+        call."""
         while True:
             sent = self.features.in_use
-            response, error = await send(body())
+            post = self.post(self.body(request))
+            response, error = await outcome(self.sdk, self.account, post)
             try:
                 if response is not None:
-                    return read(transport.parsed(response.content)), response
+                    document = transport.parsed(response.content)
+                    return self.read(document, response.headers)
             except FeatureRefused as refused:
                 error = refused
             if not isinstance(error, FeatureRefused):

@@ -37,8 +37,8 @@ server's additions."""
 _MAX_EMBEDDINGS_BYTES = 64 * 1024**2
 """Up to 256 vectors."""
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|$)")
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TRY_AGAIN = re.compile(
     r"(?i)\b(?:retry|try again) (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[smh]))+|\d{1,9}(?:\.\d{1,9})?)"
 )
@@ -102,9 +102,7 @@ def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
         text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")
         context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(text)))
     except (OSError, ValueError) as error:  # ssl's own errors included
-        reason = (
-            error.strerror if isinstance(error, OSError) and error.strerror else error
-        )
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"the CA bundle can't be used: {reason}.",
             where=str(ca_bundle),
@@ -147,11 +145,8 @@ def encoded(body: Mapping[str, object]) -> bytes:
 
 def count(value: object) -> int:
     """A token count from a usage field; anything invalid counts as 0."""
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-        else 0
-    )
+    is_count = type(value) is int and 0 <= value < 2**53
+    return value if is_count else 0  # type: ignore[return-value]
 
 
 def status_error(
@@ -181,9 +176,23 @@ def status_error(
     if status in (401, 403) or (status == 400 and _says(words, _BAD_KEY)):
         return refused_key(account, reason)
     if 300 <= status < 400:
-        return _redirected(account, headers)
+        location = account.scrubbed(headers.get("location") or "nowhere")
+        return JudgeError(
+            f"the address {account.address.endpoint} redirects to {location.partition('?')[0]}; a key is not sent on.",
+            where="judge.base_url",
+            hint="Set judge.base_url to the final address.",
+        )
     if status == 404:
-        return _unknown_model(account, reason)
+        address, suggestion = "judge.embeddings_base_url", None
+        if account.setting == "judge.name":
+            address = "judge.base_url"
+            suggestion = suggested_model(account.model, [account.provider.name])
+        hint = f"Check the model's name and {address}, and that the key has access to the model."
+        return JudgeError(
+            f"{account.service} does not know the model '{account.model}' at this address: {reason}",
+            where=account.setting,
+            hint=f"{suggestion} {hint}" if suggestion else hint,
+        )
     if status == 429:
         return Busy(reason, _asked_s(headers, body, message))
     if status in (408, 409, 425) or status >= 500:
@@ -197,34 +206,6 @@ def status_error(
 
 def _says(text: str, words: Sequence[str]) -> bool:
     return any(word in text for word in words)
-
-
-def _redirected(account: Account, headers: Mapping[str, str]) -> JudgeError:
-    place = account.scrubbed(headers.get("location") or "nowhere").partition("?")[0]
-    return JudgeError(
-        f"the address {account.address.endpoint} redirects to {place}; a key is not sent on.",
-        where="judge.base_url",
-        hint="Set judge.base_url to the final address.",
-    )
-
-
-def _unknown_model(account: Account, reason: str) -> JudgeError:
-    address = (
-        "judge.base_url"
-        if account.setting == "judge.name"
-        else "judge.embeddings_base_url"
-    )
-    suggestion = (
-        suggested_model(account.model, [account.provider.name])
-        if account.setting == "judge.name"
-        else None
-    )
-    hint = f"Check the model's name and {address}, and that the key has access to the model."
-    return JudgeError(
-        f"{account.service} does not know the model '{account.model}' at this address: {reason}",
-        where=account.setting,
-        hint=f"{suggestion} {hint}" if suggestion else hint,
-    )
 
 
 def refused_key(account: Account, reason: str) -> JudgeError:
@@ -256,12 +237,8 @@ def body_error(
     error = document.get("error")
     if not error:
         return None
-    code = error.get("code") if isinstance(error, dict) else None
-    status = (
-        int(code)
-        if isinstance(code, int | str) and re.fullmatch(r"[45]\d\d", str(code))
-        else 502
-    )
+    code = str(error.get("code")) if isinstance(error, dict) else ""
+    status = int(code) if re.fullmatch(r"[45]\d\d", code) else 502
     return refusal(account, status, {}, document)
 
 
@@ -343,9 +320,10 @@ def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | 
         *_RETRY_DELAY.finditer(_as_json(body)),
         *_TRY_AGAIN.finditer(message[:4000]),
     ):
-        seconds = _span_s(match[1])
-        if seconds is not None:
-            return seconds
+        # "6m0s", "20ms" or "12"
+        spans = _SPAN.findall(match[1])
+        if "".join(number + unit for number, unit in spans) == match[1]:
+            return sum(float(number) * _UNITS[unit] for number, unit in spans)
     return None
 
 
@@ -388,16 +366,11 @@ def _words(body: object) -> tuple[str, str]:
             )
             details = inner.get("details")
             for detail in details if isinstance(details, list) else ():
-                code += (
-                    f" {_word(detail.get('reason'))}"
-                    if isinstance(detail, dict)
-                    else ""
-                )
-            return (
-                message
-                if isinstance(message, str)
-                else json.dumps(message, default=str)
-            ), code
+                if isinstance(detail, dict):
+                    code += f" {_word(detail.get('reason'))}"
+            if not isinstance(message, str):
+                message = json.dumps(message, default=str)
+            return message, code
         return str(inner), ""
     return (body if isinstance(body, str) else ""), ""
 
@@ -405,14 +378,3 @@ def _words(body: object) -> tuple[str, str]:
 def _word(value: object) -> str:
     """An error's code, if it is a word: a number adds nothing to the status."""
     return value if isinstance(value, str) and not value.isdigit() else ""
-
-
-def _span_s(value: str) -> float | None:
-    """``6m0s``, ``20ms`` or ``12``, as seconds."""
-    spans = _SPAN.findall(value)
-    if spans and "".join(number + unit for number, unit in spans) == value:
-        return sum(float(number) * _UNITS[unit] for number, unit in spans)
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        return None

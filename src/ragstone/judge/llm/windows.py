@@ -105,17 +105,13 @@ def cut(text: str, room: int) -> list[str]:
         # A third of the bytes: that many characters surely fit, and three times as many
         # if all are ASCII.
         most = room * 3 if remainder[: room * 3].isascii() else max(1, room * 3 // 4)
-        at = _best_break(remainder, max(1, most - 3))
+        at = most = max(1, most - 3)
+        for pattern in _BREAKS:
+            breaks = list(pattern.finditer(remainder[:most], most // 2))
+            if breaks:
+                at = breaks[-1].end()
+                break
         pieces.append(remainder[:at])
         remainder = remainder[at:]
     pieces.append(remainder)
     return [piece for piece in pieces if piece]
-
-
-def _best_break(text: str, most: int) -> int:
-    head = text[:most]
-    for pattern in _BREAKS:
-        ends = [match.end() for match in pattern.finditer(head, most // 2)]
-        if ends:
-            return ends[-1]
-    return most

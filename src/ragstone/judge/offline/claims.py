@@ -45,10 +45,11 @@ def claim(sentence: str, code: str) -> str:
     for _ in range(_MAX_TAKEN_OFF):
         if is_aside(statement, code):
             return ""
-        remainder = _without_opening(statement, code)
-        if remainder == statement:
+        text = statement.lstrip(_OPENING_MARKS)
+        opening = first_match("openings", code, text[:_LOOK_AT])
+        if opening is None or not opening.end():
             break
-        statement = remainder
+        statement = text[opening.end() :].lstrip()
     bare = statement
     for pattern in patterns("ends", code, bare):
         bare = pattern.sub("", bare)
@@ -112,11 +113,3 @@ def _without_citation(bracket: re.Match[str]) -> str:
     if "[" in bracket[0] and full_match("ids", SHARED, inner):
         return ""
     return bracket[0]
-
-
-def _without_opening(sentence: str, code: str) -> str:
-    text = sentence.lstrip(_OPENING_MARKS)
-    opening = first_match("openings", code, text[:_LOOK_AT])
-    if opening and opening.end():
-        return text[opening.end() :].lstrip()
-    return sentence

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 
 from ragstone.judge.offline.passage import Fact, Sentence
-from ragstone.judge.offline.tokens import Opposites, keys_of, union
+from ragstone.judge.offline.tokens import keys_of, union
 
 KINDS = ("negation", "opposite", "number", "name", "roles")
 """The kinds of conflict. An opposite is also another direction: "below" for "above"."""
@@ -34,23 +34,41 @@ def conflicting(
     sentences = [sentence for sentence, _ in near]
     closest, share = near[0]
     for question, assertion in ((statement, closest), (closest, statement)):
+        # A question that is answered with yes or no: is the other answer given?
         if question.denied is not None:
-            contrary = float(_answers_otherwise(question, assertion))
+            is_contrary = _opposed(question, assertion) or _negated_otherwise(
+                question, [assertion]
+            )
+            contrary = float(is_contrary is not question.denied)
             return (contrary, contrary, 0.0, 0.0, 0.0)
     alike = _weight(share)
     otherwise_alike = _weight(max(share, _likeness(statement, closest)))
     is_opposite = _opposed(statement, closest) or _other_fact(
         statement.directions, [near.directions for near in sentences]
     )
-    is_other_number = _other_number(statement, sentences) or _other_fact(
+    # A number that is found in no sentence near by, where the closest one has a number
+    # that the statement lacks.
+    unknown = set(statement.numbers)
+    for sentence in sentences:
+        unknown -= sentence.numbers
+        unknown -= {statement.amounts.get(value, "") for value in sentence.amounts}
+    is_other_number = unknown and not closest.numbers <= statement.numbers
+    is_other_number = is_other_number or _other_fact(
         statement.units, [near.units for near in sentences]
+    )
+    # A name that is found nowhere, where the closest sentence has one that the
+    # statement lacks. Not where all nouns have capitals.
+    is_other_name = (
+        not statement.language.nouns_capitalised
+        and not statement.name_keys <= matched
+        and not closest.name_keys <= statement.key_set
     )
     is_exchanged = _other_fact(statement.roles, [near.roles for near in sentences])
     return (
         alike * _negated_otherwise(statement, sentences),
         otherwise_alike * is_opposite,
-        otherwise_alike * is_other_number,
-        otherwise_alike * _other_name(statement, closest, matched),
+        otherwise_alike * bool(is_other_number),
+        otherwise_alike * is_other_name,
         alike * is_exchanged,
     )
 
@@ -59,26 +77,15 @@ def _weight(share: float) -> float:
     return ((share - _UNRELATED) / (1 - _UNRELATED)) ** 2
 
 
-def _opposites(sentence: Sentence) -> Opposites:
-    return keys_of(sentence.language).opposites
-
-
 def _likeness(statement: Sentence, sentence: Sentence) -> float:
     """The share of the statement's words that are in `sentence`, without numbers,
     units, names and words of the opposite."""
     facts = statement.numbers | statement.name_keys | keys_of(statement.language).units
     words = statement.key_set - facts
-    for own, contrary in _opposites(statement):
+    for own, contrary in keys_of(statement.language).opposites:
         if contrary & sentence.key_set:
             words -= own
     return len(words & sentence.key_set) / len(words) if words else 0.0
-
-
-def _answers_otherwise(question: Sentence, sentence: Sentence) -> bool:
-    """Whether `sentence` gives the other answer to the question `question`, which is
-    answered with yes or no."""
-    contrary = _opposed(question, sentence) or _negated_otherwise(question, [sentence])
-    return contrary is not question.denied
 
 
 def _negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
@@ -108,14 +115,14 @@ def _negates_opposite(sentence: Sentence, assertion: Sentence) -> bool:
     asserted = assertion.key_set - assertion.negated
     return any(
         sentence.negated & own and asserted & contrary
-        for own, contrary in _opposites(sentence)
+        for own, contrary in keys_of(sentence.language).opposites
     )
 
 
 def _opposed(statement: Sentence, sentence: Sentence) -> bool:
     """Whether the sentence says the opposite of a word of the statement, and not also
     that word. If one of the two is negated, they agree."""
-    for own, contrary in _opposites(statement):
+    for own, contrary in keys_of(statement.language).opposites:
         is_opposite = statement.key_set & own and sentence.key_set & contrary
         if not is_opposite or sentence.key_set & own or statement.key_set & contrary:
             continue
@@ -129,23 +136,3 @@ def _other_fact(facts: Set[Fact], near: Iterable[Set[Fact]]) -> bool:
     near_facts = union(near)
     subjects = {subject for subject, _ in near_facts}
     return any(fact[0] in subjects and fact not in near_facts for fact in facts)
-
-
-def _other_number(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
-    """Whether a number of the statement is found in no sentence near by, and the
-    closest one has a number that the statement lacks.
-    """
-    unknown = set(statement.numbers)
-    for sentence in sentences:
-        unknown -= sentence.numbers
-        unknown -= {statement.amounts.get(value, "") for value in sentence.amounts}
-    return bool(unknown) and not sentences[0].numbers <= statement.numbers
-
-
-def _other_name(statement: Sentence, closest: Sentence, matched: Set[str]) -> bool:
-    """Whether a name is found nowhere, and the closest sentence has one that the
-    statement lacks. Not where all nouns have capitals."""
-    if statement.language.nouns_capitalised:
-        return False
-    is_unknown = not statement.name_keys <= matched
-    return is_unknown and not closest.name_keys <= statement.key_set

@@ -57,10 +57,14 @@ def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
     for context in contexts:
         by_sentence = _keys_by_sentence(statement, context)
         matched.append(union(by_sentence.values()))
-        windows.append(_largest_window(by_sentence) / size)
+        largest_window = 0
         for position, keys in by_sentence.items():
+            following = range(position + 1, position + _WINDOW)
+            window = keys.union(*(by_sentence.get(after, ()) for after in following))
+            largest_window = max(largest_window, len(window))
             if len(keys) >= _NEAR * size:
                 near.append((context.sentences[position], len(keys) / size))
+        windows.append(largest_window / size)
     near.sort(key=itemgetter(1), reverse=True)
     all_matched = union(matched)
     pairs = frozenset(pairwise(statement.keys))
@@ -92,16 +96,6 @@ def _keys_by_sentence(statement: Sentence, context: Passage) -> dict[int, set[st
             measure = statement.keys[place : place + length]
             by_sentence.setdefault(position, set()).update(measure)
     return by_sentence
-
-
-def _largest_window(by_sentence: Mapping[int, set[str]]) -> int:
-    """How many keys neighbouring sentences have at most."""
-    largest = 0
-    for position, keys in by_sentence.items():
-        following = range(position + 1, position + _WINDOW)
-        window = keys.union(*(by_sentence.get(after, ()) for after in following))
-        largest = max(largest, len(window))
-    return largest
 
 
 def _share(wanted: Set[T], present: Set[T]) -> float:

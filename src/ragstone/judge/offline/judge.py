@@ -214,7 +214,10 @@ class OfflineJudge:
         _bounded(question=question, reference=reference, answer=answer)
         is_same = _same_word(question, reference, answer)
         if is_same is not None:
-            return _by_word(question, reference, statements, is_same)
+            by_word = Agreement(1.0, float(is_same), is_same)
+            whole = [Statement("r1", f"{question} {reference}")]
+            from_answer = [by_word] * len(statements)
+            return _reference_match(statements, from_answer, whole, [by_word])
         language = _language((reference, answer))
         question_keys = _question(question, language).sentence.key_set
         bare_reference = _full_statement(question, reference)
@@ -241,31 +244,24 @@ class OfflineJudge:
         _bounded(question=question)
         passages, language = _passages(contexts)
         question_read = _asked(question, language)
-        grades = [
-            self._relevant_sentences(question_read, passage, rank)
-            for rank, passage in enumerate(passages)
-        ]
-        return ContextGrades(tuple(grades))
-
-    def _relevant_sentences(
-        self, question: Question, passage: Passage, rank: int
-    ) -> SentenceRelevance:
         model = self._relevance
-        chance = model.probability(relevance.features(question, passage.sentences))
-        chances = [
-            model.probability(relevance.features(question, [sentence]))
-            for sentence in passage.sentences
-        ]
-        relevant = sum(
-            chance * sentence_chance >= model.threshold for sentence_chance in chances
-        )
-        return SentenceRelevance(
-            context_id(rank),
-            relevant,
-            len(chances),
-            chance,
-            sum(chances) / max(1, len(chances)),
-        )
+        grades = []
+        for rank, passage in enumerate(passages):
+            chance, *chances = [
+                model.probability(relevance.features(question_read, sentences))
+                for sentences in (
+                    passage.sentences,
+                    *([each] for each in passage.sentences),
+                )
+            ]
+            relevant = [chance * each >= model.threshold for each in chances]
+            share = sum(chances) / max(1, len(chances))
+            grades.append(
+                SentenceRelevance(
+                    context_id(rank), sum(relevant), len(chances), chance, share
+                )
+            )
+        return ContextGrades(tuple(grades))
 
 
 def _bounded(**texts: str) -> None:
@@ -397,17 +393,6 @@ def _same_word(question: str, reference: str, answer: str) -> bool | None:
         return None
     expected, chosen = map(choice, texts)
     return None if None in (expected, chosen) else expected == chosen
-
-
-def _by_word(
-    question: str, reference: str, statements: Sequence[Statement], is_same: bool
-) -> ReferenceMatch:
-    """The match of a bare answer with a bare reference: 1 or 0 by the word."""
-    by_word = Agreement(1.0, float(is_same), is_same)
-    references = [Statement("r1", f"{question} {reference}")]
-    return _reference_match(
-        statements, [by_word] * len(statements), references, [by_word]
-    )
 
 
 @lru_cache(maxsize=64)

@@ -27,10 +27,14 @@ def plain_numbers(text: str, of: Language) -> str:
     """
     if not of.has_lists:
         return text
-    text = _POWER.sub(_of_power, text)
+    text = _POWER.sub(
+        lambda match: f"{float(match[1]) * 10 ** int(match[2]):.0f}", text
+    )
     text = _FRACTION.sub(lambda match: f"{int(match[1]) / int(match[2]):g}", text)
     text = compiled(of.clock).sub(_time, text)
-    text = _WORDS.sub(partial(_of_words, of), text)
+    text = _WORDS.sub(
+        lambda match: of.numbers.get(match[0].lower().replace(" ", "-"), match[0]), text
+    )
     text = compiled(_scales(of)).sub(partial(_scaled, of), text)
     text = compiled(of.half).sub("0.5 ", text)
     return compiled(rf"(?<![\w.,])(?:{of.minus}) (?=\d)").sub("-", text)
@@ -59,14 +63,6 @@ def amount(number: str, unit: str) -> tuple[str, float] | None:
         return None
     base, size = load_data("units.json")[unit]
     return base, round(float(number) * size, 6)
-
-
-def _of_power(match: re.Match[str]) -> str:
-    return f"{float(match[1]) * 10 ** int(match[2]):.0f}"
-
-
-def _of_words(of: Language, match: re.Match[str]) -> str:
-    return of.numbers.get(match[0].lower().replace(" ", "-"), match[0])
 
 
 @cache

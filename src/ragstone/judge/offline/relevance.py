@@ -108,19 +108,14 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
         case "why":
             return compiled(_pattern("reason")).search(sentence.text) is not None
         case "who" | "where":
-            return _has_name(question, sentence)
+            # A word with a capital; of a short phrase, its first word counts, too.
+            asked = {token.lower() for token in question.sentence.surface}
+            start = 0 if len(sentence.surface) <= _NAME_WORDS else 1
+            return any(
+                token[0].isupper() and token.lower() not in asked
+                for token in sentence.surface[start:]
+            )
     return bool(new)
-
-
-def _has_name(question: Question, sentence: Sentence) -> bool:
-    """Whether `sentence` has a word with a capital that is not from the question; of a
-    short phrase, its first word counts, too."""
-    asked = {token.lower() for token in question.sentence.surface}
-    start = 0 if len(sentence.surface) <= _NAME_WORDS else 1
-    return any(
-        token[0].isupper() and token.lower() not in asked
-        for token in sentence.surface[start:]
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,16 +82,12 @@ def claimed_sentences(text: str, language: Language) -> Iterator[tuple[str, str]
         for sentence in sentences:
             whole = sentence.strip()
             bare = whole if kind is Kind.CODE else claim(whole, language.code)
-            if is_list_of_sources or kind in _NO_CLAIMS or _leads_in(bare):
+            # What only announces what follows its colon, rather than claim numbers.
+            is_short = len(bare.split()) <= _LEAD_IN_WORDS
+            leads_in = bare.endswith(_COLONS) and (is_short or not _DIGIT.search(bare))
+            if is_list_of_sources or kind in _NO_CLAIMS or leads_in:
                 bare = ""
             yield whole, bare
-
-
-def _leads_in(sentence: str) -> bool:
-    """Whether a sentence only announces what follows its colon, rather than claim
-    numbers besides."""
-    is_short = len(sentence.split()) <= _LEAD_IN_WORDS
-    return sentence.endswith(_COLONS) and (is_short or not _DIGIT.search(sentence))
 
 
 def _cells(row: str, language: Language) -> list[str]:

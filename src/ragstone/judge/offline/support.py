@@ -11,7 +11,6 @@ from ragstone.judge.judgements import Support, Verdict, context_id
 from ragstone.judge.offline.evidence import FEATURES, Match, match
 from ragstone.judge.offline.model import load_model
 from ragstone.judge.offline.passage import Passage, Sentence
-from ragstone.judge.offline.tokens import KeySet
 
 BASE_RATE = 0.85
 """The share of statements that are supported where the probabilities are calibrated."""
@@ -63,7 +62,15 @@ class SupportModel:
         if is_contradicted:
             least = max(least, BASE_RATE)
         if rating.chance >= least:
-            contexts = _supporting(rating.match.matched)
+            # Each context that alone holds about as much as the best one, and those
+            # that have keys that it lacks.
+            matched = rating.match.matched
+            best = max(matched, key=len)
+            contexts = tuple(
+                context_id(rank)
+                for rank, keys in enumerate(matched)
+                if len(keys) >= _AS_GOOD * len(best) or keys - best
+            )
             return Support(statement_id, Verdict.SUPPORTED, contexts, rating.chance)
         verdict = Verdict.CONTRADICTED if is_contradicted else Verdict.UNSUPPORTED
         return Support(statement_id, verdict, (), rating.chance)
@@ -93,14 +100,3 @@ def whole_features(
     odds = product - math.log(max(-math.expm1(product), 1e-9))
     several = min(1.0, (len(chances) - 1) / (_MANY - 1))
     return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
-
-
-def _supporting(matched: Sequence[KeySet]) -> tuple[str, ...]:
-    """Each context that alone holds about as much as the best one, and those that have
-    keys that it lacks; by its id."""
-    best = max(matched, key=len)
-    return tuple(
-        context_id(rank)
-        for rank, keys in enumerate(matched)
-        if len(keys) >= _AS_GOOD * len(best) or keys - best
-    )

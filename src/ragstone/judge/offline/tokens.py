@@ -4,7 +4,7 @@ scripts without spaces."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from typing import TypeVar
@@ -32,6 +32,7 @@ _NO_SPACES = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 )
 _UNSPACED = re.compile(f"[{_NO_SPACES}]")
+"""A script without spaces between words (Korean counts: its words inflect)."""
 _NGRAM = 2
 _PIECES = re.compile(rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+")
 _WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
@@ -62,29 +63,17 @@ def tokens_and_keys(text: str, of: Language) -> tuple[list[str], list[str]]:
     and the keys in order, with FUNCTION for function words: one a token, or several
     n-grams for one without spaces."""
     key = keys_of(of).of
-    if has_unspaced(text):
-        return words(text), list(_unspaced_keys(text, key))
-    tokens = words(text.lower())
-    return tokens, [key(token) for token in tokens]
-
-
-def has_unspaced(text: str) -> bool:
-    """Whether some of `text` is in a script without spaces between words (Korean
-    counts: its words inflect)."""
-    return not text.isascii() and _UNSPACED.search(text) is not None
-
-
-def _unspaced_keys(text: str, key: Callable[[str], str]) -> Iterator[str]:
+    if text.isascii() or _UNSPACED.search(text) is None:
+        tokens = words(text.lower())
+        return tokens, [key(token) for token in tokens]
+    keys: list[str] = []
     for piece in _PIECES.findall(text):
         if _UNSPACED.match(piece):
-            yield from _ngrams(piece)
+            starts = range(max(1, len(piece) - _NGRAM + 1))
+            keys += [piece[start : start + _NGRAM] for start in starts]
         else:
-            yield key(piece.lower())
-
-
-def _ngrams(run: str) -> Iterator[str]:
-    for start in range(max(1, len(run) - _NGRAM + 1)):
-        yield run[start : start + _NGRAM]
+            keys.append(key(piece.lower()))
+    return words(text), keys
 
 
 class Keys:
@@ -104,21 +93,18 @@ class Keys:
         self._cached = lru_cache(maxsize=_MAX_CACHED_WORDS)(self._key)
         self.units = frozenset(map(self.of, of.units))
         """Words that are units."""
-        self.opposites = self._opposites(forms.get("opposite", ()))
-
-    def of(self, word: str) -> str:
-        """The key of a word, of an endless one by its beginning."""
-        return self._cached(word[:_MAX_WORD])
-
-    def _opposites(self, rows: Sequence[str]) -> Opposites:
         opposites = []
-        for row in rows:
+        for row in forms.get("opposite", ()):
             left, right = (
                 frozenset(map(self.of, side.split())) - {FUNCTION}
                 for side in row.split("/")
             )
             opposites += [(left, right), (right, left)]
-        return opposites
+        self.opposites: Opposites = opposites
+
+    def of(self, word: str) -> str:
+        """The key of a word, of an endless one by its beginning."""
+        return self._cached(word[:_MAX_WORD])
 
     def _key(self, word: str) -> str:
         of = self._language
@@ -127,7 +113,10 @@ class Keys:
         if word in of.function or word in of.negations or word in of.hedging:
             return FUNCTION
         if word[0].isdecimal() or word[0] == "-":
-            return self._number(word)
+            digits, unit = _WITH_UNIT.findall(word)[0]
+            is_known = unit in of.units and unit != "m"
+            unit = "" if is_known or unit in _ORDINALS else unit
+            return f"{NUMBER}{plain_number(digits)}{unit}"
         if word in of.numbers:
             return NUMBER + of.numbers[word]
         base, apostrophe, ending = word.partition("'")
@@ -147,13 +136,6 @@ class Keys:
             return word
         stem = str(self._stem(word))
         return self._stems.get(stem, stem)
-
-    def _number(self, word: str) -> str:
-        digits, unit = _WITH_UNIT.findall(word)[0]
-        is_known = unit in self._language.units and unit != "m"
-        if is_known or unit in _ORDINALS:
-            unit = ""
-        return f"{NUMBER}{plain_number(digits)}{unit}"
 
 
 @cache

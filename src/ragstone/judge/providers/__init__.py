@@ -80,7 +80,7 @@ class Provider(_Data):
     models cost and when they end.
 
     `names` is what follows the colon in `judge.name`. `build` is a function of the
-    model's name, the settings and `factory.Surroundings`. `free`: no call costs
+    model's name, the settings and `protocol.Surroundings`. `free`: no call costs
     anything. `offline`: it judges without a language model; the default rules don't
     block on metrics that it judges unreliably. `api` is the protocol of an LLM service;
     of a compatible server less is taken for granted. `cache_breakpoints`: the models
@@ -186,23 +186,17 @@ def all_providers() -> Iterator[Provider]:
 
 def secret_variables() -> tuple[str, ...]:
     """The variables that hold a provider's secret."""
-    names = (
-        name
-        for provider in all_providers()
-        for name in (provider.key_variable, *provider.secret_variables)
-    )
-    return tuple(dict.fromkeys(name for name in names if name is not None))
+    names: dict[str | None, None] = {}
+    for provider in all_providers():
+        names |= dict.fromkeys((provider.key_variable, *provider.secret_variables))
+    return tuple(filter(None, names))
 
 
 def credential_variables() -> tuple[str, ...]:
     """The variables that sign in to a provider: secrets, and the names of files with
     credentials."""
-    files = (provider.credentials_variable for provider in all_providers())
-    return tuple(
-        dict.fromkeys(
-            (*secret_variables(), *(name for name in files if name is not None))
-        )
-    )
+    files = [provider.credentials_variable for provider in all_providers()]
+    return tuple(filter(None, dict.fromkeys((*secret_variables(), *files))))
 
 
 def price_date() -> str:

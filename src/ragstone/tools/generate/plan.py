@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.llm import prompts
-from ragstone.judge.llm.estimate import CostEstimate, PlannedCalls, estimate_calls
+from ragstone.judge.llm.estimate import CallTally, CostEstimate
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
@@ -104,20 +104,21 @@ def estimate(
     paired, unanswerable = counts[Kind.TWO_PASSAGES], counts[Kind.UNANSWERABLE]
     answerable = wanted.count - unanswerable
     worse = answerable if wanted.pairs else 0
-    calls = [
-        PlannedCalls(prompts.DRAFT_QUESTION, answerable - paired, size, 200),
-        PlannedCalls(prompts.DRAFT_QUESTION, paired, 2 * size, 250),
-        PlannedCalls(prompts.DRAFT_UNANSWERABLE, unanswerable, size, 50),
-        PlannedCalls(prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
-        PlannedCalls(
-            prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30
-        ),
-        PlannedCalls(prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
-        PlannedCalls(prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
-        PlannedCalls(prompts.DRAFT_WORSE, worse, _QUESTION + _ANSWER + 1.5 * size, 150),
-        PlannedCalls(prompts.DRAFT_INSPECTION, worse, _QUESTION + 3 * _ANSWER, 90),
+    planned = [
+        (prompts.DRAFT_QUESTION, answerable - paired, size, 200),
+        (prompts.DRAFT_QUESTION, paired, 2 * size, 250),
+        (prompts.DRAFT_UNANSWERABLE, unanswerable, size, 50),
+        (prompts.DRAFT_ATTEMPT, answerable, _QUESTION + _EVIDENCE, 60),
+        (prompts.DRAFT_ATTEMPT, unanswerable, _QUESTION + (1 + SEARCHED) * size, 30),
+        (prompts.DRAFT_INSPECTION, answerable, _QUESTION + 2 * _ANSWER, 75),
+        (prompts.DRAFT_INSPECTION, unanswerable, _QUESTION, 60),
+        (prompts.DRAFT_WORSE, worse, _QUESTION + _ANSWER + 1.5 * size, 150),
+        (prompts.DRAFT_INSPECTION, worse, _QUESTION + 3 * _ANSWER, 90),
     ]
-    return estimate_calls(settings, calls)
+    tally = CallTally(settings)
+    for prompt, calls, characters, output in planned:
+        tally.add(prompt, characters, output, calls=calls, cached=calls)
+    return tally.estimate("nothing in the cache")
 
 
 def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
