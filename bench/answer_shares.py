@@ -13,8 +13,6 @@ Prints, by the offline judge's public scores:
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import sys
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from answer_styles import RAGTRUTH, load_facts
-from data_sets import data_folder
+from data_sets import data_folder, read_rows
 from judge_opinions import pearson
 from labelled_sets import Case, Pointwise, load_items
 from numpy.typing import NDArray
@@ -73,11 +71,9 @@ def labelled(data: Path) -> dict[str, list[Labelled]]:
         name: [(item.case, float(item.label)) for item in load_items(data / file) if isinstance(item, Pointwise)]
         for name, file in FILES.items()
     }
-    with gzip.open(data / RAGTRUTH, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
     found[MODELS] = [
         (Case(row["question"], row["answer"], tuple(row["contexts"])), people_share(row["answer"], row["spans"]))
-        for row in rows
+        for row in read_rows(data / RAGTRUTH)
     ]
     return found
 

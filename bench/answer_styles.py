@@ -9,7 +9,6 @@ of those in which people found nothing unsupported and of the others.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from data_sets import DEFAULT
+from data_sets import DEFAULT, read_rows
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
@@ -48,7 +47,7 @@ class Facts:
 
 def load_facts() -> list[Facts]:
     """Each question with its own passage, between two others of its language."""
-    rows = [json.loads(line) for line in (DATA / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = list(read_rows(DATA / "answers.jsonl"))
     found = []
     for row in rows:
         others = [one for one in rows if one["language"] == row["language"]]
@@ -109,8 +108,7 @@ def by_style(facts: Sequence[Facts], right: bool) -> dict[str, list[float]]:
 
 def by_model(file: Path) -> dict[str, dict[bool, float]]:
     """For each model of RAGTruth the mean faithfulness of answers with and without unsupported spans."""
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    rows = list(read_rows(file))
     values = asyncio.run(faithfulness([(row["question"], row["answer"], row["contexts"]) for row in rows]))
     found: dict[str, dict[bool, list[float]]] = {}
     for row, value in zip(rows, values, strict=True):

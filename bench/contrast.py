@@ -7,9 +7,7 @@ the changed sentence, or None if it does not apply. English only; the frames of 
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import random
 import re
 import tomllib
@@ -18,6 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from data_sets import read_rows
 
 from ragstone.judge.normal import normalise
 from ragstone.judge.sentences import split_sentences
@@ -172,57 +172,26 @@ def order(sentence: str, context: str, draw: random.Random) -> str | None:
 
 def greeting(sentence: str, context: str, draw: random.Random) -> str | None:
     """Politeness around it."""
-    before = draw.choice(["Sure! ", "Hello! ", "Great question! ", "Of course. ", ""])
-    after = draw.choice(
-        [
-            " I hope this helps!",
-            " Is there anything else I can help you with?",
-            " Let me know if you need more details.",
-        ]
-    )
-    return before + sentence + after
+    return draw.choice(_WORDS["greetings"]) + sentence + draw.choice(_WORDS["farewells"])
 
 
 def attribution(sentence: str, context: str, draw: random.Random) -> str | None:
     """A source named before it or after it."""
-    plain = sentence.rstrip(" .")
-    return draw.choice(
-        [
-            f"According to the provided documents, {sentence}",
-            f"Based on the context, {sentence}",
-            f"The document states that {sentence}",
-            f"Passage 1 mentions that {sentence}",
-            f"{plain}, according to the text.",
-            f"{plain} [1].",
-        ]
-    )
+    form: str = draw.choice(_WORDS["attributions"])
+    return form.format(sentence=sentence, plain=sentence.rstrip(" ."))
 
 
 def formatting(sentence: str, context: str, draw: random.Random) -> str | None:
     """The same as a list item, in bold, as a quotation or under a heading."""
-    return draw.choice(
-        [f"- {sentence}", f"**{sentence}**", f"> {sentence}", f"1. {sentence}", f"## Answer\n\n{sentence}"]
-    )
+    form: str = draw.choice(_WORDS["formats"])
+    return form.format(sentence=sentence)
 
 
 HARMFUL: dict[str, Change] = {
-    "number": number,
-    "date": date,
-    "name": name,
-    "negation": negation,
-    "antonym": antonym,
-    "quantifier": quantifier,
-    "direction": direction,
-    "unit": unit,
-    "roles": roles,
+    change.__name__: change for change in (number, date, name, negation, antonym, quantifier, direction, unit, roles)
 }
 HARMLESS: dict[str, Change] = {
-    "synonym": synonym,
-    "voice": voice,
-    "order": order,
-    "greeting": greeting,
-    "attribution": attribution,
-    "formatting": formatting,
+    change.__name__: change for change in (synonym, voice, order, greeting, attribution, formatting)
 }
 
 
@@ -250,14 +219,10 @@ def copied_sentences(data: Path) -> Iterator[Copied]:
 
 
 def _contexts(data: Path) -> Iterator[tuple[str, str]]:
-    with gzip.open(data / "begin.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    for row in rows:
+    for row in read_rows(data / "begin.jsonl.gz"):
         if row["split"] == "dev" and row["label_faithful"] is not None and row["source"] != "tc":
             yield f"begin/{row['source']}", row["context"]
-    with gzip.open(data / "wice_claim.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    for row in rows:
+    for row in read_rows(data / "wice_claim.jsonl.gz"):
         if row["split"] == "dev":
             yield "wice", "\n".join(row["evidence_sentences"])
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gzip
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -19,3 +22,10 @@ def data_folder(files: Iterable[str], given: str | Path | None = None) -> Path:
             "bench/README.md lists where each comes from; name their folder on the command line."
         )
     return folder
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file of JSON Lines, compressed or not."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        yield from (json.loads(line) for line in lines if line.strip())

@@ -5,8 +5,6 @@
     python bench/judge_engine.py --samples 5000 --again               # and once more on the same cache
     python bench/judge_engine.py --samples 500 --faults               # 429, 500, malformed, truncated, hanging
     python bench/judge_engine.py --samples 200 --stop INT             # Ctrl-C in the middle, then --resume; or KILL
-    python bench/judge_engine.py --start                              # CPU and wall time until the first call
-    python bench/judge_engine.py --rounds 3 --peers SCRIPT --tool floor --tool autoevals --samples 500
 
 Each line that it prints is one JSON object: wall time of the whole process, interpreter start included; that time
 divided by calls × latency ÷ concurrency (the ideal); CPU of the process for each call, everything included; peak
@@ -14,8 +12,6 @@ memory; what the server counted. `start_s` passes until the first call arrives; 
 `cpu_ms_per_call_after_start` leave it out. The fake provider is `bench/fake_judge.py`. The workload is five contexts of
 120 words, 60 words of answer and 40 of reference.
 
-SCRIPT measures other tools, and prints a JSON line for each: it takes `--tool`, `--n`, `--concurrency` and
-`--latency-ms`. Its ratios leave out what a tool needs to start. Each tool is measured in turn, round by round.
 Linux only.
 """
 
@@ -27,7 +23,6 @@ import os
 import random
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -146,22 +141,6 @@ def run_ragstone(folder: Path, out: str, options: argparse.Namespace) -> Finishe
     return Finished(began, time.monotonic() - began, used, process.returncode, cpu_at)
 
 
-def measure_start(folder: Path, options: argparse.Namespace) -> dict[str, object]:
-    """What passes until `ragstone run` connects to its provider: the start of the interpreter, imports, reading."""
-    before = os.getloadavg()[0]
-    with socket.create_server(("127.0.0.1", options.port)) as provider:
-        began = time.perf_counter()
-        process = started(folder, "run", options)
-        provider.settimeout(60)
-        connection, _ = provider.accept()
-        wall = time.perf_counter() - began
-        cpu = cpu_s(process.pid)
-        process.kill()
-        process.wait()
-        connection.close()
-    return {"what": "start", "cpu_s": round(cpu, 2), "wall_s": round(wall, 2), "load_before": round(before, 1)}
-
-
 def measure_stop(folder: Path, options: argparse.Namespace) -> dict[str, object]:
     """What is paid twice, and what is reported, when a run is stopped in the middle and resumed.
 
@@ -258,28 +237,9 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true", help="5 %% 429, 2 %% 500, 2 %% malformed, 2 %% cut, 1 %% hang")
     parser.add_argument("--stop", choices=("INT", "TERM", "KILL"), help="stop in the middle by this signal, and resume")
     parser.add_argument("--max-cost-usd", type=float, help="the budget of a run that is stopped")
-    parser.add_argument("--start", action="store_true", help="only the start, five times; Linux only")
-    parser.add_argument("--rounds", type=int, default=1, help="how often to measure everything")
-    parser.add_argument("--peers", type=Path, help="a script that measures other tools")
-    parser.add_argument("--tool", action="append", default=[], help="one of the other tools")
     parser.add_argument("--port", type=int, default=8795, help="of the fake provider, on loopback")
     options = parser.parse_args()
-    if options.start:
-        with tempfile.TemporaryDirectory() as name:
-            write_world(Path(name), 10)
-            for _ in range(5):
-                print(json.dumps(measure_start(Path(name), options)), flush=True)
-        return
-    for _ in range(options.rounds):
-        measure_ragstone(options)
-        for tool in options.tool:
-            print(json.dumps(measure_peer(tool, options)), flush=True)
-
-
-def measure_peer(tool: str, options: argparse.Namespace) -> object:
-    words = ["--n", str(options.samples), "--concurrency", str(options.concurrency)]
-    command = [sys.executable, str(options.peers), "--tool", tool, *words, "--latency-ms", str(options.latency_ms)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    measure_ragstone(options)
 
 
 def measure_ragstone(options: argparse.Namespace) -> None:

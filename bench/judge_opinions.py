@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from labelled_sets import Case, EvalTask, Item, Pairwise, Pointwise
-from scipy import stats
 
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
@@ -43,14 +42,6 @@ def balanced_accuracy(verdicts: Floats, labels: Floats) -> float:
     return float((said[positive].mean() + (~said[~positive]).mean()) / 2)
 
 
-def f1_score(verdicts: Floats, labels: Floats) -> float:
-    """F1 of the positive class, in [0, 1]; 0 if nothing is judged positive."""
-    said, positive = verdicts > 0.5, labels > 0.5
-    both = int((said & positive).sum())
-    total = int(said.sum() + positive.sum())
-    return 2 * both / total if total else float("nan")
-
-
 def exact(scores: Floats, labels: Floats) -> float:
     """Share of cases in which the judge's number equals people's, in [0, 1]."""
     return float(np.mean(scores == labels))
@@ -61,16 +52,6 @@ def pearson(scores: Floats, labels: Floats) -> float:
     if scores.size < 2 or np.ptp(scores) == 0 or np.ptp(labels) == 0:
         return float("nan")
     return float(np.corrcoef(scores, labels)[0, 1])
-
-
-def spearman(scores: Floats, labels: Floats) -> float:
-    """Pearson's correlation of the ranks, ties sharing their mean rank, in [-1, 1]."""
-    return pearson(stats.rankdata(scores), stats.rankdata(labels))
-
-
-def brier(probabilities: Floats, labels: Floats) -> float:
-    """Mean squared difference of probability and label (Brier 1950); 0 is best."""
-    return float(np.mean((probabilities - labels) ** 2))
 
 
 def calibration_error(probabilities: Floats, labels: Floats, bins: int = 10) -> float:
@@ -306,12 +287,9 @@ def _pointwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
         rows += [
             ("auroc", auroc, strict, labels),
             ("balanced_accuracy", balanced_accuracy, verdicts, labels),
-            ("f1", f1_score, verdicts, labels),
-            ("brier", brier, strict, labels),
             ("calibration_error", calibration_error, strict, labels),
         ]
-    rows += [("pearson", pearson, strict, labels), ("spearman", spearman, strict, labels)]
-    return rows
+    return [*rows, ("pearson", pearson, strict, labels)]
 
 
 def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
@@ -321,7 +299,6 @@ def _pairwise_rows(outcomes: Sequence[Outcome]) -> _Rows:
     return [
         ("pairwise_accuracy", pairwise_accuracy, differences, preferences),
         ("pearson", pearson, differences, preferences),
-        ("spearman", spearman, differences, preferences),
     ]
 
 

@@ -8,7 +8,6 @@ minute or two.
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import sys
@@ -17,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from data_sets import data_folder
+from data_sets import data_folder, read_rows
 from judge_contrast import by_language
 from judge_opinions import NoOpinion, Opinion, Outcome, summarise
 from labelled_sets import Case, EvalTask, Item, Pairwise, Pointwise, load_items
@@ -75,40 +74,13 @@ EVIDENCE = {
 """The measure by which each metric is graded on a task, of single cases or pairs."""
 
 
-def pieces_of_pages(path: Path) -> tuple[Item, ...]:
-    """Context usefulness from WiCE test: for each claim one piece of its page that people named as support, and one
-    that they did not, drawn with a fixed seed.
-    """
-    draw = random.Random(0)
-    items: list[Item] = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    for row in rows:
-        named = {index for group in row["supporting_sentences"] or [] for index in group}
-        if row["split"] != "test" or not named:
-            continue
-        page = row["evidence_sentences"]
-        pieces = [range(start, min(start + PIECE, len(page))) for start in range(0, len(page), PIECE)]
-        for label, among in (
-            (1.0, [p for p in pieces if named & set(p)]),
-            (0.0, [p for p in pieces if not named & set(p)]),
-        ):
-            if among:
-                text = "\n".join(page[index] for index in draw.choice(among))
-                case = Case("", "", (text,), row["claim"])
-                items.append(Pointwise(f"{row['id']}/{label:.0f}", EvalTask.CONTEXT_USE, case, label, row["id"]))
-    return tuple(items)
-
-
 def pieces_in_both_orders(path: Path, *, reference: bool) -> tuple[Item, ...]:
     """Context precision from WiCE test: of each claim's page one piece that people named as support and one that they
     did not, drawn with a fixed seed; the useful one first, and the useful one last.
     """
     draw = random.Random(0)
     items: list[Item] = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    for row in rows:
+    for row in read_rows(path):
         named = {index for group in row["supporting_sentences"] or [] for index in group}
         if row["split"] != "test" or not named:
             continue
@@ -132,9 +104,7 @@ def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
     nearest to it in length and that nobody selected. On the topic, true, and no answer.
     """
     items: list[Item] = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    for row in rows:
+    for row in read_rows(path):
         selected = {sentence for group in row["selected_sentences"] or [] for sentence in group}
         others = [sentence for sentence in row["sentences"] or [] if sentence not in selected]
         if not row["answerable"] or not row["answers"] or not others:
@@ -148,12 +118,11 @@ def answers_and_neighbours(path: Path) -> tuple[Item, ...]:
 
 def sets_of_answers(data: Path) -> dict[str, list[Case]]:
     """Right answers by set, with what a gate has: contexts, and the references of the example."""
-    with gzip.open(data / "clapnq_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [row for row in map(json.loads, lines) if row["answerable"] and row["answers"]]
+    rows = [row for row in read_rows(data / "clapnq_dev.jsonl.gz") if row["answerable"] and row["answers"]]
     clapnq = [Case(row["question"], row["answers"][0], ("\n".join(row["sentences"]),)) for row in rows]
     pairs = [item for item in load_items(data / "wikieval.jsonl") if isinstance(item, Pairwise)]
     wikieval = [item.first for item in pairs if item.task is EvalTask.ANSWER_RELEVANCY]
-    samples = map(json.loads, EXAMPLE.read_text(encoding="utf-8").splitlines())
+    samples = read_rows(EXAMPLE)
     example = [
         Case(
             row["sample"]["question"],
@@ -182,8 +151,7 @@ def first_sentences(data: Path, sets: dict[str, list[Case]]) -> tuple[Item, ...]
     (CLAPNQ), or the answer doesn't contain it, nor it the answer (the example, without the title of the section).
     """
     found: list[tuple[Case, str]] = []
-    with gzip.open(data / "clapnq_dev.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [row for row in map(json.loads, lines) if row["answerable"] and row["answers"]]
+    rows = [row for row in read_rows(data / "clapnq_dev.jsonl.gz") if row["answerable"] and row["answers"]]
     for row, case in zip(rows, sets["CLAPNQ"], strict=True):
         if row["sentences"][0] not in {one for group in row["selected_sentences"] or [] for one in group}:
             found.append((case, row["sentences"][0]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from data_sets import read_rows
 
 
 class EvalTask(StrEnum):
@@ -89,7 +89,7 @@ def load_items(path: Path) -> tuple[Item, ...]:
     """
     if path == HARD_CASES:
         return hard_cases()
-    rows = list(_rows(path))
+    rows = list(read_rows(path))
     adapt = next((adapter for fields, adapter in _ADAPTERS if fields <= rows[0].keys()), None)
     if adapt is None:
         raise SystemExit(f"{path}: not a known data set.")
@@ -101,8 +101,8 @@ def load_items(path: Path) -> tuple[Item, ...]:
 def hard_cases() -> tuple[Item, ...]:
     """Our own cases, the tasks in turn, with the texts of the documents that they name."""
     documents, *tasks = sorted(HARD_CASES.glob("*.jsonl"), key=lambda path: path.stem != "documents")
-    texts = {row["id"]: row["text"] for row in _rows(documents)}
-    rows = [row for task in tasks for row in _rows(task)]
+    texts = {row["id"]: row["text"] for row in read_rows(documents)}
+    rows = [row for task in tasks for row in read_rows(task)]
     return tuple(_hard_case(row, texts) for row in sorted(rows, key=lambda row: str(row["id"])[1:]))
 
 
@@ -116,12 +116,6 @@ def _hard_case(row: Row, texts: Mapping[str, str]) -> Item:
         return Pairwise(row["id"], task, first, second, row["preference"], row["id"], difficulty=difficulty)
     case = Case(row.get("question", ""), row.get("answer", ""), contexts, row.get("reference"))
     return Pointwise(row["id"], task, case, float(row["label"]), row["id"], difficulty=difficulty)
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as lines:
-        yield from (json.loads(line) for line in lines if line.strip())
 
 
 def _wikieval(row: Row) -> Iterator[Item]:

@@ -1,21 +1,18 @@
 """Time and memory of the offline judge: ``python bench/offline_judge.py [SAMPLES]``.
 
 Prints CPU milliseconds per sample (5 contexts of 120 words, an answer and a reference of 3 sentences; the four headline
-judgements), samples per second on one core, the same for samples seen before, the share of each step (by a profiler,
-which overstates small functions), and how memory grows with the number of samples. Texts are made of invented words
+judgements), samples per second on one core, the same for samples seen before, and how memory grows with the number of
+samples. Texts are made of invented words
 with a Zipf-like distribution and a fixed seed, so that caches work no better than on real text.
 """
 
 from __future__ import annotations
 
 import asyncio
-import cProfile
-import pstats
 import random
 import resource
 import sys
 import time
-from pathlib import Path
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
@@ -72,37 +69,6 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
 
 
-STEPS = {
-    "splitting into sentences": ("sentences.py", "split_sentences"),
-    "keys of contexts, and where they are": ("passage.py", "places"),
-    "splitting into statements": ("statements.py", "split_statements"),
-    "matching statements": ("evidence.py", "match"),
-    "of that, conflicts": ("conflicts.py", "conflicting"),
-    "usefulness of contexts": ("agreement.py", "use_features"),
-    "answer relevancy": ("relevance.py", "relevancy"),
-}
-"""What is shown of the profile: the file and the function of each step; time in what they call is theirs."""
-
-
-def shares(judge: OfflineJudge, count: int) -> dict[str, float]:
-    """The share of each step in the time that judging takes, in a profile of `count` samples."""
-    profile = cProfile.Profile()
-    for number in range(count):
-        one, response = sample(10_000 + number)
-        profile.enable()
-        asyncio.run(_judge_one(judge, one, response))
-        profile.disable()
-    stats = pstats.Stats(profile)
-    rows: dict[tuple[str, str], float] = {}
-    for (file, _, name), (_, _, _, cumulative, _) in stats.stats.items():  # type: ignore[attr-defined]
-        rows[Path(file).name, name] = rows.get((Path(file).name, name), 0.0) + cumulative
-    return {step: rows.get(place, 0.0) / stats.total_tt for step, place in STEPS.items()}  # type: ignore[attr-defined]
-
-
-async def _judge_one(judge: OfflineJudge, one: Sample, response: Response) -> None:
-    await collect_judgements(judge, one, response, HEADLINE, Call(one.id))
-
-
 def main(count: int) -> None:
     judge = OfflineJudge()
     asyncio.run(judge_all(judge, 50, EVERYTHING))
@@ -113,8 +79,6 @@ def main(count: int) -> None:
     asyncio.run(judge_all(judge, CORPUS, HEADLINE))
     known = asyncio.run(judge_all(judge, CORPUS, HEADLINE)) / CORPUS
     print(f"four headline judgements, contexts that were seen before: {known * 1e3:.2f} ms of CPU a sample")
-    for step, share in shares(judge, max(20, count // 5)).items():
-        print(f"  {step}: {share:.0%}")
     middle = peak_mb()
     asyncio.run(judge_all(judge, 4 * count, HEADLINE))
     print(f"peak memory: {before:.0f} MB warm, {middle:.0f} MB after {2 * count}, {peak_mb():.0f} MB after {6 * count}")

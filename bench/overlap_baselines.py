@@ -8,8 +8,6 @@ dev.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import sys
 from collections import Counter
@@ -19,7 +17,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
-from data_sets import data_folder
+from data_sets import data_folder, read_rows
 from labelled_sets import Case, Pairwise, load_items
 from numpy.typing import NDArray
 from public_scores import public_scores
@@ -119,14 +117,12 @@ def fit_five(data: Path) -> Callable[[Sequence[Overlap]], Floats]:
     """The logistic regression of the five features; each training set and each label has the same weight."""
     rows: list[tuple[str, float, tuple[float, ...]]] = []
     for name, file in list(FILES.items())[:2]:
-        with gzip.open(data / file, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                if row["split"] != "dev" or row["label_faithful"] is None:
-                    continue
-                text = row["context"] if "context" in row else "\n".join(row["evidence_sentences"])
-                case = Case("", row.get("answer") or row["claim"], (text,))
-                rows.append((name, float(row["label_faithful"]), read_overlap(case).features()))
+        for row in read_rows(data / file):
+            if row["split"] != "dev" or row["label_faithful"] is None:
+                continue
+            text = row["context"] if "context" in row else "\n".join(row["evidence_sentences"])
+            case = Case("", row.get("answer") or row["claim"], (text,))
+            rows.append((name, float(row["label_faithful"]), read_overlap(case).features()))
     features = np.array([row[2] for row in rows])
     labels = np.array([row[1] for row in rows])
     sides = Counter((name, label) for name, label, _ in rows)
@@ -146,9 +142,10 @@ def fit_five(data: Path) -> Callable[[Sequence[Overlap]], Floats]:
 def labelled(path: Path) -> list[Labelled]:
     """The answers of a set with 1 or 0; of RAGTruth 1 where people marked nothing, of pairs 1 for the right answer."""
     if path.name == FILES["RAGTruth QA"]:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
-        return [(Case(row["question"], row["answer"], tuple(row["contexts"])), float(not row["spans"])) for row in rows]
+        return [
+            (Case(row["question"], row["answer"], tuple(row["contexts"])), float(not row["spans"]))
+            for row in read_rows(path)
+        ]
     found: list[Labelled] = []
     for item in load_items(path):
         if isinstance(item, Pairwise):

@@ -9,120 +9,34 @@ cases have served for tuning.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from answer_styles import load_facts
 from labelled_sets import Case
 from public_scores import public_scores
 
-SHOP = """Customers may return items within 30 days of delivery, with a receipt. Refunds are paid to the original card
-within 5 working days. Sale items can't be returned, because their price is already reduced. Parcels leave the warehouse
-in Leeds every morning at 9:30. The shop was founded by Ada Brown in 1998. Gift cards are valid for 24 months."""
-TOWN = """The harbour bridge was opened in 1932 by Mayor Harold Finch. It is 1,149 metres long and carries eight lanes.
-Its engineer, Mary Okafor, lived in Sydney. The bridge is painted grey, since no other colour was available in such
-quantity. Cyclists use the western side. The toll is 3 dollars, and buses are exempt from it."""
-
-ANSWERS = (
-    (SHOP, "How long do customers have to return an item?", "30 days.", "60 days.", "Within 30 days of delivery."),
-    (SHOP, "What is the return window?", "30 days.", "60 days.", "Customers may return items within 30 days."),
-    (SHOP, "Can I return an item?", "Yes, with a receipt.", "No, never.", "Yes, within 30 days, with a receipt."),
-    (SHOP, "How fast are refunds paid?", "Within 5 working days.", "Within 9 working days.", "In 5 working days."),
-    (SHOP, "Where are refunds paid to?", "The original card.", "A new account.", "They go to the original card."),
-    (SHOP, "Which items can't be returned?", "Sale items.", "Frozen food.", "Sale items can't be returned."),
-    (SHOP, "What do I need for a return?", "A receipt.", "A passport.", "You need a receipt for it."),
-    (SHOP, "Where do parcels leave from?", "Leeds.", "York.", "They leave the warehouse in Leeds."),
-    (SHOP, "When do parcels leave?", "Every morning at 9:30.", "Every evening at 6:45.", "They leave at 9:30."),
-    (SHOP, "Who founded the shop?", "Ada Brown.", "Ben Green.", "The shop was founded by Ada Brown."),
-    (SHOP, "When was the shop founded?", "In 1998.", "In 2004.", "It was founded in 1998."),
-    (SHOP, "How long are gift cards valid?", "24 months.", "12 months.", "Gift cards are valid for 24 months."),
-    (SHOP, "Are sale items returnable?", "No.", "Yes.", "No, sale items can't be returned."),
-    (
-        SHOP,
-        "Why can't sale items be returned?",
-        "Because of the price.",
-        "Because of damage.",
-        "Their price is reduced.",
-    ),
-    (TOWN, "When was the bridge opened?", "In 1932.", "In 1957.", "It was opened in 1932."),
-    (TOWN, "Who opened the bridge?", "Mayor Harold Finch.", "Queen Victoria.", "It was opened by Mayor Harold Finch."),
-    (TOWN, "How long is the bridge?", "1,149 metres.", "2,300 metres.", "The bridge is 1,149 metres long."),
-    (TOWN, "How many lanes does it carry?", "Eight.", "Six.", "It carries eight lanes."),
-    (TOWN, "What colour is the bridge?", "Grey.", "Green.", "It is painted grey."),
-    (TOWN, "Which side do cyclists use?", "The western side.", "The eastern side.", "Cyclists use the western side."),
-    (TOWN, "How much is the toll?", "3 dollars.", "7 dollars.", "The toll is 3 dollars."),
-    (TOWN, "Do buses pay the toll?", "No, they are exempt.", "Yes, they pay double.", "No, buses are exempt from it."),
-    (TOWN, "In which city did the engineer live?", "Sydney.", "Perth.", "She lived in Sydney."),
-    (TOWN, "What is the engineer's name?", "Mary Okafor.", "Jane Smith.", "The engineer was Mary Okafor."),
-)
-"""A page, a question, a right short answer, a wrong one, and a reference."""
-
-SUBJECTS = (
-    "The capital of France is Paris.",
-    "Bees live in hives near orchards.",
-    "Penguins eat fish in the cold southern seas near Chile.",
-    "Water boils at 100 degrees Celsius at sea level.",
-    "Mount Everest is the highest mountain on Earth.",
-    "Shakespeare wrote Hamlet around the year 1600.",
-    "The heart pumps blood through the body.",
-    "Photosynthesis turns light into chemical energy.",
-    "Mozart was born in Salzburg in 1756.",
-    "Gold is a soft yellow metal.",
-    "The Nile flows north into the Mediterranean Sea.",
-    "Chess is played on a board of 64 squares.",
-    "Owls hunt mice at night.",
-    "The violin has four strings.",
-    "Saturn has rings of ice and rock.",
-    "Whales are mammals that breathe air.",
-)
-"""True, and about nothing that is asked above."""
-
-
-EVASIVE = (
-    (SHOP, "What is the mission of the shop?", "The mission has not been provided; the mission is important."),
-    (
-        SHOP,
-        "What is the mission of the shop?",
-        "The mission of the shop is not specified, but the shop is interesting.",
-    ),
-    (
-        TOWN,
-        "Who designed the harbour bridge?",
-        "The harbour bridge has several aspects, and its designer is not known.",
-    ),
-    (TOWN, "Why is the bridge grey?", "The bridge is grey for various reasons."),
-    (
-        TOWN,
-        "Wer hat die Brücke entworfen?",
-        "Wer die Brücke entworfen hat, ist nicht angegeben; die Brücke ist wichtig.",
-    ),
-)
-"""A page, a question, and an answer that only echoes it."""
-
-UNHELD = (
-    ("Who designed the Vell bridge?", "Water boils at 100 degrees Celsius."),
-    ("Who designed the Vell bridge?", "Elvis Presley."),
-    ("Where is the office?", "Elvis Presley."),
-    ("How long is the warranty?", "Twelve monkeys."),
-    ("How long is the warranty?", "36 months."),
-    ("Wann öffnet das Museum?", "Der Bus hat 12 Plätze."),
-    ("Wann öffnet das Museum?", "Im Jahr 1871."),
-)
-"""A question, and a short answer that no text at hand holds."""
+_DATA: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PAGES: Mapping[str, str] = _DATA["pages"]
+ANSWERS: list[list[str]] = _DATA["answers"]
+SUBJECTS: list[str] = _DATA["subjects"]
 
 
 def cases() -> Iterator[tuple[str, Case]]:
     for at, (page, question, right, wrong, reference) in enumerate(ANSWERS):
         others = {f"other{rank}": SUBJECTS[(5 * at + rank) % len(SUBJECTS)] for rank in range(4)}
         for name, answer in {"right": right, "wrong": wrong, **others}.items():
-            yield f"{name}/{at}/both", Case(question, answer, (page,), reference)
-            yield f"{name}/{at}/contexts", Case(question, answer, (page,))
+            yield f"{name}/{at}/both", Case(question, answer, (PAGES[page],), reference)
+            yield f"{name}/{at}/contexts", Case(question, answer, (PAGES[page],))
             yield f"{name}/{at}/reference", Case(question, answer, (), reference)
-    for at, (page, question, answer) in enumerate(EVASIVE):
-        yield f"evasive/{at}/contexts", Case(question, answer, (page,))
-    for at, (question, answer) in enumerate(UNHELD):
+    for at, (page, question, answer) in enumerate(_DATA["evasive"]):
+        yield f"evasive/{at}/contexts", Case(question, answer, (PAGES[page],))
+    for at, (question, answer) in enumerate(_DATA["unheld"]):
         yield f"unheld/{at}/alone", Case(question, answer)
-        yield f"unheld/{at}/contexts", Case(question, answer, (SHOP, TOWN))
+        yield f"unheld/{at}/contexts", Case(question, answer, tuple(PAGES.values()))
     yield from changed_answers()
 
 

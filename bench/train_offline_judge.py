@@ -16,7 +16,6 @@ the length and the cut are set by hand. A third says whether a context is useful
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import sys
@@ -29,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from contrast import HARMFUL, HARMLESS, contrasts, copied_sentences
-from data_sets import data_folder
+from data_sets import data_folder, read_rows
 from judge_opinions import balanced_accuracy
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -105,18 +104,12 @@ class Example:
 
 def training_texts(data: Path) -> Iterator[tuple[str, str, str, float]]:
     """(source, answer, evidence, label) of every labelled example of the training splits."""
-    for row in read(data / "begin.jsonl.gz"):
+    for row in read_rows(data / "begin.jsonl.gz"):
         if row["split"] == "dev" and row["label_faithful"] is not None:
             yield f"begin/{row['source']}", row["answer"], row["context"], float(row["label_faithful"])
-    for row in read(data / "wice_claim.jsonl.gz"):
+    for row in read_rows(data / "wice_claim.jsonl.gz"):
         if row["split"] == "dev":
             yield "wice", row["claim"], "\n".join(row["evidence_sentences"]), float(row["label_faithful"])
-
-
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
 
 
 @cache
@@ -246,7 +239,7 @@ def windows(data: Path) -> Iterator[tuple[tuple[float, ...], float]]:
     One piece that does and two that don't for each claim, drawn with a fixed seed: the same page, so the same topic.
     """
     draw = random.Random(0)
-    for row in read(data / "wice_claim.jsonl.gz"):
+    for row in read_rows(data / "wice_claim.jsonl.gz"):
         named = {index for group in row["supporting_sentences"] or [] for index in group}
         if row["split"] != "dev" or not named:
             continue

@@ -191,7 +191,7 @@ def test_judgements_are_not_restored_through_a_link(tmp_path: Path) -> None:
     elsewhere = cache_with(tmp_path / "elsewhere", k=1)
     (tmp_path / "link").symlink_to(elsewhere)
     with closing(JudgementCache(tmp_path / "c.sqlite")) as cache:
-        with pytest.warns(CacheWarning, match="is a link"):
+        with pytest.warns(CacheWarning, match="a link, which is not followed"):
             assert cache.restore_from(tmp_path / "link") == 0
         assert cache.restore_from(elsewhere) == 1
 

@@ -57,7 +57,7 @@ def test_a_second_run_makes_no_call_and_moves_no_judgement(world: Any, tmp_path:
     after, ledger = world.run(judged(world.judge(cache=cache)))
     assert after == before
     assert len(world.fake.seen) == asked
-    assert (ledger.calls, ledger.cached_calls, ledger.cost_usd) == (0, 4, 0.0)
+    assert (ledger.calls, ledger.cached_calls, ledger.cost_usd) == (0, 5, 0.0)  # four of chat, one of embeddings
 
 
 def test_an_answer_that_is_judged_twice_at_the_same_time_is_paid_once(world: Any, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_an_answer_that_is_judged_twice_at_the_same_time_is_paid_once(world: Any
     (one, paid), (other, free) = world.run(twice())
     assert one == other
     assert len(world.fake.chats) == 4
-    assert paid.cached_calls + free.cached_calls == 4
+    assert paid.cached_calls + free.cached_calls == 5
 
 
 def test_a_verdict_outlives_a_change_of_the_answers_other_statements(world: Any, tmp_path: Path) -> None:

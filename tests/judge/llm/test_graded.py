@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.graded import keeping_probability, with_probabilities
+from ragstone.judge.llm.graded import with_probabilities
 from ragstone.judge.llm.provider import ChatReply, Stop, Usage
+from ragstone.judge.llm.reply_schemas import support_fields
 from ragstone.judge.protocol import Call
 from ragstone.metrics.metric import expected_share
 from ragstone.system.response import Context
@@ -123,10 +124,11 @@ def test_a_probability_that_the_reply_claims_is_left_out() -> None:
 
 @pytest.mark.parametrize("odd", [10**400, -1, -0.01, 1.01, math.nan, math.inf, True, "1", [1], None])
 def test_a_probability_in_the_cache_is_one_or_is_left_out(odd: object) -> None:
-    check = keeping_probability(lambda _value: {"verdict": "supported"})
-    assert check({"verdict": "supported", "probability": odd}) == {"verdict": "supported"}
+    (field,) = support_fields([Statement("s1", "One.")], {})
+    plain = {"verdict": "unsupported", "evidence": []}
+    assert field.check({**plain, "probability": odd}) == plain
     for chance in (0, 0.1, 1):
-        assert check({"verdict": "supported", "probability": chance})["probability"] == chance
+        assert field.check({**plain, "probability": chance}) == {**plain, "probability": chance}
 
 
 @pytest.mark.parametrize(

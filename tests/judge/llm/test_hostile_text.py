@@ -221,7 +221,7 @@ def test_each_ability_that_sends_text_is_tried() -> None:
 
     sending = {
         name for name, one in vars(LlmJudge).items() if getattr(one, "__code__", None) and one.__code__.co_flags & 128
-    } - {"_quoted"}  # a part of support
+    } - {"_quoted", "_compared"}  # parts of support and of similarities
     known = {"statements", "support", "context_use", "reverse_questions", "reference_match", "context_relevance"}
     known |= {"grade", "entities"}
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.

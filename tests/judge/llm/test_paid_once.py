@@ -138,8 +138,7 @@ def test_a_fresh_call_stores_nothing(world: Any, tmp_path: Path) -> None:
 def test_a_call_that_is_not_answered_is_given_up(
     world: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in ("scheduler", "embedding_similarity"):
-        monkeypatch.setattr(f"ragstone.judge.llm.{place}.DRAIN_S", 0.05)
+    monkeypatch.setattr("ragstone.judge.llm.scheduler.DRAIN_S", 0.05)
     world.fake.delay_s = 30.0
     judge = world.judge(cache=tmp_path / "judgements.sqlite", clock=REAL)
     spent = world.run(stopped(judge, ASKED[name], lambda: len(world.fake.seen) == 1))

@@ -69,33 +69,17 @@ def test_both_encodings_are_read_and_the_index_counts(world: Any) -> None:
     assert all(0.9 < value <= 1.0 for value in plain.similarities)
 
 
-def test_a_failed_request_fails_all_that_shared_it(world: Any, refuse: Any) -> None:
+def test_a_request_that_fails_fails_its_judgement(world: Any, refuse: Any) -> None:
     world.fake.always = lambda seen: refuse(500, "down")(seen) if seen.path.endswith("/embeddings") else None
-    judge = world.judge()
-
-    async def many() -> list[Any]:
-        calls = [judge.reverse_questions("When?", f"In {year}.", n=3, call=Call(str(year))) for year in range(5)]
-        return await asyncio.gather(*calls, return_exceptions=True)
-
-    assert [type(each) for each in world.run(many())] == [JudgementFailed] * 5
+    with pytest.raises(JudgementFailed, match="no reply after"):
+        ask(world)
 
 
-def test_tokens_of_a_shared_request_are_divided_and_its_call_is_booked_once(world: Any) -> None:
-    judge = world.judge()
-    ledgers = [Ledger() for _ in range(6)]
-
-    async def many() -> None:
-        await asyncio.gather(
-            *(
-                judge.reverse_questions("When?", f"In {at}.", n=3, call=Call(str(at), ledger=ledger))
-                for at, ledger in enumerate(ledgers)
-            )
-        )
-
-    world.run(many())
-    # One request, or two on a machine that is too busy to start all six within the 20 ms that are waited.
-    assert sum(ledger.calls for ledger in ledgers) == 6 + len(world.fake.embeddings)
-    assert sum(ledger.input_tokens for ledger in ledgers) == 6 * 1000 + 7 * 4 * 6
+def test_a_request_for_embeddings_is_booked_as_a_call(world: Any) -> None:
+    call = Call("q1", ledger=Ledger())
+    ask(world, call=call)
+    assert (call.ledger.calls, len(world.fake.embeddings)) == (2, 1)
+    assert call.ledger.input_tokens == 1000 + 7 * 4
 
 
 def test_the_direct_baselines_give_a_grade_and_a_choice(world: Any) -> None:

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.provider import ChatReply
@@ -115,6 +116,6 @@ def _bytes(token: object) -> bytes:
 
 def _chance(token: object) -> float:
     """The probability of a token; 0 if its logarithm can't be one."""
-    value = token.get("logprob") if isinstance(token, dict) else None
+    value: Any = token.get("logprob") if isinstance(token, dict) else None
     is_log = type(value) in (int, float) and _MIN_LOG < value < _MAX_LOG
     return math.exp(min(0.0, value)) if is_log else 0.0

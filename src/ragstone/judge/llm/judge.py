@@ -371,8 +371,9 @@ def _support_data(
 
 
 def _cosines(values: object, *, count: int) -> Cosines:
-    """The similarities of a cache entry. Raises ValueError or TypeError."""
-    cosines = tuple(map(float, values if isinstance(values, list) else ()))
-    if len(cosines) != count or not all(-1.0 <= value <= 1.0 for value in cosines):
+    """The similarities of a cache entry. Raises ValueError."""
+    cosines = values if isinstance(values, list) else []
+    valid = [type(value) in (int, float) and -1 <= value <= 1 for value in cosines]
+    if len(cosines) != count or not all(valid):
         raise ValueError("not similarities")
-    return cosines
+    return tuple(map(float, cosines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ragstone.formatting import clipped
 from ragstone.judge.abilities import Preference
@@ -90,7 +90,7 @@ def support_fields(
         item = as_object(value)
         verdict = one_of(item["verdict"], VERDICTS)
         checked: dict[str, object] = {"evidence": [], "verdict": verdict}
-        chance = item.get(PROBABILITY)  # as those in the cache
+        chance: Any = item.get(PROBABILITY)  # as those in the cache
         if type(chance) in (int, float) and 0.0 <= chance <= 1.0:
             checked[PROBABILITY] = chance
         if verdict == Verdict.UNSUPPORTED:
