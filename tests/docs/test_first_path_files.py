@@ -23,7 +23,7 @@ def text_of(page: str) -> str:
 
 
 def floor_and_drop(metric: str) -> tuple[float | None, float | None]:
-    rule = default_policy().metrics[metric]
+    rule = default_policy().in_force[metric]
     return rule.min, rule.max_drop
 
 

@@ -16,7 +16,7 @@ MONITORING = (DOCS / "monitoring.md").read_text(encoding="utf-8")
 def test_the_table_of_defaults_is_that_of_the_policy() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]*) ?\| ([\d.]+) \|$", PAGE, flags=re.MULTILINE)
     found = {name: (float(floor) if floor else None, float(drop)) for name, floor, drop in rows}
-    assert found == {name: (rule.min, rule.max_drop) for name, rule in default_policy().metrics.items()}
+    assert found == {name: (rule.min, rule.max_drop) for name, rule in default_policy().in_force.items()}
 
 
 def test_every_key_is_explained() -> None:

@@ -90,7 +90,7 @@ def test_a_file_that_is_missing_and_metrics_that_only_the_scores_know(tmp_path: 
         load_policy(tmp_path / "none.toml")
     path = written(tmp_path, "[metrics.politeness]\nmin = 0.5\n")
     for known in (["politeness"], None):
-        assert load_policy(path, known_metrics=known).metrics["politeness"].min == 0.5
+        assert load_policy(path, known_metrics=known).in_force["politeness"].min == 0.5
     policy_from_mapping({"metrics": {"ndcg@17": {"min": 0.5}}}).require_known_metrics()
 
 
@@ -103,7 +103,7 @@ def test_what_must_pass_in_one_word(form: object, key: str) -> None:
 
 
 def test_a_headline_metric_named_without_a_number_takes_the_fields_defaults() -> None:
-    rule = policy_from_mapping({"metrics": {"faithfulness": {"action": "warn"}}}).metrics["faithfulness"]
+    rule = policy_from_mapping({"metrics": {"faithfulness": {"action": "warn"}}}).in_force["faithfulness"]
     assert (rule.min, rule.max_drop, rule.action) == (0.85, 0.02, Action.WARN)
 
 
@@ -291,7 +291,7 @@ def test_the_example_documents_every_key_and_sets_limits_to_their_defaults(tmp_p
     keys = {name: list(table["properties"]) for name, table in tables.items() if "properties" in table}
     assert [key for each in keys.values() for key in each if f"{key} =" not in text and f"[{key}" not in text] == []
     for name in ("gate", "drift", "system", "labels", "monitor"):
-        table = getattr(policy.table, name)
+        table = getattr(policy, name)
         assert table == type(table)(), name
     uncommented = load_policy(written(tmp_path, text.replace("#~ ", "")), calibration=False)
     assert uncommented.slices["billing"].metrics["faithfulness"].min == 0.9

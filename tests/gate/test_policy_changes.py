@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,12 +89,12 @@ def test_a_rule_is_removed_and_the_others_are_no_longer_by_default() -> None:
 
 
 def test_what_is_accepted_comes_first_and_a_larger_size_is_no_old_entry() -> None:
-    first, second = policy_changes(policy(), replace(ruled(min=0.8), accepted=(entry(),)))
+    first, second = policy_changes(policy(), ruled(min=0.8).model_copy(update={"accepted": (entry(),)}))
     assert first == f"accepts a drop of faithfulness of up to 0.06 ({entry().id}): half the latency"
     assert second.startswith("changes")
-    old = replace(policy(), accepted=(entry(),))
+    old = policy().model_copy(update={"accepted": (entry(),)})
     assert policy_changes(old, old) == ()
-    [larger] = policy_changes(old, replace(policy(), accepted=(entry(drop=0.5),)))
+    [larger] = policy_changes(old, policy().model_copy(update={"accepted": (entry(drop=0.5),)}))
     assert "of up to 0.5" in larger
 
 

@@ -68,7 +68,7 @@ def command(**flags: object) -> int:
 
 def _rules(result: CheckResult, action: Action) -> Iterator[str]:
     """The bounds of the policy that block, or those that only warn."""
-    metrics = result.policy.metrics
+    metrics = result.policy.in_force
     applying = {size.name for size in result.sizes if size.applies}
     for rule in result.rules:
         is_in_force = rule.written or rule.metric in applying

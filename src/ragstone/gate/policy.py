@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import Field
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.accepted import (
@@ -19,75 +20,38 @@ from ragstone.gate.accepted import (
 )
 from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import read_policy_file, validated
-from ragstone.gate.policy_table import (
-    OFFLINE_BLOCKS,
-    DriftRules,
-    GateRules,
-    LabelRules,
-    MetricRule,
-    MonitorRules,
-    MustPass,
-    PolicyTable,
-    SliceRules,
-    SystemRules,
-)
+from ragstone.gate.policy_table import OFFLINE_BLOCKS, PolicyTable
 from ragstone.gate.source import Source
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """A policy in force."""
+class Policy(PolicyTable):
+    """A policy in force: the content of thresholds.toml, and what belongs to it."""
 
-    table: PolicyTable
-    source: Source = field(default_factory=Source)
+    source: Source = Field(default_factory=Source, exclude=True)
     """Where it was read; empty if not from a file."""
-    calibration: Calibration | None = None
+    calibration: Calibration | None = Field(default=None, exclude=True)
     """How the judge compares with human labels, if the policy names such a file."""
-    accepted: tuple[AcceptedEntry, ...] = ()
+    accepted: tuple[AcceptedEntry, ...] = Field(default=(), exclude=True)
     """The entries of accepted.toml next to it."""
-    widened: Mapping[Target, AcceptedEntry] = field(default_factory=dict)
+    widened: Mapping[Target, AcceptedEntry] = Field(default_factory=dict, exclude=True)
     """The entries that are in force."""
 
-    @property
-    def gate(self) -> GateRules:
-        return self.table.gate
-
-    @property
-    def drift(self) -> DriftRules:
-        return self.table.drift
-
-    @property
-    def system(self) -> SystemRules:
-        return self.table.system
-
-    @property
-    def must_pass(self) -> MustPass:
-        return self.table.must_pass
-
-    @property
-    def labels(self) -> LabelRules:
-        return self.table.labels
-
-    @property
-    def monitor(self) -> MonitorRules:
-        return self.table.monitor
-
-    @property
-    def slices(self) -> Mapping[str, SliceRules]:
-        return self.table.slices
-
-    @property
-    def named(self) -> Mapping[str, MetricRule]:
-        """The rules for all samples that the policy itself has, by the name of their
-        metric."""
-        return self.table.metrics
-
-    @property
-    def metrics(self) -> Mapping[str, MetricRule]:
-        """Metric name to rule, default rules included."""
-        return self.table.in_force
+    @classmethod
+    def of(
+        cls,
+        table: PolicyTable,
+        source: Source | None = None,
+        accepted: tuple[AcceptedEntry, ...] = (),
+    ) -> Policy:
+        """The policy of a valid document."""
+        return cls.model_construct(
+            table.model_fields_set,
+            **dict(table),
+            source=source or Source(),
+            accepted=accepted,
+        )
 
     @property
     def alpha(self) -> float:
@@ -101,8 +65,7 @@ class Policy:
         if is_lower is not None:
             return is_lower
         return any(
-            name == metric and rule.less_is_better
-            for _, name, rule in self.table.rules()
+            name == metric and rule.less_is_better for _, name, rule in self.rules()
         )
 
     def action_for(
@@ -114,7 +77,7 @@ class Policy:
         Under the default rules, an offline judge blocks only on drops of
         `OFFLINE_BLOCKS`.
         """
-        rule = self.named.get(metric)
+        rule = self.metrics.get(metric)
         if rule is not None and rule.action is not None:
             return rule.action
         is_measured = kind is CheckKind.DROP and metric in OFFLINE_BLOCKS
@@ -125,12 +88,12 @@ class Policy:
     @property
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics, and families of metrics, that the policy has rules for."""
-        return tuple(dict.fromkeys(name for _, name, _ in self.table.rules()))
+        return tuple(dict.fromkeys(name for _, name, _ in self.rules()))
 
     def require_known_metrics(self, scored: Collection[str] = ()) -> None:
         """Raise ConfigError if the policy names a metric that is neither built in nor
         in `scored`."""
-        for path, name, _ in self.table.rules():
+        for path, name, _ in self.rules():
             try:
                 if name not in scored:
                     select_metrics([name])
@@ -148,7 +111,7 @@ class Policy:
 
     def with_accepted(self, accepted: InForce) -> Policy:
         """This policy with accepted drops allowed."""
-        return replace(self, widened=accepted.widest)
+        return self.model_copy(update={"widened": accepted.widest})
 
     @property
     def accepted_edits(self) -> tuple[AcceptedEntry, ...]:
@@ -165,23 +128,21 @@ class Policy:
             update={"samples": samples, "questions": questions}
         )
         slices = {tag: rules for tag, rules in self.slices.items() if tag in tags}
-        table = self.table.model_copy(update={"must_pass": must_pass, "slices": slices})
-        return replace(self, table=table)
+        return self.model_copy(update={"must_pass": must_pass, "slices": slices})
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """This policy with another action for inconclusive checks (the ``fail-on``
         setting)."""
         gate = self.gate.model_copy(update={"inconclusive": what})
-        return replace(self, table=self.table.model_copy(update={"gate": gate}))
+        return self.model_copy(update={"gate": gate})
 
 
 def default_policy(folder: Path | None = None, *, within: Path | None = None) -> Policy:
     """The policy of a project without thresholds.toml, with the accepted.toml in
     `folder`."""
     if folder is None:
-        return Policy(PolicyTable())
-    accepted = read_accepted(folder / ACCEPTED_FILE, within=within)
-    return Policy(PolicyTable(), accepted=accepted)
+        return Policy()
+    return Policy(accepted=read_accepted(folder / ACCEPTED_FILE, within=within))
 
 
 def load_policy(
@@ -200,7 +161,7 @@ def load_policy(
     """
     table, source = read_policy_file(Path(path), within=within)
     accepted = read_accepted(Path(path).with_name(ACCEPTED_FILE), within=within)
-    policy = Policy(table, source, accepted=accepted)
+    policy = Policy.of(table, source, accepted)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
     if calibration:
@@ -214,7 +175,7 @@ def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
     Its calibration is read relative to the current directory. `decide_gate` checks
     metric names once the scores are known. Raises ConfigError.
     """
-    return _with_calibration(Policy(validated(dict(mapping), Source())), Path())
+    return _with_calibration(Policy.of(validated(dict(mapping), Source())), Path())
 
 
 def _with_calibration(
@@ -225,7 +186,7 @@ def _with_calibration(
         file = folder / labels.file
         where = policy.source.where(("labels", "file"))
         calibration = read_calibration(file, where=where, within=within)
-        return replace(policy, calibration=calibration)
+        return policy.model_copy(update={"calibration": calibration})
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
             "[labels] needs a calibration file.",
@@ -238,8 +199,9 @@ def _with_calibration(
 def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the gate's rules, the default ones if the policy names none,
     whatever the layout of its file."""
-    metrics = {name: policy.metrics[name] for name in policy.named or policy.metrics}
-    rules = policy.table.model_copy(update={"metrics": metrics}).model_dump(
+    in_force = policy.in_force
+    metrics = {name: in_force[name] for name in policy.metrics or in_force}
+    rules = policy.model_copy(update={"metrics": metrics}).model_dump(
         mode="json", exclude={"monitor"}
     )
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))

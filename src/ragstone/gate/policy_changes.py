@@ -151,13 +151,13 @@ def _keys(policy: Policy) -> dict[KeyPath, object]:
     """Every key that is set, in the file or by default, with its value. Rules block
     unless they say otherwise."""
     keys: dict[KeyPath, object] = {}
-    rules = [(("metrics", name), name, rule) for name, rule in policy.metrics.items()]
-    of_slices = [rule for rule in policy.table.rules() if rule[0][0] == "slices"]
+    rules = [(("metrics", name), name, rule) for name, rule in policy.in_force.items()]
+    of_slices = [rule for rule in policy.rules() if rule[0][0] == "slices"]
     for path, _, rule in (*rules, *of_slices):
         for key, value in rule.model_dump(mode="json", exclude_none=True).items():
             if value != "block":
                 keys[*path, key] = value
-    tables = policy.table.model_dump(mode="json", exclude={"metrics", "slices"})
+    tables = policy.model_dump(mode="json", exclude={"metrics", "slices"})
     for table, values in tables.items():
         for key, value in values.items():
             keys[table, key] = value

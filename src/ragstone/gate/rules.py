@@ -97,7 +97,8 @@ def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
         for tag in facts.tags:
             samples_by_tag.setdefault(tag, set()).add(sample_id)
     rules: list[Rule] = []
-    for name, written in policy.metrics.items():
+    in_force = policy.in_force
+    for name, written in in_force.items():
         floor_action = policy.action_for(
             name, CheckKind.FLOOR, offline_judge=run.offline
         )
@@ -106,12 +107,12 @@ def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
             _rule(name, written, policy),
             floor_action=floor_action,
             drop_action=drop_action,
-            written=name in policy.named,
+            written=name in policy.metrics,
         )
-        members = metrics_of(name, run, policy.metrics)
+        members = metrics_of(name, run, in_force)
         rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
-        rules += _unnamed(run, policy.metrics)
+        rules += _unnamed(run, in_force)
     for tag, part in policy.slices.items():
         samples = frozenset(samples_by_tag.get(tag, ()))
         for name, written in part.metrics.items():

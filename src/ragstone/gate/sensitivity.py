@@ -237,7 +237,7 @@ def visible(watched: Sequence[Sight]) -> float | None:
 
 def imagined_run(policy: Policy) -> RunScores:
     """A run that measured the metrics in the policy, for resolving its rules."""
-    metrics = dict.fromkeys(policy.metrics, MetricScores({"sample": 1.0}))
+    metrics = dict.fromkeys(policy.in_force, MetricScores({"sample": 1.0}))
     return RunScores(
         "plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))}
     )
@@ -250,7 +250,7 @@ def as_judged(
     judge is the offline one."""
     judged = []
     for rule in rules:
-        if rule.slice is None and rule.key in policy.metrics:
+        if rule.slice is None and rule.key in policy.in_force:
             floor_action = policy.action_for(
                 rule.key, CheckKind.FLOOR, offline_judge=offline
             )

@@ -25,7 +25,7 @@ _LOST_SHARE = 0.05
 def permissive(evidence: Evidence) -> Iterator[str]:
     """A warning that rules apply because there is no policy."""
     policy = evidence.policy
-    if policy.file is not None or policy.named:
+    if policy.file is not None or policy.metrics:
         return
     floors_warn = any(
         rule.min is not None and rule.floor_action is Action.WARN

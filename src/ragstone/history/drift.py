@@ -335,8 +335,8 @@ def _rules(policy: Policy, run: RunScores) -> dict[str, DriftRule]:
         if rule.slice is not None or not is_measured:
             continue
         max_drift = None
-        if rule.key in policy.metrics:
-            max_drift = policy.metrics[rule.key].max_drift
+        if rule.key in policy.in_force:
+            max_drift = policy.in_force[rule.key].max_drift
         if max_drift is None:
             max_drift = policy.drift.max_drift
         action = Action.BLOCK

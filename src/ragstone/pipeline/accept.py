@@ -114,7 +114,7 @@ def accept(
     if isinstance(shown, Path):
         shown = drop_shown_by(shown, metric, slice_)
     else:
-        with_rules = {name for _, name, _ in policy.table.rules()}
+        with_rules = {name for _, name, _ in policy.rules()}
         names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
         if metric not in names and find_metric(metric) is None:
             raise ConfigError(

@@ -58,7 +58,7 @@ def read_side(
 
 
 def _metrics_in(policy: Policy) -> set[str]:
-    tables = [policy.metrics, *(part.metrics for part in policy.slices.values())]
+    tables = [policy.in_force, *(part.metrics for part in policy.slices.values())]
     return {name for table in tables for name in table}
 
 

@@ -236,7 +236,7 @@ def _verdict(
 ) -> GateVerdict:
     policy, where = strict(terms.policy), str(terms.baseline)
     has_baseline = baseline is not None
-    if has_baseline and past is None and "drift" in policy.table.model_fields_set:
+    if has_baseline and past is None and "drift" in policy.model_fields_set:
         raise BaselineError(
             f"the policy limits drift, and there is no {HISTORY} beside the baseline.",
             where=where,
@@ -276,4 +276,4 @@ def strict(policy: Policy) -> Policy:
     if "on_no_baseline" not in policy.gate.model_fields_set:
         changes["on_no_baseline"] = "fail"
     gate = policy.gate.model_copy(update=changes)
-    return replace(policy, table=policy.table.model_copy(update={"gate": gate}))
+    return policy.model_copy(update={"gate": gate})

@@ -51,7 +51,7 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
     own = metrics.own()
     policy = read_policy(settings)
     golden = read_golden_set(_whole(settings))
-    in_force = {*policy.metrics, *policy.named_metrics}
+    in_force = {*policy.in_force, *policy.named_metrics}
     expected = replace(metrics, required=policy.named_metrics).select(golden)
     selected = settings.run.metrics is not None
     return DecisionTerms(

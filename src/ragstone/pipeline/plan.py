@@ -148,7 +148,7 @@ def usual_drops(policy: Policy) -> tuple[float, ...]:
     """The three smallest `DROPS` that clearly exceed what `policy` allows; else the
     largest."""
     allowed = [
-        rule.max_drop or rule.max_rise or 0.0 for rule in policy.metrics.values()
+        rule.max_drop or rule.max_rise or 0.0 for rule in policy.in_force.values()
     ]
     beyond = [drop for drop in DROPS if drop >= max(allowed, default=0.0) + _CLEAR]
     return tuple(beyond[:3]) or DROPS[-1:]

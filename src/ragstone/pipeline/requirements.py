@@ -195,7 +195,9 @@ def uncompared_drops(
     compared = {
         (check.metric, check.slice) for check in checks if check.kind in CHANGES
     }
-    tables: list[tuple[str | None, Mapping[str, MetricRule]]] = [(None, policy.metrics)]
+    tables: list[tuple[str | None, Mapping[str, MetricRule]]] = [
+        (None, policy.in_force)
+    ]
     tables += [(tag, part.metrics) for tag, part in policy.slices.items()]
     drops = []
     for tag, rules in tables:

@@ -204,7 +204,7 @@ def test_which_questions_break() -> None:
     warns = {"context_recall": {"max_drop": 0.02, "action": "warn"}}
     assert changes(lost, run(BEFORE), metrics=warns)[0] == ()
     entry = AcceptedEntry.model_construct(id="abcdefgh", metric="context_recall", slice=None, drop=0.5)
-    accepted = replace(policy_from_mapping({"metrics": METRICS}), widened={entry.target: entry})
+    accepted = policy_from_mapping({"metrics": METRICS}).model_copy(update={"widened": {entry.target: entry}})
     assert changes(lost, run(BEFORE), accepted)[0] == ()
 
 

@@ -102,7 +102,7 @@ def bad_answers(
                 rated.append(key)
     rated.sort(key=lambda key: with_question[key].timestamp, reverse=True)
     chosen = {"bad feedback": rated}
-    for name, rule in policy.metrics.items():
+    for name, rule in policy.in_force.items():
         if scores is not None and rule.min is not None:
             values = scores.scores_of(name).values
             low = [
