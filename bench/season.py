@@ -1,8 +1,5 @@
 """A season of merges: main runs and their pull requests, through the real job, over a fake GitHub.
 
-    python bench/season.py               # 1,000 merges
-    python bench/season.py --merges 80   # the published table
-
 Each merge is a pull request's job and then main's own job, as the action runs them: baseline from the artifacts, judged
 answers, verdict, comment, artifact. What is simulated: the system (recorded answers that hold their own truth; 40 % are
 generated anew in every run), the judge (reads that truth, each verdict wrong with chance 0.03 and never cached), the
@@ -12,18 +9,15 @@ recorded, so the system is not asked again before a run fails.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -50,7 +44,6 @@ from ragstone.judge.judgements import (
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.settings.load import load_settings
 from tests.github.api.fake import TOKEN, FakeGitHub
-from tests.github.api.openapi import Contract, load_contract
 from tests.github.api.payloads import pull_request, runner, with_payload
 from tests.github.api.test_text_channels import parse_outputs
 
@@ -185,22 +178,11 @@ class FlakyJudge:
 # -- the repository, its GitHub, and the jobs --------------------------------------------------------------------------
 
 
-class Unchecked(Contract):
-    """The published examples, without checking thousands of messages: the tests do that."""
-
-    def problems_of_request(self, *_: object, **__: object) -> list[str]:
-        return []
-
-    def problems_of_reply(self, *_: object, **__: object) -> list[str]:
-        return []
-
-
 @dataclass(frozen=True)
 class Job:
     """The result of one job.
 
-    `baseline` is the index of the merge whose run it was compared with; `loss` says in words what a pull request takes
-    from main as it was. `recovering`: main was broken, and no run of it since then passed.
+    `baseline` is the index of the merge whose run it was compared with.
     """
 
     merge: int
@@ -211,8 +193,6 @@ class Job:
     guarded: bool
     warned: bool
     baseline: int | None
-    loss: str = ""
-    recovering: bool = False
     text: str = field(repr=False, default="")
 
 
@@ -251,7 +231,7 @@ class Repository:
             artifact["expired"] = True
             self.github.artifacts[artifact["id"]] = (artifact, b"")
 
-    def pull_request(self, merge: int, *, healthy: bool, loss: str = "") -> Job:
+    def pull_request(self, merge: int, *, healthy: bool) -> Job:
         sha = f"{merge:08x}{'a' * 32}"
         payload = pull_request(number=merge + 1)
         payload["pull_request"]["head"]["sha"] = sha
@@ -265,7 +245,7 @@ class Repository:
             status="in_progress",
             created_at=self._stamp(),
         )
-        job = replace(self._job(merge, "pull request", "pull_request", payload, run_id, sha, healthy), loss=loss)
+        job = self._job(merge, "pull request", "pull_request", payload, run_id, sha, healthy)
         self._complete(run_id, sha, job, upload=True)
         return job
 
@@ -395,7 +375,6 @@ LOSSES = {
     "small loss": {"faithfulness": 0.05},
 }
 """What each metric loses in an episode."""
-NO_MORE = "nothing more than main has lost already"
 
 
 @dataclass
@@ -408,8 +387,6 @@ class Season:
     rerun: list[Job] = field(default_factory=list)  # pull requests again, after an acceptance was added
     accepted_at: int | None = None
     removable_at: int | None = None
-    loss_at_alarm: float | None = None
-    finished_main: list[int] = field(default_factory=list)
 
     def of(self, kind: str, *, healthy: bool | None = None) -> list[Job]:
         return [job for job in self.jobs if job.kind == kind and (healthy is None or job.healthy is healthy)]
@@ -428,28 +405,26 @@ def simulate(
     merges: int,
     samples: int,
     seed: int = 1,
-    accept: Callable[[Path, str], None] | None = None,
-    tell: Callable[[str], None] = lambda _line: None,
+    accept: Callable[[Path, str], None],
 ) -> Season:
-    """Simulate a season. `accept` (workspace, metric) does what `ragstone accept` does; None: no drop is accepted."""
+    """Simulate a season. `accept` (workspace, metric) does what `ragstone accept` does."""
     repository = Repository(folder, github, samples=samples, seed=seed)
     season, when, rng = Season(merges, samples), episodes(merges), repository.rng
     system = repository.system
-    lost, alarmed, recovering = 0.0, False, False
+    lost, alarmed = 0.0, False
     for merge in range(merges):
         repository.pass_time(MERGE_EVERY)
         before = dict(system.loss)
         healthy = True
         episode = next((name for name in LOSSES if merge in when[name]), None)
         system.loss.update(dict.fromkeys(METRICS, 0.0))
-        loss = ""
         if episode is not None:
             system.loss.update(LOSSES[episode])
-            loss, healthy = _in_words(LOSSES[episode]) if merge == when[episode].start else NO_MORE, False
+            healthy = False
         elif merge in when["slow loss"] and not alarmed:
             lost += SLOW
             system.loss.update(dict.fromkeys(METRICS, lost))
-            loss, healthy = f"{100 * SLOW:g} points more in all four metrics at each merge", False
+            healthy = False
         else:
             lost = 0.0
         if merge >= when["trade-off"].start:
@@ -465,11 +440,9 @@ def simulate(
         system.again(RENEWED if system.loss == before or slowly else 1.0)
 
         trading = merge == when["trade-off"].start
-        if trading:
-            loss = _in_words({TRADED: TRADE_OFF})
-        job = repository.pull_request(merge, healthy=healthy and not trading, loss=loss)
+        job = repository.pull_request(merge, healthy=healthy and not trading)
         season.jobs.append(job)
-        if trading and accept is not None and job.code == 1:
+        if trading and job.code == 1:
             accept(repository.root, TRADED)
             season.accepted_at = merge
             season.rerun.append(repository.pull_request(merge, healthy=True))
@@ -478,70 +451,13 @@ def simulate(
         cancelled = streak or (bool(rng.random() < CANCELLED) and not trading)
         main = repository.main(merge, healthy=healthy, cancelled=cancelled)
         if main is not None:
-            recovering = not healthy or (recovering and main.verdict != "pass")
-            main = replace(main, recovering=recovering and healthy)
             season.jobs.append(main)
-            season.finished_main.append(merge)
             if slowly and main.verdict == "fail" and not alarmed:
-                alarmed, season.loss_at_alarm = True, lost
+                alarmed = True
         if season.accepted_at is not None and season.removable_at is None and "is spent" in job.text:
             season.removable_at = merge
             (repository.root / "accepted.toml").unlink(missing_ok=True)
-        if merge % 20 == 19:
-            tell(f"merge {merge + 1} of {merges}: {sum(j.code != 0 for j in season.jobs)} of {len(season.jobs)} red")
     return season
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-
-def table(season: Season) -> str:
-    """The results of the season, as a Markdown table."""
-    recovering = [job for job in season.jobs if job.recovering]
-    healthy = [job for job in season.jobs if job.healthy and not job.recovering]
-    ages = [age for job in healthy if (age := season.age(job)) is not None]
-
-    def share(jobs: Sequence[Job], test: Callable[[Job], bool]) -> str:
-        return f"{sum(map(test, jobs))} of {len(jobs)}"
-
-    def failed(job: Job) -> bool:
-        return job.code == 1
-
-    mains = season.of("main")
-    repaired = sum(now.healthy and not before.healthy for before, now in pairwise(mains))
-    broken = season.of("pull request", healthy=False)
-    losses = [
-        (f"pull requests that lose {loss}: failed", share([job for job in broken if job.loss == loss], failed))
-        for loss in dict.fromkeys(job.loss for job in broken)
-    ]
-    rows = [
-        ("main runs finished / pull requests", f"{len(season.finished_main)} / {len(season.of('pull request'))}"),
-        ("red runs of a healthy system", share(healthy, lambda job: job.code != 0)),
-        ("main runs after a repair that did not pass yet", f"{len(recovering)} after {repaired} repairs"),
-        ("inconclusive runs of a healthy system", share(healthy, lambda job: job.verdict == "inconclusive")),
-        ("clean passes of a healthy system", share(healthy, lambda job: job.verdict == "pass")),
-        *losses,
-        ("runs without a drop check", share(season.jobs, lambda job: not job.guarded)),
-        ("… at merges", ", ".join(str(job.merge) for job in season.jobs if not job.guarded)),
-        ("… that say so at the top", share([j for j in season.jobs if not j.guarded], lambda job: job.warned)),
-        ("age of the baseline in healthy main runs: median / largest", _ages(ages)),
-        ("accepted at merge / spent by merge", f"{season.accepted_at} / {season.removable_at}"),
-        (
-            "lost when the slow loss was found",
-            "never found" if season.loss_at_alarm is None else f"{season.loss_at_alarm:.3f}",
-        ),
-    ]
-    return "\n".join(["| | |", "|:--|:--|", *(f"| {name} | {value} |" for name, value in rows)])
-
-
-def _in_words(loss: dict[str, float]) -> str:
-    """Such as: 15 points in faithfulness and context_recall."""
-    (size,) = set(loss.values())
-    return f"{100 * size:g} points in {' and '.join(loss)}"
-
-
-def _ages(ages: Sequence[int]) -> str:
-    return f"{int(np.median(ages))} / {max(ages)}" if ages else "none"
 
 
 def accept_by_command(workspace: Path, metric: str) -> None:
@@ -558,28 +474,3 @@ def accept_by_command(workspace: Path, metric: str) -> None:
         os.chdir(here)
     if result.exit_code != 0:
         raise RuntimeError(f"ragstone accept: {result.output}")
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--merges", type=int, default=1000)
-    parser.add_argument("--samples", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--nobody-accepts", action="store_true", help="leave the trade-off unaccepted")
-    options = parser.parse_args(argv)
-    contract = Unchecked(load_contract().document)
-    with tempfile.TemporaryDirectory() as folder, FakeGitHub(contract) as github:
-        season = simulate(
-            Path(folder),
-            github,
-            merges=options.merges,
-            samples=options.samples,
-            seed=options.seed,
-            accept=None if options.nobody_accepts else accept_by_command,
-            tell=lambda line: print(line, flush=True),
-        )
-    print(table(season))
-
-
-if __name__ == "__main__":
-    main()
