@@ -16,24 +16,24 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     only lacked a baseline, or there would never be a first.
     """
     blocking = [check for check in verdict.checks if check.blocks]
-    losses = CHANGES | {CheckKind.DRIFT}
-    failed = []
-    unsettled = []
-    undecided = []
-    for check in blocking:
-        if check.failed:
-            failed.append(check.name)
-        elif check.kind in losses and check.status is Status.INCONCLUSIVE:
-            unsettled.append(check.name)
-        elif check.status is Status.ERROR and check.kind is not CheckKind.BASELINE:
-            undecided.append(check.name)
+    failed = [check.name for check in blocking if check.failed]
     if failed:
         return False, f"it failed ({some(failed)})"
+    losses = CHANGES | {CheckKind.DRIFT}
+    unsettled = [
+        check.name
+        for check in blocking
+        if check.kind in losses and check.status is Status.INCONCLUSIVE
+    ]
     if unsettled:
         return False, f"a loss is not settled ({some(unsettled)})"
-    if undecided:
-        return False, f"it could not be decided ({some(undecided)})"
-    if any(check.status is Status.ERROR for check in blocking):
+    errors = {
+        check.name: check.kind for check in blocking if check.status is Status.ERROR
+    }
+    broken = [name for name in errors if errors[name] is not CheckKind.BASELINE]
+    if broken:
+        return False, f"it could not be decided ({some(broken)})"
+    if errors:
         return True, "it only lacked a baseline"
     if verdict.status in (Status.FAIL, Status.ERROR):
         return False, f"its verdict was {verdict.status}"

@@ -92,10 +92,6 @@ class Rule:
 def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
     """All rules of `policy` for `run`, those over all samples first, sorted by metric
     name. A tag that no sample has brings none."""
-    samples_by_tag: dict[str, set[str]] = {}
-    for sample_id, facts in run.samples.items():
-        for tag in facts.tags:
-            samples_by_tag.setdefault(tag, set()).add(sample_id)
     rules: list[Rule] = []
     in_force = policy.in_force
     for name, written in in_force.items():
@@ -114,10 +110,14 @@ def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
     if not policy.gate.only_named:
         rules += _unnamed(run, in_force)
     for tag, part in policy.slices.items():
-        samples = frozenset(samples_by_tag.get(tag, ()))
+        samples = frozenset(
+            name for name, facts in run.samples.items() if tag in facts.tags
+        )
+        if not samples:
+            continue
         for name, written in part.metrics.items():
             rule = replace(_rule(name, written, policy), slice=tag, samples=samples)
-            members = metrics_of(name, run, part.metrics) if samples else []
+            members = metrics_of(name, run, part.metrics)
             rules += [replace(rule, metric=metric) for metric in members]
     for place, rule in enumerate(rules):
         entry = policy.widened.get((rule.metric, rule.slice))

@@ -238,11 +238,8 @@ def _check(
         guard.name, CheckKind.SHARE, status, reason, value=share, limit=allowed, n=n
     )
     if change.samples:
-        check = replace(
-            check,
-            current=change.now / change.samples,
-            baseline=change.before / change.samples,
-        )
+        share_before = change.before / change.samples
+        check = replace(check, current=share_before + rise, baseline=share_before)
     yield check
 
 
