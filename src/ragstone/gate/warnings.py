@@ -102,8 +102,11 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
     rankings = evidence.current.system.ranked.values()
     if any(ranked.relevant_ids for ranked in rankings):
         return
-    missed = [name for ranked in rankings for name in ranked.missed_ids]
-    returned = [name for ranked in rankings for name in ranked.other_ids]
+    missed: list[str] = []
+    returned: list[str] = []
+    for ranked in rankings:
+        missed += ranked.missed_ids
+        returned += ranked.other_ids
     if missed and returned:
         yield (
             f"No relevant id of the golden set was ever returned: it names '{missed[0]}', the contexts "
@@ -114,8 +117,8 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
 def uncalled_tools(evidence: Evidence) -> Iterator[str]:
     """A warning that names expected tools that no answer called."""
     steps = evidence.current.system.steps.values()
-    expected = {tools for facts in steps for tools in facts.expected}
-    called = {name for facts in steps for name in facts.called}
+    expected = set().union(*[facts.expected for facts in steps])
+    called = set().union(*[facts.called for facts in steps])
     yield from unknown_tools(expected, called)
 
 

@@ -39,12 +39,10 @@ class Paired(Checker):
         failures = baseline.system.failures
         failed = [reason for name, reason in failures.items() if name in same]
         # Those that failed in a metric and have no score, although the system answered.
-        unscored = same - failures.keys()
-        unscored &= {
-            name for scores in baseline.metrics.values() for name in scores.failed
-        }
-        for scores in baseline.metrics.values():
-            unscored -= scores.values.keys()
+        scores = baseline.metrics.values()
+        unscored = same & set().union(*[each.failed for each in scores])
+        unscored -= failures.keys()
+        unscored = unscored.difference(*[each.values for each in scores])
         total = len(same)
         paired = total - len(failed) - len(unscored)
         if total == 0 or paired >= required * total:
