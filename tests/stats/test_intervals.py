@@ -67,18 +67,10 @@ def test_any_scores_give_an_interval_around_the_estimate_and_differences_its_mir
     assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=0.1)
 
 
-@pytest.mark.parametrize("values", [[], [0.5, np.nan], [0.5, np.inf], [1.5], [[0.5]]])
+@pytest.mark.parametrize("values", [[], [0.5, np.nan], [0.5, np.inf], [1.5]])
 def test_values_that_can_not_be_scores_are_refused(values: list[Any]) -> None:
     with pytest.raises(ValueError, match="values must be"):
         mean_interval(np.array(values))
-
-
-def test_groups_of_another_length_and_confidences_out_of_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="one label a value"):
-        mean_interval(np.ones(3), groups=np.arange(2))
-    for confidence in (0.0, 1.0, 95.0):
-        with pytest.raises(ValueError, match="confidence"):
-            mean_interval(np.ones(3), confidence=confidence)
 
 
 @pytest.mark.heavy
@@ -103,9 +95,9 @@ def test_the_interval_of_unbounded_values_is_that_of_scipy() -> None:
     assert (found.estimate, found.low, found.high) == pytest.approx((values.mean(), low, high))
     one = student_interval(np.array([7.0]))
     assert (one.estimate, one.low, one.high) == (7.0, -math.inf, math.inf)
-    for wrong in ([], [math.nan], [math.inf, 1.0]):
-        with pytest.raises(ValueError, match="finite"):
-            student_interval(np.array(wrong))
+    next_two = student_interval(values, further=2, confidence=0.9)
+    reach = (found.high - found.estimate) * math.sqrt(1 + 5 / 2)
+    assert (next_two.low, next_two.high) == pytest.approx((found.estimate - reach, found.estimate + reach))
 
 
 def test_a_false_fail_is_no_more_frequent_than_stated_for_long_tailed_values() -> None:
@@ -130,11 +122,3 @@ def test_shares_have_the_clopper_pearson_interval(case: tuple[int, int]) -> None
 @pytest.mark.parametrize(("hits", "n"), [(0, 5), (5, 5), (3, 10), (97, 100)])
 def test_shares_have_the_exact_binomial_p_values(hits: int, n: int, bound: float) -> None:
     assert p_proportion_at_most(hits, n, bound) == pytest.approx(stats.binom.sf(hits - 1, n, bound), abs=1e-12)
-
-
-def test_impossible_counts_are_refused() -> None:
-    for hits, n in ((-1, 5), (6, 5), (0, 0)):
-        with pytest.raises(ValueError, match="hits"):
-            proportion_interval(hits, n)
-    with pytest.raises(ValueError, match="confidence"):
-        proportion_interval(1, 2, confidence=1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Set
 from dataclasses import asdict
 from functools import lru_cache
 from statistics import median
@@ -40,11 +40,23 @@ def run_line(
     Slices are those that `policy` has rules for.
     """
     standing = manifest.standing
-    latencies = list(run.system.latencies_s.values())
+    slices = {}
+    for tag in policy.slices:
+        members = {name for name, facts in run.samples.items() if tag in facts.tags}
+        means = _means(run.metrics, members)
+        if means:
+            slices[tag] = means
+    coverages = []
+    for scores in run.metrics.values():
+        applicable = len(scores.values) + len(scores.failed)
+        if applicable:
+            coverages.append(len(scores.values) / applicable)
+    latencies = run.system.latencies_s.values()
+    commit, system = manifest.system.commit, manifest.system.version
     return RunLine(
         run=fingerprint,
         time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
-        commit=_clipped(manifest.system.commit),
+        commit=commit and commit[:_TEXT],
         pull_request=pull_request,
         release=release,
         github_run=github_run,
@@ -54,17 +66,17 @@ def run_line(
         judge=manifest.judge.label()[:_TEXT],
         judge_key=judge_key(manifest.judge),
         golden=manifest.golden.content_hash[:_TEXT],
-        system=_clipped(manifest.system.version),
+        system=system and system[:_TEXT],
         part=manifest.system.part,
-        metrics=dict(_means(run.metrics)),
+        metrics=_means(run.metrics, run.samples.keys()),
         versions={
             name: version
             for name, version in manifest.metrics.items()
             if name in run.metrics
         },
-        slices=dict(_slices(run, policy)),
-        coverage=_coverage(run),
-        latency_p50_s=_median(latencies),
+        slices=slices,
+        coverage=round(min(coverages, default=0.0), _DIGITS),
+        latency_p50_s=round(median(latencies), 4) if latencies else None,
         cost_usd=manifest.cost.usd,
         accepted=tuple(
             AcceptedPart(
@@ -78,10 +90,6 @@ def run_line(
     )
 
 
-def _clipped(text: str | None) -> str | None:
-    return None if text is None else text[:_TEXT]
-
-
 def judge_key(judge: JudgeIdentity) -> str:
     """16 hexadecimal digits that identify `judge`; scores of judges with different keys
     may not be compared."""
@@ -90,57 +98,24 @@ def judge_key(judge: JudgeIdentity) -> str:
 
 
 def _means(
-    metrics: Mapping[str, MetricScores], only: frozenset[str] | None = None
-) -> Iterator[tuple[str, MeanPart]]:
+    metrics: Mapping[str, MetricScores], samples: Set[str]
+) -> dict[str, MeanPart]:
+    """The mean of each metric over these samples, where any of them has a score."""
+    means = {}
     for name, scores in metrics.items():
-        values = tuple(
-            value
-            for sample, value in scores.values.items()
-            if only is None or sample in only
-        )
+        values = [value for sample, value in scores.values.items() if sample in samples]
         if values:
-            yield name, _mean_part(values)
+            means[name] = _mean_part(tuple(values))
+    return means
 
 
-@lru_cache(
-    maxsize=32
-)  # a job makes the line of its run before the verdict and after it
+@lru_cache(maxsize=32)  # a job makes the line of its run before and after the verdict
 def _mean_part(values: tuple[float, ...]) -> MeanPart:
     interval = mean_interval(np.array(values))
-    low = math.floor(interval.low * 10**_DIGITS)
-    high = math.ceil(interval.high * 10**_DIGITS)
+    scale = 10**_DIGITS
     return MeanPart(
         mean=round(interval.estimate, _DIGITS),
-        low=low / 10**_DIGITS,
-        high=high / 10**_DIGITS,
+        low=math.floor(interval.low * scale) / scale,
+        high=math.ceil(interval.high * scale) / scale,
         n=interval.n,
     )
-
-
-def _slices(
-    run: RunScores, policy: Policy
-) -> Iterator[tuple[str, dict[str, MeanPart]]]:
-    for tag in policy.slices:
-        members = frozenset(
-            sample_id for sample_id, facts in run.samples.items() if tag in facts.tags
-        )
-        means = dict(_means(run.metrics, members))
-        if means:
-            yield tag, means
-
-
-def _coverage(run: RunScores) -> float:
-    """The lowest coverage of any metric: the share of the samples it applies to that
-    have a score."""
-    shares = []
-    for scores in run.metrics.values():
-        applicable = len(scores.values) + len(scores.failed)
-        if applicable:
-            shares.append(len(scores.values) / applicable)
-    return round(min(shares, default=0.0), _DIGITS)
-
-
-def _median(values: Sequence[float]) -> float | None:
-    if not values:
-        return None
-    return round(median(values), 4)

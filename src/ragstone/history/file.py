@@ -61,7 +61,7 @@ class History:
             line = line.model_copy(
                 update={"samples": scores.samples.key, "scores": dict(scores.scores)}
             )
-        runs = [run for run in self.runs if not same_run(run, line)]
+        runs = [run for run in self.runs if run.attempt != line.attempt]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
     def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
@@ -149,7 +149,7 @@ def parse_history(body: bytes, where: str) -> History:
         if isinstance(line, SamplesLine):
             samples[line.key] = line
         else:
-            runs[_attempt(line)] = (place, line)
+            runs[line.attempt] = (place, line)
     if no_history is not None:
         raise RunDirectoryError(
             f"{no_history}, so it is probably not a history.",
@@ -203,16 +203,6 @@ def _misfit(line: RunLine, samples: Mapping[str, SamplesLine]) -> str | None:
     except ValueError:
         lengths.add(-1)
     return None if len(lengths) == 1 else "its scores don't fit its samples"
-
-
-def same_run(line: RunLine, run: RunLine) -> bool:
-    """Whether both lines are of the same attempt: runs that began in the same second
-    may have the same name."""
-    return _attempt(line) == _attempt(run)
-
-
-def _attempt(line: RunLine) -> tuple[str, int | None, str | None]:
-    return line.run, line.github_run, line.commit
 
 
 def _by_time(lines: Iterable[RunLine]) -> tuple[RunLine, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code
-from ragstone.history.file import NEWEST, History, same_run
+from ragstone.history.file import NEWEST, History
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def looks_before(history: History, line: RunLine) -> tuple[Look, ...]:
     for run in history.gated:
         samples = history.samples.get(run.samples or "")
         is_undecided = not run.eligible and run.verdict == "error"
-        is_later = run.time > line.time or same_run(run, line)
+        is_later = run.time > line.time or run.attempt == line.attempt
         if samples and not is_undecided and not is_later and not was_run(looks, run):
             looks.append(Look(run, samples))
     return tuple(looks)

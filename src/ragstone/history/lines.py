@@ -99,9 +99,8 @@ class WindowPart(_Line):
 
     end: Time
     figures: dict[Text, FigurePart]
-    alerts: tuple[Text, ...] = Field(
-        default=(), description="figures and metrics that were beyond what is allowed"
-    )
+    alerts: tuple[Text, ...] = ()
+    """Figures and metrics that were beyond what is allowed."""
 
 
 class RunLine(_Line):
@@ -110,52 +109,54 @@ class RunLine(_Line):
 
     kind: Literal["run"] = "run"
     schema_version: Literal[1] = SCHEMA_VERSION
-    run: Key = Field(description="the run's fingerprint")
-    time: Time = Field(description="when it started")
+    run: Key
+    """The run's fingerprint."""
+    time: Time
+    """When it started."""
     commit: Text | None = None
-    pull_request: Number | None = Field(
-        default=None, description="the one that was merged, where it is known"
-    )
-    release: Text | None = Field(
-        default=None, description="the release or tag of this commit"
-    )
-    github_run: Number | None = Field(
-        default=None, description="GitHub's id of the workflow run"
-    )
-    event: Event | None = Field(
-        default=None, description="what started the job, as GitHub names it"
-    )
+    pull_request: Number | None = None
+    """The one that was merged, where it is known."""
+    release: Text | None = None
+    """The release or tag of this commit."""
+    github_run: Number | None = None
+    """GitHub's id of the workflow run."""
+    event: Event | None = None
+    """What started the job, as GitHub names it."""
     verdict: Verdict
-    eligible: bool = Field(description="whether it may be a baseline")
-    judge: Text = Field(description="its name, for people")
-    judge_key: Key = Field(description="hash of all that tells one judge from another")
-    golden: Text = Field(description="hash of the golden set")
-    system: Text | None = Field(
-        default=None, description="the version that the system under test names"
-    )
-    part: Literal["retrieval", "generation"] | None = Field(
-        default=None,
-        description="the half of the system that was evaluated; null: the whole",
-    )
+    eligible: bool
+    """Whether it may be a baseline."""
+    judge: Text
+    """Its name, for people."""
+    judge_key: Key
+    """Hash of all that tells one judge from another."""
+    golden: Text
+    """Hash of the golden set."""
+    system: Text | None = None
+    """The version that the system under test names."""
+    part: Literal["retrieval", "generation"] | None = None
+    """The half of the system that was evaluated; null: the whole."""
     metrics: dict[Text, MeanPart]
-    versions: dict[Text, Text] = Field(description="metric to its version")
-    slices: dict[Text, dict[Text, MeanPart]] = Field(default_factory=dict)
+    versions: dict[Text, Text]
+    """Metric to its version."""
+    slices: dict[Text, dict[Text, MeanPart]] = {}
     coverage: Share
     latency_p50_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     accepted: tuple[AcceptedPart, ...] = ()
-    below: tuple[BelowPart, ...] = Field(
-        default=(), description="losses that are not over, or are over with this run"
-    )
-    samples: Key | None = Field(
-        default=None, description="key of the line that names the samples of `scores`"
-    )
-    scores: dict[Text, str] = Field(
-        default_factory=dict, description="metric to base64 of two bytes a sample"
-    )
-    window: WindowPart | None = Field(
-        default=None, description="what was logged in production; null for other runs"
-    )
+    below: tuple[BelowPart, ...] = ()
+    """Losses that are not over, or are over with this run."""
+    samples: Key | None = None
+    """Key of the line that names the samples of `scores`."""
+    scores: dict[Text, str] = {}
+    """Metric to base64 of two bytes a sample."""
+    window: WindowPart | None = None
+    """What was logged in production; null for other runs."""
+
+    @property
+    def attempt(self) -> tuple[str, int | None, str | None]:
+        """What tells it from other runs: those that began in the same second may have
+        the same name."""
+        return self.run, self.github_run, self.commit
 
     @property
     def window_length(self) -> timedelta:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragstone.evaluation.manifest import GOLDEN_SET
-from ragstone.history.lines import AcceptedPart, RunLine
+from ragstone.gate.accepted import title_of
+from ragstone.history.lines import RunLine
 
 MarkKind = Literal["judge", "golden", "metric", "part", "system", "release", "accepted"]
 
@@ -33,56 +34,40 @@ def marks(runs: Sequence[RunLine]) -> Iterator[Mark]:
     """
     accepted_before: set[str] = set()
     for place, run in enumerate(runs):
+        for kind, text in _differences(runs[place - 1], run) if place else ():
+            yield Mark(place, kind, text)
         if place:
-            yield from _differences(place, runs[place - 1], run)
+            versions = runs[place - 1].versions
+            for metric, version in run.versions.items():
+                was = versions.get(metric, version)
+                if was != version:
+                    text = f"{metric}: version {version}, was {was}"
+                    yield Mark(place, "metric", text, metric)
         if run.release is not None:
             yield Mark(place, "release", f"release {run.release}")
         for entry in run.accepted:
-            if entry.id not in accepted_before:
-                yield _accepted(place, entry)
+            if entry.id in accepted_before:
+                continue
+            if entry.metric == GOLDEN_SET:
+                text = f"accepted: an edit of {entry.drop:.1%} of the {GOLDEN_SET} ({entry.id})"
+                yield Mark(place, "accepted", text)
+            else:
+                title = title_of(entry.metric, entry.slice)
+                text = f"accepted: {title} may drop by {entry.drop:g} ({entry.id})"
+                yield Mark(place, "accepted", text, entry.metric, entry.slice)
         accepted_before = {entry.id for entry in run.accepted}
 
 
-def _accepted(place: int, entry: AcceptedPart) -> Mark:
-    if entry.metric == GOLDEN_SET:
-        return Mark(
-            place,
-            "accepted",
-            f"accepted: an edit of {entry.drop:.1%} of the {GOLDEN_SET} ({entry.id})",
-        )
-    on_slice = "" if entry.slice is None else f" on '{entry.slice}'"
-    text = f"accepted: {entry.metric}{on_slice} may drop by {entry.drop:g} ({entry.id})"
-    return Mark(place, "accepted", text, entry.metric, entry.slice)
-
-
-def _differences(place: int, before: RunLine, after: RunLine) -> Iterator[Mark]:
+def _differences(before: RunLine, after: RunLine) -> Iterator[tuple[MarkKind, str]]:
     if before.judge_key != after.judge_key:
-        is_same_name = before.judge == after.judge
-        text = (
-            f"judge: {after.judge}, other prompts or parameters"
-            if is_same_name
-            else f"judge: now {after.judge}"
-        )
-        yield Mark(place, "judge", text)
+        if before.judge == after.judge:
+            yield "judge", f"judge: {after.judge}, other prompts or parameters"
+        else:
+            yield "judge", f"judge: now {after.judge}"
     if before.golden != after.golden:
-        yield Mark(place, "golden", "golden set changed")
+        yield "golden", "golden set changed"
     if before.part != after.part:
-        yield Mark(
-            place,
-            "part",
-            f"evaluated: {'the whole system' if after.part is None else f'{after.part} alone'}",
-        )
+        part = f"{after.part} alone" if after.part else "the whole system"
+        yield "part", f"evaluated: {part}"
     if before.system != after.system:
-        yield Mark(
-            place,
-            "system",
-            "system: no version" if after.system is None else f"system: {after.system}",
-        )
-    for metric, version in after.versions.items():
-        if metric in before.versions and before.versions[metric] != version:
-            yield Mark(
-                place,
-                "metric",
-                f"{metric}: version {version}, was {before.versions[metric]}",
-                metric,
-            )
+        yield "system", f"system: {after.system or 'no version'}"

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.stats.estimate import check_confidence
-
 Floats = NDArray[np.float64]
 
 DRAWS = 2000
@@ -34,13 +32,13 @@ class Agreement:
     method: str
 
 
-Disagreement = Callable[[Floats], tuple[float, float]]
-"""The mean disagreement of a pair of ratings, observed and expected by chance, of
-ratings (2, n)."""
+Disagreement = Callable[[Floats, Floats], tuple[Floats, Floats]]
+"""The mean disagreement of a pair of ratings, observed and expected by chance, of the
+ratings (..., n) of two raters."""
 
 
 def cohen_kappa(
-    first: Floats, second: Floats, *, confidence: float = 0.95, seed: int = 0
+    first: Floats, second: Floats, *, confidence: float = 0.95
 ) -> Agreement:
     """Cohen's kappa between two raters' marks `first` and `second` (n,), which are 0 or
     1.
@@ -49,20 +47,20 @@ def cohen_kappa(
     Psychological Measurement 20 (1960). Raises ValueError for different lengths, no
     ratings, or other marks.
     """
-    ratings = _checked(first, second)
-    if not np.all((ratings == 0.0) | (ratings == 1.0)):
+    if not np.isin(np.concatenate([first, second]), (0.0, 1.0)).all():
         raise ValueError("marks must be 0 or 1")
-    return _with_interval(_of_marks, ratings, confidence, seed, "Cohen's kappa")
+    return _with_interval(_of_marks, first, second, confidence, "Cohen's kappa")
 
 
-def _of_marks(ratings: Floats) -> tuple[float, float]:
-    share_first, share_second = ratings.mean(axis=1)
+def _of_marks(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    share_first = first.mean(axis=-1)
+    share_second = second.mean(axis=-1)
     expected = share_first * (1.0 - share_second) + share_second * (1.0 - share_first)
-    return float(np.mean(ratings[0] != ratings[1])), float(expected)
+    return np.mean(first != second, axis=-1), expected
 
 
 def krippendorff_alpha(
-    first: Floats, second: Floats, *, confidence: float = 0.95, seed: int = 0
+    first: Floats, second: Floats, *, confidence: float = 0.95
 ) -> Agreement:
     """Krippendorff's alpha at interval level of two raters' `first` and `second` (n,),
     none of which is missing.
@@ -72,54 +70,44 @@ def krippendorff_alpha(
     section 11.3. Raises ValueError for different lengths, no ratings, or values that
     are not finite.
     """
-    ratings = _checked(first, second)
     method = "Krippendorff's alpha (interval)"
-    return _with_interval(_of_numbers, ratings, confidence, seed, method)
+    return _with_interval(_of_numbers, first, second, confidence, method)
 
 
-def _of_numbers(ratings: Floats) -> tuple[float, float]:
-    observed = np.mean((ratings[0] - ratings[1]) ** 2)
-    return float(observed), 2.0 * float(np.var(ratings, ddof=1))
-
-
-def _checked(first: Floats, second: Floats) -> Floats:
-    a = np.asarray(first, dtype=np.float64)
-    b = np.asarray(second, dtype=np.float64)
-    if a.shape != b.shape or a.ndim != 1 or not len(a):
-        raise ValueError(
-            f"two vectors of one length are needed, got {a.shape} and {b.shape}"
-        )
-    if not (np.all(np.isfinite(a)) and np.all(np.isfinite(b))):
-        raise ValueError("ratings must be finite")
-    return np.vstack([a, b])
+def _of_numbers(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    both = np.concatenate([first, second], axis=-1)
+    return np.mean((first - second) ** 2, axis=-1), 2.0 * both.var(axis=-1, ddof=1)
 
 
 def _with_interval(
     disagreement: Disagreement,
-    ratings: Floats,
+    first: Floats,
+    second: Floats,
     confidence: float,
-    seed: int,
     method: str,
 ) -> Agreement:
-    check_confidence(confidence)
-    n = ratings.shape[1]
-    equal = float(np.mean(ratings[0] == ratings[1]))
-    observed, expected = disagreement(ratings)
+    n = len(first)
+    if not n or first.shape != second.shape:
+        raise ValueError(
+            f"two vectors of one length are needed, got {first.shape} and {second.shape}"
+        )
+    if not np.isfinite(first + second).all():
+        raise ValueError("ratings must be finite")
+    equal = float(np.mean(first == second))
+    observed, expected = map(float, disagreement(first, second))
     if expected <= 1e-15:
         undefined = f"{method}, not defined: all ratings are the same"
         return Agreement(None, None, None, confidence, equal, n, undefined)
     tail = (1.0 - confidence) / 2.0
-    rng = np.random.Generator(np.random.PCG64(seed))
-    drawn = []
-    for _ in range(DRAWS):
-        observed_again, expected_again = disagreement(ratings[:, rng.integers(0, n, n)])
-        if expected_again > 1e-15:
-            drawn.append(1.0 - observed_again / expected_again)
-    low, high = np.quantile(drawn or [1.0], [tail, 1.0 - tail])
+    units = np.random.Generator(np.random.PCG64(0)).integers(0, n, (DRAWS, n))
+    observed_again, expected_again = disagreement(first[units], second[units])
+    defined = expected_again > 1e-15
+    drawn = 1.0 - observed_again[defined] / expected_again[defined]
+    low, high = np.quantile(drawn if len(drawn) else [1.0], [tail, 1.0 - tail])
     if observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may
         # still disagree (exact binomial), by the range of the ratings.
-        low = 1.0 - (1.0 - tail ** (1.0 / n)) * np.ptp(ratings) ** 2 / expected
+        low = 1.0 - (1.0 - tail ** (1.0 / n)) * np.ptp([first, second]) ** 2 / expected
     return Agreement(
         1.0 - observed / expected,
         max(-1.0, float(low)),

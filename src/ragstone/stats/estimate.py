@@ -19,9 +19,3 @@ class Estimate:
     """The interval, for a reader."""
     n: int
     """The number of values."""
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise ValueError unless `confidence` is in (0, 1)."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence}")

@@ -79,11 +79,7 @@ class Step:
 
         None is shown if the newest run is back at the level already.
         """
-        if (
-            len(self.before) < MIN_BEFORE
-            or self.excess >= 0.0
-            or self.excess > -limit / 2.0
-        ):
+        if len(self.before) < MIN_BEFORE or self.excess > -limit / 2.0:
             return False
         newest = float(np.nanmean(self.test.now[:, -1] - row_means(self.test.then)))
         if newest > self.excess / 2.0:

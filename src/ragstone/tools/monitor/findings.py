@@ -33,7 +33,7 @@ from ragstone.gate.verdict import (
     Status,
 )
 from ragstone.history.lines import FigurePart, RunLine
-from ragstone.stats.intervals import mean_interval, prediction_interval
+from ragstone.stats.intervals import mean_interval, student_interval
 from ragstone.tools.monitor.window import LATENCIES, SHARES, TITLES, show_figure
 
 FALSE_ALARMS = 0.25
@@ -228,7 +228,7 @@ def _changed(
         if len(past) < MIN_WINDOWS:
             break
         mean = float(np.mean([*before[name][place:], part.value]))
-        predicted = prediction_interval(past, newest, confidence=confidence)
+        predicted = student_interval(past, further=newest, confidence=confidence)
         level = predicted.estimate
         scale = level if name in LATENCIES else 1.0
         worse = sign * (mean - level)
