@@ -89,7 +89,7 @@ def _gaffke_limits(
         larger = rng.permutation(len(sizes)) % _MAX_BLOCKS
         order = np.lexsort((totals, sizes))  # that of the values must not matter
         totals = np.bincount(larger, totals[order])
-        sizes = np.bincount(larger, sizes[order])
+        sizes = np.bincount(larger, sizes[order]).astype(np.float64)
     blocks = np.column_stack([totals, sizes])
     distinct, repeats = np.unique(blocks, axis=0, return_counts=True)
     draws = min(_MAX_DRAWS, _DRAWN // len(distinct))
