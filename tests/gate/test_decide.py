@@ -138,9 +138,7 @@ def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions:
 @pytest.mark.parametrize(
     ("before", "after", "allowed", "status", "says"),
     [
-        pytest.param(
-            [0.5, 0.6, 0.7, 0.8] * 5, [0.4, 0.7, 0.4, 0.9] * 5, 0.02, "pass", "no more than chance", id="chance"
-        ),
+        pytest.param([0.5, 0.6, 0.7, 0.8] * 5, [0.4, 0.7, 0.4, 0.9] * 5, 0.02, "pass", "than chance", id="chance"),
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.04, "fail", "0.05 from the baseline on 40", id="larger"),
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.06, "pass", "a drop of 0.06 is allowed", id="allowed"),
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.05, "pass", "a drop of 0.05 is allowed", id="just allowed"),
@@ -312,65 +310,39 @@ def test_scores_that_the_history_rounded_are_no_losses() -> None:
 # -- what is not decided -----------------------------------------------------------------------------------------------
 
 FLOOR = {"metrics": {"faithfulness": {"min": 0.85}}, "gate": ONLY_NAMED}
+NO_SCORE = one([1.0] * 3, failed={"faithfulness": failed(named(3), "system")})
+EXCUSED = {"faithfulness": {f"x{at}": "so" for at in range(30)}}
+CRASHED = {"s0": "time-out"}
+STOPPED = manifest(state="stopped")
+UNMEASURED = {"metrics": {"faithfulness": {"min": 0.5}, "context_recall": {"min": 0.5}}}
+LABELLED = one(HIGH, tags={"s1": ("billing",)})
+
+
+def sliced(tag: str) -> Any:
+    return {"slices": {tag: {"metrics": {"faithfulness": {"min": 0.8}}}}}
 
 
 @pytest.mark.parametrize(
     ("current", "rules", "code", "says"),
     [
-        pytest.param(
-            one(HIGH, failed={"faithfulness": failed(named(9))}), FLOOR, 5, "9 of 60 samples have", id="coverage"
-        ),
-        pytest.param(
-            one(HIGH, not_applicable={"faithfulness": {f"x{at}": "so" for at in range(30)}}),
-            FLOOR,
-            0,
-            "",
-            id="what a metric does not apply to",
-        ),
-        pytest.param(one([1.0] * 3, failed={"faithfulness": failed(named(3), "system")}), FLOOR, 5, "", id="no score"),
-        pytest.param(
-            one([1.0] * 3, failed={"faithfulness": failed(named(3), "system")}), {}, 5, "", id="no score by default"
-        ),
+        pytest.param(one(HIGH, failed={"faithfulness": failed(named(9))}), FLOOR, 5, "9 of 60 samples", id="coverage"),
+        pytest.param(one(HIGH, not_applicable=EXCUSED), FLOOR, 0, "", id="what a metric does not apply to"),
+        pytest.param(NO_SCORE, FLOOR, 5, "", id="no score"),
+        pytest.param(NO_SCORE, {}, 5, "", id="no score by default"),
         pytest.param(run({}), {}, 5, "none of 0 samples of run has a score", id="no metric"),
+        pytest.param(run({}, manifest=manifest()), {}, 5, "of 10 samples, all are drafts", id="no sample"),
         pytest.param(
-            run({}, manifest=manifest()), {}, 5, "of 10 samples, all are drafts", id="no sample of a finished run"
+            run({}, manifest=STOPPED, system_failures=CRASHED), {}, 5, "did not finish", id="unfinished and crashed"
         ),
         pytest.param(
-            run({}, manifest=manifest(state="stopped"), system_failures={"s0": "time-out"}),
-            {},
-            5,
-            "did not finish",
-            id="unfinished and crashed",
+            run({}, manifest=manifest(), system_failures=CRASHED), {}, 4, "all of 1 sample: time-out", id="crashed"
         ),
         pytest.param(
-            run({}, manifest=manifest(), system_failures={"s0": "time-out"}),
-            {},
-            4,
-            "failed on all of 1 sample: time-out",
-            id="crashed",
+            one(HIGH), UNMEASURED, 5, "context_recall: the policy names it, but this run did", id="unmeasured"
         ),
-        pytest.param(
-            one(HIGH),
-            {"metrics": {"faithfulness": {"min": 0.5}, "context_recall": {"min": 0.5}}},
-            5,
-            "context_recall: the policy names it, but this run did not measure it",
-            id="named and not measured",
-        ),
-        pytest.param(
-            one(HIGH, tags={"s1": ("billing",)}),
-            {"slices": {"biling": {"metrics": {"faithfulness": {"min": 0.8}}}}},
-            5,
-            "Did you mean 'billing'?",
-            id="a slice without samples",
-        ),
-        pytest.param(
-            one(HIGH),
-            {"slices": {"billing": {"metrics": {"faithfulness": {"min": 0.8}}}}},
-            5,
-            "No sample of this run has any tag.",
-            id="a slice of a run without tags",
-        ),
-        pytest.param(one(HIGH, manifest=manifest(state="stopped")), FLOOR, 5, "did not finish", id="unfinished"),
+        pytest.param(LABELLED, sliced("biling"), 5, "Did you mean 'billing'?", id="a slice without samples"),
+        pytest.param(one(HIGH), sliced("billing"), 5, "No sample of this run has any tag.", id="a run without tags"),
+        pytest.param(one(HIGH, manifest=STOPPED), FLOOR, 5, "did not finish", id="unfinished"),
     ],
 )
 def test_what_nothing_can_be_decided_on_is_an_error(current: RunScores, rules: Any, code: int, says: str) -> None:

@@ -34,36 +34,23 @@ def calibration(
     return {"file": str(path)}
 
 
+def judged(**judge: Any) -> RunScores:
+    return build_run({"faithfulness": SCORES}, manifest=make_manifest(**judge))
+
+
+def versioned(version: str) -> RunScores:
+    return build_run({"faithfulness": SCORES}, versions={"faithfulness": version})
+
+
 @pytest.mark.parametrize(
     ("alpha", "labelled", "now", "status", "says"),
     [
         pytest.param(0.6, RUN, RUN, "pass", "is 0.60 on 40 labelled samples, required 0.60", id="agree"),
         pytest.param(0.59, RUN, RUN, "error", "is 0.59 on 40 labelled samples, required 0.60", id="do not agree"),
         pytest.param(None, RUN, RUN, "inconclusive", "can't be measured", id="all the same"),
-        pytest.param(
-            0.9,
-            build_run({"faithfulness": SCORES}, manifest=make_manifest(model="old")),
-            build_run({"faithfulness": SCORES}, manifest=make_manifest()),
-            "error",
-            "openai old",
-            id="another judge",
-        ),
-        pytest.param(
-            0.9,
-            RUN,
-            build_run({"faithfulness": SCORES}, manifest=make_manifest()),
-            "error",
-            "another evaluator",
-            id="labels of a score file",
-        ),
-        pytest.param(
-            0.9,
-            build_run({"faithfulness": SCORES}, versions={"faithfulness": "1"}),
-            build_run({"faithfulness": SCORES}, versions={"faithfulness": "2"}),
-            "error",
-            "its formula changed",
-            id="another formula",
-        ),
+        pytest.param(0.9, judged(model="old"), judged(), "error", "openai old", id="another judge"),
+        pytest.param(0.9, RUN, judged(), "error", "another evaluator", id="labels of a score file"),
+        pytest.param(0.9, versioned("1"), versioned("2"), "error", "its formula changed", id="another formula"),
     ],
 )
 def test_a_judge_that_people_agree_with_may_decide(

@@ -46,7 +46,7 @@ def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int)
 
 
 BY_SYSTEM = scored(range(10), by="system")
-LANGUAGE_MODEL = make_manifest()
+MODEL = make_manifest()
 LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).metrics)
 
 
@@ -70,17 +70,8 @@ LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).
         pytest.param(BY_SYSTEM, scored(), {}, {1}, "the system under test failed on 10: no reply", id="the system's"),
         pytest.param(BY_SYSTEM, BY_SYSTEM, {}, {0}, "", id="the system's as before"),
         pytest.param(scored(range(5, 15), by="system"), BY_SYSTEM, {}, {0}, "", id="the system's as many"),
-        pytest.param(
-            scored(range(10), manifest=LANGUAGE_MODEL),
-            scored(manifest=LANGUAGE_MODEL),
-            {},
-            {0},
-            "",
-            id="a language model's",
-        ),
-        pytest.param(
-            scored(range(10), manifest=OFFLINE), scored(manifest=OFFLINE), {}, {5}, "", id="never of the offline judge"
-        ),
+        pytest.param(scored(range(10), manifest=MODEL), scored(manifest=MODEL), {}, {0}, "", id="a language model's"),
+        pytest.param(scored(range(10), manifest=OFFLINE), scored(manifest=OFFLINE), {}, {5}, "", id="never offline"),
     ],
 )
 def test_missing_scores(now: RunScores, then: RunScores, gate: dict[str, Any], codes: set[int], says: str) -> None:
@@ -90,28 +81,22 @@ def test_missing_scores(now: RunScores, then: RunScores, gate: dict[str, Any], c
     assert (verdict.status is Status.PASS) is (not says and codes == {0})
 
 
+LENIENT = {"faithfulness": {"min": 0.5, "max_drop": 0.5}}
+BELOW = build_run({"faithfulness": [0.3] * N}, failed={"faithfulness": failed(named(19))})
+
+
+def noisy(lost: int) -> RunScores:
+    return build_run({NOISE: [0.1] * N}, failed={NOISE: failed(named(lost))})
+
+
 @pytest.mark.parametrize(
     ("now", "then", "metrics", "status", "code"),
     [
-        pytest.param(
-            scored(range(19)), scored(), {"faithfulness": {"min": 0.5, "max_drop": 0.5}}, "pass", 0, id="would pass"
-        ),
+        pytest.param(scored(range(19)), scored(), LENIENT, "pass", 0, id="would pass"),
         pytest.param(scored(range(200)), scored(), {"faithfulness": {"min": 0.1}}, "error", 5, id="no score at all"),
+        pytest.param(BELOW, scored(), {"faithfulness": RULE}, "fail", 1, id="fails on those it has"),
         pytest.param(
-            build_run({"faithfulness": [0.3] * N}, failed={"faithfulness": failed(named(19))}),
-            scored(),
-            {"faithfulness": RULE},
-            "fail",
-            1,
-            id="fails on those it has",
-        ),
-        pytest.param(
-            build_run({NOISE: [0.1] * N}, failed={NOISE: failed(named(19))}),
-            build_run({NOISE: [0.1] * N}),
-            {NOISE: {"max_rise": 0.02}},
-            "error",
-            5,
-            id="the worst score is 1 where less is better",
+            noisy(19), noisy(0), {NOISE: {"max_rise": 0.02}}, "error", 5, id="1 is worst where less is better"
         ),
     ],
 )

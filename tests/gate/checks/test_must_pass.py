@@ -112,6 +112,11 @@ def test_samples_are_held_to_the_floors_that_the_policy_names_for_all_samples_or
     assert [check.sample for check in checks(recall, ["s0"], slices=part)] == [None]
 
 
+def slow(times: int) -> RunScores:
+    """The system was asked twice, and failed so often on the sample q."""
+    return scored(1.0, manifest=TWICE, system_failures={"q": "slow"}, failed_answers={"q": times})
+
+
 @pytest.mark.parametrize(
     ("now", "sample", "status", "unsettled"),
     [
@@ -121,20 +126,8 @@ def test_samples_are_held_to_the_floors_that_the_policy_names_for_all_samples_or
         pytest.param(scored([0.0] * 3, manifest=THRICE), "s0", "fail", True, id="three of at most six fail"),
         pytest.param(scored([0.0] * 4, manifest=make_manifest(answers=4)), "s0", "fail", False, id="four of six fail"),
         pytest.param(scored([1.0, 0.4, None], manifest=THRICE), "s0", "pass", False, id="does not apply to one"),
-        pytest.param(
-            scored(1.0, manifest=TWICE, system_failures={"q": "slow"}, failed_answers={"q": 1}),
-            "q",
-            "error",
-            False,
-            id="one of two answers is a failure",
-        ),
-        pytest.param(
-            scored(1.0, manifest=TWICE, system_failures={"q": "slow"}, failed_answers={"q": 2}),
-            "q",
-            "fail",
-            True,
-            id="both are failures",
-        ),
+        pytest.param(slow(1), "q", "error", False, id="one of two answers is a failure"),
+        pytest.param(slow(2), "q", "fail", True, id="both are failures"),
         pytest.param(replace(TEXTLESS, manifest=TWICE), "s0", "fail", True, id="the system made it unmeasurable"),
     ],
 )
