@@ -273,9 +273,7 @@ SEVERAL = [f"metric_{number}" for number in range(8)]
         (0.3, {}, 0.02, None),  # where metrics fail by themselves, their mean is no check
     ],
 )
-def test_small_losses_in_every_metric_are_shown_by_their_mean(
-    lost: float, gate: Any, allowed: float, mean: str | None
-) -> None:
+def test_small_losses_are_shown_by_their_mean(lost: float, gate: Any, allowed: float, mean: str | None) -> None:
     random = np.random.default_rng(4)
     before, after = {}, {}
     for name in SEVERAL:
@@ -394,9 +392,7 @@ def test_the_default_policy_lets_the_offline_judge_block_on_few_drops_only() -> 
         ("fail", True, one(HIGH), "pass", 0),
     ],
 )
-def test_a_missing_baseline_does_what_the_policy_says(
-    rule: str, required: bool, then: RunScores | None, status: str, code: int
-) -> None:
+def test_a_missing_baseline(rule: str, required: bool, then: RunScores | None, status: str, code: int) -> None:
     tables = {"gate": {"on_no_baseline": rule}, "metrics": {"faithfulness": {"min": 0.5, "max_drop": 0.02}}}
     verdict = decide_gate(one(HIGH), then, policy_from_mapping(tables), baseline_required=required)
     assert (verdict.status, verdict.exit_code) == (status, code)

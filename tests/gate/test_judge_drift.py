@@ -42,9 +42,7 @@ DATED, OLDER = seen("judge-1-2026-09-01"), seen("judge-1-2026-03-01")
         (seen("a"), Observed(), True, ()),
     ],
 )
-def test_another_name_or_another_way_of_asking_is_another_judge(
-    now: Any, then: Any, compared: bool, warned: tuple[str, ...]
-) -> None:
+def test_another_name_is_another_judge(now: Any, then: Any, compared: bool, warned: tuple[str, ...]) -> None:
     verdict = decide(run(observed=now), run(observed=then))
     assert verdict.comparability is not None
     assert ("faithfulness" in verdict.comparability.metrics) is compared
@@ -77,9 +75,7 @@ def test_a_verdict_or_two_that_differ_are_no_warning(found: Canaries | None) -> 
 
 
 @pytest.mark.parametrize(("scored_by", "warned"), [("judge-1-2025-01-01", True), ("new", False), ("", False)])
-def test_a_name_that_means_another_model_now_is_told_although_all_scores_were_kept(
-    scored_by: str, warned: bool
-) -> None:
+def test_a_name_that_means_another_model_now_is_told(scored_by: str, warned: bool) -> None:
     observed = seen(*[scored_by] if scored_by else [])
     verdict = decide(run(observed=observed, canaries=canaries(0, models=("new",))), run(observed=observed))
     said = f"replies as 'new', but this run was scored by '{scored_by}'"
@@ -138,9 +134,7 @@ def test_a_model_that_was_not_asked_for_is_said(asked: str, replied: str, provid
         ("openai", "qwen3-8b", seen("qwen3-8b"), True),
     ],
 )
-def test_an_alias_of_an_own_server_is_no_news_when_the_baseline_saw_it(
-    provider: str, replied: str, before: Observed | None, news: bool
-) -> None:
+def test_an_alias_that_the_baseline_saw(provider: str, replied: str, before: Observed | None, news: bool) -> None:
     judge = replace(make_manifest().judge, provider=provider, model="judge")
     then = run(judge=judge, observed=before)
     assert bool(list(model_warnings(evidence_of(run(judge=judge, observed=seen(replied)), then)))) is news

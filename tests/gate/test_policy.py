@@ -62,9 +62,7 @@ def written(folder: Path, text: str) -> Path:
         ("must_pass = 'q1'\n", 1, "must be a list", ""),
     ],
 )
-def test_a_wrong_key_is_named_with_its_line_and_the_way_out(
-    tmp_path: Path, text: str, line: int | None, says: str, hints: str
-) -> None:
+def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, says: str, hints: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load_policy(path)
@@ -238,7 +236,7 @@ def check(kind: CheckKind, metric: str | None = None, tag: str | None = None) ->
         (CheckKind.DROP, None, None, None),
     ],
 )
-def test_each_check_points_at_the_line_that_it_holds_the_run_against(
+def test_each_check_points_at_its_line(
     policy: Policy, kind: CheckKind, metric: str | None, tag: str | None, text: str | None
 ) -> None:
     line = policy.source.line_of(key_of_check(check(kind, metric, tag)))
@@ -275,9 +273,7 @@ def test_a_part_of_the_samples_has_the_rules_of_its_own(policy: Policy) -> None:
         ({"min": 0.5, "action": "warn"}, "faithfulness", CheckKind.FLOOR, False, Action.WARN),
     ],
 )
-def test_what_the_user_wrote_goes_before_caution_about_the_offline_judge(
-    rule: Any, metric: str, kind: CheckKind, offline: bool, action: Action
-) -> None:
+def test_which_action_a_check_has(rule: Any, metric: str, kind: CheckKind, offline: bool, action: Action) -> None:
     policy = policy_from_mapping({} if rule is None else {"metrics": {metric: rule}})
     assert policy.action_for(metric, kind, offline_judge=offline) is action
 

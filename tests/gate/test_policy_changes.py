@@ -107,9 +107,7 @@ BASE = {"q1": "1", "q2": "2", "q3": "3"}
         ),
     ],
 )
-def test_samples_that_are_gone_or_other_ones_are_counted_and_named(
-    head: Any, drafts: Any, said: tuple[str, ...]
-) -> None:
+def test_samples_that_are_gone_or_others(head: Any, drafts: Any, said: tuple[str, ...]) -> None:
     found = sample_changes(BASE, head, drafts=drafts)
     assert [one[: len(part)] for one, part in zip(found, said, strict=True)] == list(said)
 

@@ -44,9 +44,7 @@ def check(kind: CheckKind, status: Status = FAIL, **fields: Any) -> Check:
         (ERROR, [check(CheckKind.ANSWERS, ERROR), check(CheckKind.COVERAGE, ERROR)], 4, False, "could not be decided"),
     ],
 )
-def test_the_exit_code_and_whether_a_run_can_be_a_baseline(
-    status: Status, checks: list[Check], code: int, eligible: bool, why: str
-) -> None:
+def test_exit_codes_and_eligibility(status: Status, checks: list[Check], code: int, eligible: bool, why: str) -> None:
     verdict = verdict_of(status, "so.", checks)
     assert (verdict.exit_code, verdict.passed) == (code, code == 0)
     can_be, reason = eligibility(verdict)

@@ -43,9 +43,7 @@ def faithful(**more: Any) -> RunScores:
     ("conversations", "takes_history", "says"),
     [(0, False, ""), (2, False, "Samples with earlier turns: 2."), (2, True, ""), (2, None, "")],
 )
-def test_conversations_of_which_the_system_got_the_last_question_only(
-    conversations: int, takes_history: bool | None, says: str
-) -> None:
+def test_conversations_without_their_history(conversations: int, takes_history: bool | None, says: str) -> None:
     one = manifest()
     system = one.system.model_copy(update={"conversations": conversations, "takes_history": takes_history})
     found = about("earlier turns", faithful(manifest=one.model_copy(update={"system": system})))
@@ -216,9 +214,7 @@ ACCURACY = f"{100 * load_data('reliability.json')['languages']['zh']:.0f} %"
         (CHINESE, None, ()),
     ],
 )
-def test_a_language_in_which_the_offline_judge_is_weak(
-    question: str, judged: Manifest | None, says: tuple[str, ...]
-) -> None:
+def test_a_language_that_the_judge_is_weak_in(question: str, judged: Manifest | None, says: tuple[str, ...]) -> None:
     asked = faithful(manifest=judged)
     asked = replace(asked, samples={name: replace(one, question=question) for name, one in asked.samples.items()})
     found = list(language_warnings(evidence_of(asked)))

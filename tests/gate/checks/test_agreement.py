@@ -53,7 +53,7 @@ def versioned(version: str) -> RunScores:
         pytest.param(0.9, versioned("1"), versioned("2"), "error", "its formula changed", id="another formula"),
     ],
 )
-def test_a_judge_that_people_agree_with_may_decide(
+def test_agreement_with_people(
     tmp_path: Path, alpha: float | None, labelled: RunScores, now: RunScores, status: str, says: str
 ) -> None:
     labels = calibration(tmp_path, AGREE, alpha=alpha, run=labelled)
@@ -92,7 +92,7 @@ def test_only_judged_metrics_over_all_samples_need_labels_and_without_them_there
         pytest.param(AGREE, 6, 0.52, "inconclusive", id="nor prove that it is too low"),
     ],
 )
-def test_a_floor_may_be_held_by_what_people_would_have_said(
+def test_a_floor_as_people_would_score(
     tmp_path: Path, labels: list[float], n: int, minimum: float, status: str
 ) -> None:
     rules: dict[str, Any] = {"metrics": {"faithfulness": {"min": minimum}}}
@@ -106,9 +106,7 @@ def test_a_floor_may_be_held_by_what_people_would_have_said(
 
 
 @pytest.mark.parametrize(("minimum", "status"), [(0.3, "pass"), (0.49, "fail")])
-def test_the_whole_interval_of_what_people_would_have_said_must_reach_it(
-    tmp_path: Path, minimum: float, status: str
-) -> None:
+def test_an_assured_floor_as_people_would_score(tmp_path: Path, minimum: float, status: str) -> None:
     rules: dict[str, Any] = {"metrics": {"faithfulness": {"min": minimum}}, "gate": {"decision": "assured"}}
     labels = {**calibration(tmp_path, AGREE, 100), "estimate": "corrected"}
     assert check_of(decide(RUN, **rules, labels=labels), CheckKind.FLOOR).status == status

@@ -120,9 +120,7 @@ def test_unanswered_questions(now: RunScores, then: RunScores | None, rules: Pol
         ((AnswerKind.FOREIGN,), 0, 30),
     ],
 )
-def test_an_answer_is_what_most_of_its_repetitions_are(
-    kinds: tuple[AnswerKind, ...], unanswered: int, broken: int
-) -> None:
+def test_the_kind_of_most_answers_counts(kinds: tuple[AnswerKind, ...], unanswered: int, broken: int) -> None:
     found = shares(answering(*kinds, times=30))
     assert found["unanswered"].reason.startswith(f"{unanswered} of 60")
     assert found["broken"].reason.startswith(f"{broken} of 60")
@@ -224,9 +222,7 @@ def test_a_metric_that_the_policy_does_not_name_is_guarded() -> None:
         ("offline", "answer_correctness", Rewording(True, False), "fail"),
     ],
 )
-def test_a_low_score_of_words_is_not_broken_where_the_facts_are_there(
-    provider: str, metric: str, words: Rewording, status: str
-) -> None:
+def test_a_low_score_of_other_words(provider: str, metric: str, words: Rewording, status: str) -> None:
     low = scored(answering(), metric, [0.05] * 30 + [0.95] * 30)
     worded = replace(low, system=replace(low.system, reworded=dict.fromkeys(named(30), words)))
     assert shares(judged_by(provider, worded))["broken"].status == status
@@ -284,7 +280,7 @@ KEYED = policy_from_mapping({"system": {"max_misranked": 0.2}})
         (ordered((14, 2), (46, 1)), ordered((N, 1)), accepting("system.misranked", 0.2), "fail"),
     ],
 )
-def test_evidence_at_a_lower_rank_than_before(
+def test_evidence_at_a_lower_rank(
     now: RunScores, then: RunScores | None, rules: Policy | None, status: str | None
 ) -> None:
     check = shares(now, then, rules).get("misranked")
@@ -319,7 +315,7 @@ def cited(false: int, right: int) -> RunScores:
         (cited(1, 3), None, 0, Level.NOTE),  # too few to tell
     ],
 )
-def test_a_citation_is_false_only_where_the_run_proves_its_numbering(
+def test_citations_of_a_proven_numbering(
     now: RunScores, then: RunScores | None, count: int, level: Level | None
 ) -> None:
     verdict = decide(now, then)

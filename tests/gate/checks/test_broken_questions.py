@@ -80,7 +80,7 @@ WIDE = {"context_recall": {"max_drop": 0.2}}
         pytest.param(3, 0, 15, {"max_broken_questions": 0.0}, WIDE, "fail", id="the policy's number goes first"),
     ],
 )
-def test_a_system_that_says_the_same_breaks_questions_as_a_fact(
+def test_questions_that_a_steady_system_breaks(
     broken: int, mended: int, n: int, gate: Any, metrics: Any, status: str
 ) -> None:
     before, after = flipped(broken, mended, n)
@@ -230,9 +230,7 @@ def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> 
         ({}, None, 0.5),
     ],
 )
-def test_a_question_that_is_asked_again_looks_broken_by_chance_less_often(
-    gate: Any, entrypoint: str | None, chance: float
-) -> None:
+def test_asking_again_leaves_less_to_chance(gate: Any, entrypoint: str | None, chance: float) -> None:
     now = build_run({"faithfulness": [1.0] * 4}, manifest=None if entrypoint is None else make_manifest())
     if now.manifest is not None:
         system = now.manifest.system.model_copy(update={"entrypoint": entrypoint})

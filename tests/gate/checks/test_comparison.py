@@ -148,9 +148,7 @@ def test_an_accepted_edit_is_of_those_questions_and_words(now: RunScores) -> Non
         ([0.0] * 5, 5, "faithfulness", {"max_drop": 0.05, "action": "warn"}, None),
     ],
 )
-def test_questions_that_were_reworded_as_they_broke_are_compared_as_a_group(
-    scores: list[float], n: int, metric: str, rule: Any, moved: str | None
-) -> None:
+def test_reworded_questions_that_fell(scores: list[float], n: int, metric: str, rule: Any, moved: str | None) -> None:
     def shown(values: list[float]) -> list[float]:
         return [round(1.0 - value, 6) for value in values] if metric == "hallucination" else values
 
@@ -233,9 +231,7 @@ UNSCORED = replace(
         pytest.param(run([0.9] * 400), GOOD, {}, "", id="new samples"),
     ],
 )
-def test_a_comparison_on_too_few_samples_ends_with_6(
-    now: RunScores, then: RunScores, gate: dict[str, Any], says: str
-) -> None:
+def test_a_comparison_on_too_few_samples(now: RunScores, then: RunScores, gate: dict[str, Any], says: str) -> None:
     verdict = decide_gate(now, then, policy_of(**gate))
     assert verdict.exit_code == (6 if says else 0)
     assert [says in check.reason for check in checks_of(verdict, CheckKind.PAIRED)] == [True] * bool(says)

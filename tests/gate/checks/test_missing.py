@@ -100,9 +100,7 @@ def noisy(lost: int) -> RunScores:
         ),
     ],
 )
-def test_what_the_worst_scores_would_decide(
-    now: RunScores, then: RunScores, metrics: Any, status: str, code: int
-) -> None:
+def test_what_the_worst_scores_decide(now: RunScores, then: RunScores, metrics: Any, status: str, code: int) -> None:
     verdict = decided(now, then, metrics)
     assert (verdict.status, verdict.exit_code) == (status, code)
 

@@ -43,7 +43,7 @@ def crashing(count: int, n: int) -> RunScores:
         (2, 100, 0.02, "pass", 0),
     ],
 )
-def test_the_error_rate_is_a_fact_and_compared_as_it_stands(
+def test_the_error_rate_is_compared_as_it_is(
     count: int, n: int, share: float | None, status: str | None, code: int
 ) -> None:
     system = {} if share is None else {"max_error_rate": share}
