@@ -19,7 +19,7 @@ from ragstone.judge.judgements import (
 from ragstone.metrics import ranking
 from ragstone.metrics.evidence import EvidencePlace, distinct, locate, words
 from ragstone.metrics.registry import select_metrics
-from ragstone.metrics.retrieval_change import EvidenceChange, RetrievalChange, evidence_of, retrieval_change
+from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retrieval_change
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
 from tests.metrics.judged import outcome, score
@@ -169,35 +169,34 @@ KEPT, LOWER, RECHUNKED, GONE = map(EvidenceChange, ("kept", "lower", "rechunked"
 
 
 @pytest.mark.parametrize(
-    ("evidence", "before", "now", "expected", "share"),
+    ("evidence", "before", "now", "expected"),
     [
-        ((FACT,), CHUNKS, CHUNKS, KEPT, 1.0),
-        ((FACT,), CHUNKS, (CHUNKS[1], CHUNKS[0]), KEPT, 1.0),
-        ((FACT,), CHUNKS, ranked(BEFORE, FACT, name="new"), RECHUNKED, 1.0),
-        ((FACT,), CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER), RECHUNKED, 1.0),
-        ((FACT,), CHUNKS, ranked(BEFORE, FACT.upper(), AFTER), KEPT, 1.0),
-        ((FACT,), CHUNKS, ranked(*PIECES), RECHUNKED, 1.0),  # at rank 3, but nothing new above
-        ((FACT,), CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), LOWER, 1.0),
-        ((FACT,), CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}"), LOWER, 1.0),
-        ((FACT,), CHUNKS, ranked(HUNDRED, FACT), LOWER, 1.0),  # at the same rank, after more text
-        ((FACT,), CHUNKS, ranked(OTHER, FACT), KEPT, 1.0),  # after no more than before
-        ((FACT,), CHUNKS, ranked(BEFORE, "No.", FACT), RECHUNKED, 1.0),  # what is new above is too short to count
-        ((FACT,), CHUNKS, ranked(BEFORE, OTHER), GONE, 0.0),
-        ((FACT,), CHUNKS, ranked(BEFORE, " ".join(FACT.split()[:8])), GONE, 0.5),
-        ((FACT,), CHUNKS, (), GONE, 0.0),
-        ((FACT, AFTER), CHUNKS, ranked(BEFORE, FACT, name="new"), GONE, 0.0),  # the worst of several pieces decides
-        ((FACT,), ranked(BEFORE), ranked(AFTER), None, 1.0),  # the baseline did not return it
-        ((), CHUNKS, CHUNKS, None, 1.0),
+        ((FACT,), CHUNKS, CHUNKS, KEPT),
+        ((FACT,), CHUNKS, (CHUNKS[1], CHUNKS[0]), KEPT),
+        ((FACT,), CHUNKS, ranked(BEFORE, FACT, name="new"), RECHUNKED),
+        ((FACT,), CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER), RECHUNKED),
+        ((FACT,), CHUNKS, ranked(BEFORE, FACT.upper(), AFTER), KEPT),
+        ((FACT,), CHUNKS, ranked(*PIECES), RECHUNKED),  # at rank 3, but nothing new above
+        ((FACT,), CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), LOWER),
+        ((FACT,), CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}"), LOWER),
+        ((FACT,), CHUNKS, ranked(HUNDRED, FACT), LOWER),  # at the same rank, after more text
+        ((FACT,), CHUNKS, ranked(OTHER, FACT), KEPT),  # after no more than before
+        ((FACT,), CHUNKS, ranked(BEFORE, "No.", FACT), RECHUNKED),  # what is new above is too short to count
+        ((FACT,), CHUNKS, ranked(BEFORE, OTHER), GONE),
+        ((FACT,), CHUNKS, ranked(BEFORE, " ".join(FACT.split()[:8])), GONE),
+        ((FACT,), CHUNKS, (), GONE),
+        ((FACT, AFTER), CHUNKS, ranked(BEFORE, FACT, name="new"), GONE),  # the worst of several pieces decides
+        ((FACT,), ranked(BEFORE), ranked(AFTER), None),  # the baseline did not return it
+        ((), CHUNKS, CHUNKS, None),
     ],
 )
-def test_what_became_of_the_evidence_and_how_much_is_left_of_it(
+def test_what_became_of_the_evidence(
     evidence: tuple[str, ...],
     before: tuple[Context, ...],
     now: tuple[Context, ...],
     expected: EvidenceChange | None,
-    share: float,
 ) -> None:
-    assert retrieval_change(evidence, before, now) == (expected and RetrievalChange(expected, share))
+    assert retrieval_change(evidence, before, now) == expected
 
 
 def test_evidence_is_what_the_golden_set_says_or_else_the_baseline() -> None:

@@ -142,8 +142,7 @@ def sample_change(
         texts = evidence_of(
             baseline.sample, before.contexts, _first_judgements(baseline)
         )
-        moved = retrieval_change(texts, before.contexts, response.contexts)
-        change = None if moved is None else moved.change
+        change = retrieval_change(texts, before.contexts, response.contexts)
         same_texts = {context.text for context in before.contexts}.intersection(texts)
         ranks, ranks_before = (
             [

@@ -4,7 +4,7 @@ occur in the contexts."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
@@ -58,7 +58,10 @@ def entities(
     """
     entity_keys: set[_Keys] = set()
     sentences = split_sentences(normalise(text), language.code)
-    capitalised = _capitalised_inside(sentences) | set(names)
+    capitalised = set(names)
+    for sentence in sentences:  # by more than opening it
+        words = re.findall(r"\w+", sentence)
+        capitalised.update(word for word in words[1:] if word[:1].isupper())
     for sentence in sentences:
         names_here = set(_names_in(sentence, language, common, capitalised))
         in_names = {key for name in names_here for key in name}
@@ -67,15 +70,6 @@ def entities(
             if _is_number(key) and key not in in_names:
                 entity_keys.add((key,))
     return frozenset(entity_keys)
-
-
-def _capitalised_inside(sentences: Sequence[str]) -> set[str]:
-    """The words that are capitalised, and not because they open a sentence."""
-    capitalised: set[str] = set()
-    for sentence in sentences:
-        words = re.findall(r"\w+", sentence)
-        capitalised.update(word for word in words[1:] if word[:1].isupper())
-    return capitalised
 
 
 def _names_in(
@@ -103,11 +97,8 @@ def _names_in(
         if len(words) > 1:
             name = [word for word in words if word.casefold() not in common] or words
         keys = Sentence(" ".join(name), language).keys
-        if (
-            nouns
-            and len(keys) < 2
-            and not any(_is_abbreviation(word) for word in words)
-        ):
+        capitals = [sum(letter.isupper() for letter in word) for word in words]
+        if nouns and len(keys) < 2 and max(capitals) < 2:
             continue
         if keys and not all(map(_is_number, keys)):
             yield keys
@@ -116,10 +107,6 @@ def _names_in(
 def _is_number(key: str) -> bool:
     """Whether a key is that of a number, and not of a month."""
     return key.startswith(NUMBER) and not key[1:].startswith("m")
-
-
-def _is_abbreviation(word: str) -> bool:
-    return sum(letter.isupper() for letter in word) > 1
 
 
 class ContextEntityRecall(BaseMetric):
@@ -206,8 +193,9 @@ def _share(reference: str, response: Response) -> float | None:
 
 def _search(response: Response, language: Language) -> Callable[[_Keys, str], bool]:
     """Whether one context has all keys of an entity, or its text if it has no keys."""
-    places_by_context = [
-        read_passage(context.text, language).places for context in response.contexts
+    keys_by_context = [
+        frozenset(read_passage(context.text, language).places)
+        for context in response.contexts
     ]
     texts = [normalise(context.text).casefold() for context in response.contexts]
 
@@ -215,10 +203,6 @@ def _search(response: Response, language: Language) -> Callable[[_Keys, str], bo
         if not keys:
             plain = normalise(text).casefold()
             return any(plain in context for context in texts)
-        return any(_has_all(places, keys) for places in places_by_context)
+        return any(keys_here.issuperset(keys) for keys_here in keys_by_context)
 
     return is_in_contexts
-
-
-def _has_all(places: Container[str], keys: _Keys) -> bool:
-    return all(key in places for key in keys)

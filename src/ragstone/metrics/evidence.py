@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 
 MIN_SHARE = 0.9
 """Evidence is retrieved if at least this share of its words is found."""
@@ -122,14 +121,10 @@ def _words(text: str) -> Words:
 _remembered_words = lru_cache(maxsize=64)(_words)  # those of one sample
 
 
-def runs_of(text: Words, size: int = RUN_WORDS) -> set[Words]:
-    """All runs of `size` words in `text`; a shorter text is one run."""
-    return set(_runs(text, size)) or {text}
-
-
-def _runs(text: Words, size: int) -> Iterator[Words]:
-    """The runs of `size` words in `text`, by place."""
-    return zip(*(islice(text, at, None) for at in range(size)), strict=False)
+def runs_of(text: Words) -> set[Words]:
+    """All runs of RUN_WORDS words in `text`; a shorter text is one run."""
+    starts = range(len(text) - RUN_WORDS + 1)
+    return {text[start : start + RUN_WORDS] for start in starts} or {text}
 
 
 def _plain(text: str) -> str:

@@ -3,8 +3,7 @@ lower."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import StrEnum
 
 from ragstone.golden.sample import Sample
@@ -32,15 +31,6 @@ class EvidenceChange(StrEnum):
     """It is still returned, but ranks lower."""
     GONE = "gone"
     """The contexts no longer hold it, or not all of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalChange:
-    """What became of a sample's evidence: the worst of its texts."""
-
-    change: EvidenceChange
-    share_returned: float = 1.0
-    """The share of its words that is still returned, in [0, 1]."""
 
 
 _MIN_RUNS = 5
@@ -89,9 +79,9 @@ def evidence_of(
 
 def retrieval_change(
     evidence: tuple[str, ...], before: Sequence[Context], now: Sequence[Context]
-) -> RetrievalChange | None:
+) -> EvidenceChange | None:
     """What became of `evidence` between the contexts `before` and those `now`; None if
-    `before` had none of it.
+    `before` had none of it. That of the worst of its texts counts.
 
     It ranks lower if more comes before it (by rank, or by text), and some of that is a
     context that was not above it, nor with it in one context. A lower rank alone says
@@ -99,15 +89,12 @@ def retrieval_change(
     """
     places_before = locate(evidence, tuple(context.text for context in before))
     places_now = locate(evidence, tuple(context.text for context in now))
-    changes = []
-    shares = []
-    for place_before, place_now in zip(places_before, places_now, strict=True):
-        if place_before.retrieved:
-            changes.append(_change(place_before, place_now, before, now))
-            shares.append(place_now.share)
-    if not changes:
-        return None
-    return RetrievalChange(min(changes, key=_WORST.index), min(shares))
+    changes = [
+        _change(place_before, place_now, before, now)
+        for place_before, place_now in zip(places_before, places_now, strict=True)
+        if place_before.retrieved
+    ]
+    return min(changes, key=_WORST.index, default=None)
 
 
 def _change(
@@ -123,8 +110,13 @@ def _change(
     is_lower = place_now.first > place_before.first or len(_runs(above_now)) > len(
         above_before
     )
-    if is_lower and any(_is_new(context, above_before) for context in above_now):
-        return EvidenceChange.LOWER
+    for context in above_now if is_lower else ():
+        # It is new if it has hardly any of these runs; a very short one may be a text
+        # that was there and was cut.
+        runs = _runs((context,))
+        known = len(runs & above_before)
+        if len(runs) >= _MIN_RUNS and known <= _HARDLY * len(runs):
+            return EvidenceChange.LOWER
     context_before = before[place_before.first - 1]
     context_now = now[place_now.first - 1]
     if context_before.id == context_now.id and words(context_before.text) == words(
@@ -132,13 +124,6 @@ def _change(
     ):
         return EvidenceChange.KEPT
     return EvidenceChange.RECHUNKED
-
-
-def _is_new(context: Context, runs_before: Set[Words]) -> bool:
-    """Whether the context has hardly any of these runs; a very short one may be a text
-    that was there and was cut."""
-    runs = _runs((context,))
-    return len(runs) >= _MIN_RUNS and len(runs & runs_before) <= _HARDLY * len(runs)
 
 
 def _runs(contexts: Sequence[Context]) -> set[Words]:

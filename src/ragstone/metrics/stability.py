@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
+from statistics import fmean
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -21,12 +22,38 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
 
+_Answer = tuple[Response, Judgements]
 _ASKED_ONCE = NotApplicable(
     "the system was asked once; RAGSTONE_ANSWERS=3 asks it again"
 )
 
 
-class AnswerStability(BaseMetric):
+class _Stability(BaseMetric):
+    """A metric of all answers to one sample, in the order in which the system was
+    asked."""
+
+    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        return _ASKED_ONCE
+
+    def compare(
+        self,
+        sample: Sample,
+        responses: Sequence[Response],
+        judgements: Sequence[Judgements],
+    ) -> Score:
+        """The score of all answers to one sample."""
+        if len(responses) < 2:
+            return _ASKED_ONCE
+        try:
+            return self._compare(list(zip(responses, judgements, strict=True)))
+        except EarlyScore as early:
+            return early.score
+
+    def _compare(self, answers: Sequence[_Answer]) -> Score:
+        raise NotImplementedError
+
+
+class AnswerStability(_Stability):
     """Mean agreement of each answer with the one before it, by the judge's reference
     match.
 
@@ -46,28 +73,14 @@ class AnswerStability(BaseMetric):
 
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.PREVIOUS_MATCH})
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        return _ASKED_ONCE
-
-    def compare(
-        self,
-        sample: Sample,
-        responses: Sequence[Response],
-        judgements: Sequence[Judgements],
-    ) -> Score:
-        """The score of all answers to one sample, in the order in which the system was
-        asked."""
-        answers = list(zip(responses, judgements, strict=True))
-        try:
-            agreements = [
-                _agreement(*earlier, *later) for earlier, later in pairwise(answers)
-            ]
-        except EarlyScore as early:
-            return early.score
+    def _compare(self, answers: Sequence[_Answer]) -> Score:
+        agreements = [
+            _agreement(*earlier, *later) for earlier, later in pairwise(answers)
+        ]
         return _mean(agreements, "compared by the judge")
 
 
-class SelfConsistency(BaseMetric):
+class SelfConsistency(_Stability):
     """Mean share of the statements of an answer that another answer to the question
     supports.
 
@@ -87,38 +100,19 @@ class SelfConsistency(BaseMetric):
 
     reads = AnswerStability.reads
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        return _ASKED_ONCE
-
-    def compare(
-        self,
-        sample: Sample,
-        responses: Sequence[Response],
-        judgements: Sequence[Judgements],
-    ) -> Score:
-        """The score of all answers to one sample, in the order in which the system was
-        asked."""
-        if len(responses) < 2:
-            return _ASKED_ONCE
-        answers = list(zip(responses, judgements, strict=True))
+    def _compare(self, answers: Sequence[_Answer]) -> Score:
         shares: list[float] = []
-        try:
-            for earlier, later in pairwise(answers):
-                shares += _supported_shares(*earlier, *later)
-        except EarlyScore as early:
-            return early.score
+        for earlier, later in pairwise(answers):
+            shares += _supported_shares(*earlier, *later)
         if not shares:
             return NotApplicable(
                 "every answer abstains, so nothing is said that another could support"
             )
-        mean = sum(shares) / len(shares)
-        return Scored(
-            min(1.0, mean),
-            note=f"{counted(len(responses), 'answer')} compared by the judge",
-        )
+        note = f"{counted(len(answers), 'answer')} compared by the judge"
+        return Scored(min(1.0, fmean(shares)), note=note)
 
 
-class TokenStability(BaseMetric):
+class TokenStability(_Stability):
     """Mean token F1 of all pairs of answers, after SQuAD's normalisation. No judge;
     sensitive to wording."""
 
@@ -130,21 +124,10 @@ class TokenStability(BaseMetric):
         source="Ragstone: token F1 (Rajpurkar et al. 2016, SQuAD, section 6.1) between answers to one question",
     )
 
-    def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        return _ASKED_ONCE
-
-    def compare(
-        self,
-        sample: Sample,
-        responses: Sequence[Response],
-        judgements: Sequence[Judgements],
-    ) -> Score:
-        """The score of all answers to one sample."""
-        pairs = combinations([response.answer for response in responses], 2)
-        return _mean(
-            [token_f1(answer, reference) for answer, reference in pairs],
-            "compared by token overlap",
-        )
+    def _compare(self, answers: Sequence[_Answer]) -> Score:
+        texts = [response.answer for response, _ in answers]
+        agreements = [token_f1(*pair) for pair in combinations(texts, 2)]
+        return _mean(agreements, "compared by token overlap")
 
 
 def _agreement(
@@ -207,10 +190,5 @@ def _supported_share(
 
 def _mean(values: Sequence[float], how: str) -> Score:
     """The mean of a value per pair of answers; `how` they were compared is noted."""
-    if not values:
-        return _ASKED_ONCE
-    mean = sum(values) / len(values)
-    return Scored(
-        min(1.0, max(0.0, mean)),
-        note=f"{counted(len(values), 'pair')} of answers {how}",
-    )
+    note = f"{counted(len(values), 'pair')} of answers {how}"
+    return Scored(min(1.0, max(0.0, fmean(values))), note=note)
