@@ -89,7 +89,7 @@ def decided(before: dict[str, Floats], now: dict[str, Floats], policy: Policy) -
             {name: table[:, : asked + 1] for name, table in now.items()}, asked + 1, asked_again=asked > 0, steady=same
         )
         verdict = decide_gate(current, baseline, policy)
-        doubtful = doubts(verdict, policy.alpha, confirmed=asked > 0)
+        doubtful = doubts(verdict, policy.alpha)
         if not doubtful or settled(verdict, policy.alpha) or same:
             return verdict.status.value, again
     return verdict.status.value, most

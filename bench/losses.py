@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from score_families import FAMILIES, MORE_FAMILIES, Family
 
 from ragstone.evaluation.earlier import MAX_EARLIER
-from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
+from ragstone.gate.confirm import ASK, AT_ONCE, FAIL, STILL_SUSPECT, suspect_at
 from ragstone.gate.policy import default_policy
 from ragstone.gate.sensitivity import number_of_tests
 from ragstone.stats.losses import Change, loss_test
@@ -196,9 +196,9 @@ def looked(
     """The verdict on the scores that `ask` gives and those of `earlier` runs, beside `then` (n, metrics, runs)."""
     now = [ask()]
     p = smallest([*now, *earlier], then, tags, groups)
-    look = LAST if earlier else ONCE
-    once = "fail" if p <= look.fail * ALPHA else "inconclusive" if p <= look.suspect * ALPHA else "pass"
-    if not AT_ONCE * ALPHA < p <= look.ask * ALPHA:
+    suspect = suspect_at(bool(earlier))
+    once = "fail" if p <= FAIL * ALPHA else "inconclusive" if p <= suspect * ALPHA else "pass"
+    if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
         return Outcome("fail" if p <= AT_ONCE * ALPHA else "pass", once, 1.0)
     before, judged = now[0], 1.0
     for _ in range(MORE):
@@ -208,9 +208,9 @@ def looked(
         if all(np.array_equal(one, now[0]) for one in (*now, *earlier)):
             return Outcome(once, once, judged)
         p = smallest([*now, *earlier], then, tags, groups)
-        if not AT_ONCE * ALPHA < p <= LAST.ask * ALPHA:
+        if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
             break
-    verdict = "fail" if p <= LAST.fail * ALPHA else "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
+    verdict = "fail" if p <= FAIL * ALPHA else "inconclusive" if p <= STILL_SUSPECT * ALPHA else "pass"
     return Outcome(verdict, once, judged)
 
 
@@ -239,7 +239,7 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: 
 def detectable(n: int, runs: int, renewed: float) -> float:
     """The loss that a report of an unchanged system calls detectable: the median of a few."""
     tests = number_of_tests(METRICS, parts=True)
-    rule = LossRule(LAST.fail * ALPHA / tests, ONCE.ask * ALPHA / tests, 1 + MORE, MAX_DROP, runs)
+    rule = LossRule(FAIL * ALPHA / tests, ASK * ALPHA / tests, 1 + MORE, MAX_DROP, runs)
     found = []
     for seed in range(12):
         system = System(n, np.random.default_rng((seed, n)), renewed)

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.gate.confirm import AT_ONCE, LAST, ONCE
+from ragstone.gate.confirm import ASK, AT_ONCE, FAIL, STILL_SUSPECT
 from ragstone.gate.policy import default_policy
 from ragstone.stats.losses import Change, loss_p_value
 
@@ -92,16 +92,16 @@ def verdict(system: ChangedSystem) -> str:
     p = p_value(system.history, answers)
     if p <= AT_ONCE * ALPHA:
         return "fail"
-    if p > ONCE.ask * ALPHA:
+    if p > ASK * ALPHA:
         return "pass"
     for _ in range(MORE_ANSWERS):
         answers.append(system.ask())
         p = p_value(system.history, answers)
-        if not AT_ONCE * ALPHA < p <= LAST.ask * ALPHA:
+        if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
             break
-    if p <= LAST.fail * ALPHA:
+    if p <= FAIL * ALPHA:
         return "fail"
-    return "inconclusive" if p <= LAST.suspect * ALPHA else "pass"
+    return "inconclusive" if p <= STILL_SUSPECT * ALPHA else "pass"
 
 
 def main() -> None:

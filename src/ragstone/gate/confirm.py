@@ -12,53 +12,40 @@ with `bench/losses.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ragstone.gate.verdict import CHANGES, Check, GateVerdict, Status
 
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A look at all drops: up to which share of the policy's error rate their p-values
-    fail, are suspected, and are asked about again."""
-
-    fail: float
-    suspect: float
-    ask: float
-
-
-ONCE = Look(fail=0.4, suspect=1.0, ask=4.0)
-LAST = Look(fail=0.4, suspect=2.0, ask=4.0)
-
+FAIL = 0.4
+"""Up to this share of the policy's error rate, the p-value of a drop fails."""
+SUSPECT = 1.0
+"""Up to this share it is suspected."""
+STILL_SUSPECT = 2.0
+"""The same of a run that was asked again."""
+ASK = 4.0
+"""Up to this share the system is asked again."""
 AT_ONCE = 0.02
 """A drop at this share of the error rate is not asked about again."""
 
 
-def look_at(confirmed: bool) -> Look:
-    """The shares for a run that was asked again (`confirmed`), or was not."""
-    if confirmed:
-        return LAST
-    return ONCE
+def suspect_at(confirmed: bool) -> float:
+    """The share for a run that was asked again (`confirmed`), or was not."""
+    return STILL_SUSPECT if confirmed else SUSPECT
 
 
-def doubts(
-    verdict: GateVerdict, alpha: float, *, confirmed: bool = False
-) -> tuple[Check, ...]:
+def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
     """The blocking checks that more answers could decide: drops at the policy's error
     rate, and what is unsettled."""
-    look = look_at(confirmed)
     blocking = (check for check in verdict.checks if check.blocks)
     return tuple(
-        check for check in blocking if check.unsettled or is_doubt(check, alpha, look)
+        check for check in blocking if check.unsettled or is_doubt(check, alpha)
     )
 
 
-def is_doubt(check: Check, alpha: float, look: Look) -> bool:
+def is_doubt(check: Check, alpha: float) -> bool:
     """Whether more answers could decide a drop, even where it passes if nothing is
     asked again."""
     if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
         return False
-    return AT_ONCE * alpha < check.p_value <= look.ask * alpha
+    return AT_ONCE * alpha < check.p_value <= ASK * alpha
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:

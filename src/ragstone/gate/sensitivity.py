@@ -13,7 +13,7 @@ import numpy as np
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import BoundCheck, answer_table, answers_per_sample
-from ragstone.gate.confirm import LAST, ONCE
+from ragstone.gate.confirm import ASK, FAIL
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import group_labels
@@ -154,11 +154,10 @@ def _loss_rule(
     first: int,
 ) -> LossRule:
     alpha = policy.alpha / tests
-    fails = asks = ONCE.fail * alpha
+    fails = asks = FAIL * alpha
     answers = first
     if policy.gate.asks_again and (run is None or not is_recorded(run)):
-        fails = LAST.fail * alpha
-        asks = ONCE.ask * alpha
+        asks = ASK * alpha
         answers += policy.gate.confirm_repeats
     return LossRule(fails, asks, answers, allowed, runs, first)
 

@@ -134,7 +134,7 @@ async def _rounds(
         )
         verdict = decide(run)
         is_clear = settled(verdict, policy.alpha) or _all_alike(run)
-        if is_clear or not doubts(verdict, policy.alpha, confirmed=True):
+        if is_clear or not doubts(verdict, policy.alpha):
             break
     manifest = run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})
     return run.with_manifest(manifest), verdict

@@ -22,7 +22,7 @@ from ragstone.formatting import bound, change, counted, digits_for, listed, thre
 from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
 from ragstone.gate.checks.checker import Checker, rule_key
 from ragstone.gate.comparability import Pairing, differences
-from ragstone.gate.confirm import is_doubt, look_at
+from ragstone.gate.confirm import FAIL, is_doubt, suspect_at
 from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import MIN_BROKEN
@@ -104,11 +104,10 @@ class Drops(Checker):
         # What no rule names is reported where it doesn't pass, or more answers could
         # decide it.
         alpha = evidence.policy.alpha
-        look = look_at(evidence.confirmed)
         others = [
             check
             for check in checks[len(ruled) :]
-            if not check.by_words and (not check.passed or is_doubt(check, alpha, look))
+            if not check.by_words and (not check.passed or is_doubt(check, alpha))
         ]
         failed = {
             check.metric
@@ -199,7 +198,7 @@ def decide_drops(
     wholes = sum(drop.rule.slice is None for drop in drops)
     tests = number_of_tests(wholes, parts=wholes < len(drops))
     alpha = evidence.policy.alpha
-    look = look_at(evidence.confirmed)
+    suspect = suspect_at(evidence.confirmed)
     decided = []
     for drop, p_value in zip(drops, p_values.tolist(), strict=True):
         detectable = None
@@ -219,8 +218,8 @@ def decide_drops(
                 drop,
                 p_value,
                 detectable,
-                fails=drop.is_beyond and p_value <= look.fail * alpha,
-                suspected=drop.is_beyond and p_value <= look.suspect * alpha,
+                fails=drop.is_beyond and p_value <= FAIL * alpha,
+                suspected=drop.is_beyond and p_value <= suspect * alpha,
                 interval=interval,
             )
         )
@@ -241,7 +240,7 @@ def _mean_check(
 ) -> Check:
     """The check of the mean over several metrics, which can be shown to fall where none
     of them is by itself."""
-    look = look_at(evidence.confirmed)
+    suspect = suspect_at(evidence.confirmed)
     alpha = evidence.policy.alpha
     mean = mean_change([drop.change for drop in drops if drop.change is not None])
     n = len(mean.values)
@@ -250,10 +249,10 @@ def _mean_check(
     status = Status.PASS
     shown = "no more than chance explains"
     if estimate < allowed - ROUNDING:
-        if p_value <= look.fail * alpha:
+        if p_value <= FAIL * alpha:
             status = Status.FAIL
             shown = "none of them is shown to fall by itself"
-        elif p_value <= look.suspect * alpha:
+        elif p_value <= suspect * alpha:
             status = Status.INCONCLUSIVE
             shown = "a loss is suspected, but not shown"
     names = []
