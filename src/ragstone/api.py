@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -45,10 +44,10 @@ from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.pipeline.compare import read_side, refuse_without_rules
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
+from ragstone.pipeline.compare import compare_sides, read_side
+from ragstone.pipeline.decide import ComparedRun
 from ragstone.pipeline.known_secrets import known_secrets
-from ragstone.pipeline.page import page_of, read_page
+from ragstone.pipeline.page import read_page
 from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import read_verdict
@@ -398,25 +397,17 @@ def compare(
     rules = _policy_of(policy)
     now = _side(current, "current", rules)
     then = None if baseline is None else _side(baseline, "baseline", rules)
-    refuse_without_rules(now, rules, has_baseline=then is not None)
-    terms = Terms(rules, then, now.day, required=then is not None)
-    verdict = decide(now, terms)
+    compared = compare_sides(now, then, rules)
     redact = Redactor(known_secrets(os.environ, Settings()))
-    return Verdict.of(
-        verdict,
-        redact.tree(run_document(now, verdict, then)),
-        partial(_page, now, verdict, then, redact),
-    )
 
+    def page() -> tuple[str, ...]:
+        """The samples of an HTML report; none if their records are gone by now."""
+        try:
+            return tuple(compared.page(redact))
+        except RunDirectoryError:
+            return ()
 
-def _page(
-    now: ComparedRun, verdict: GateVerdict, then: ComparedRun | None, redact: Redactor
-) -> tuple[str, ...]:
-    """The samples of an HTML report; none if their records are gone by now."""
-    try:
-        return tuple(page_of(now, verdict, then, redact))
-    except RunDirectoryError:
-        return ()
+    return Verdict.of(compared.verdict, redact.tree(compared.document), page)
 
 
 def _path(given: object, where: str) -> Path:

@@ -18,6 +18,7 @@ from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
+from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import page_of
 from ragstone.printable import shown_name
 from ragstone.report.parts import Document
@@ -53,41 +54,41 @@ def read_side(
             f"there is no such file or directory: {shown_name(str(path))}",
             hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
         )
-    named = set() if policy is None else _metrics_in(policy)
+    named: set[str] = set()
+    if policy is not None:
+        named |= policy.in_force.keys()
+        for part in policy.slices.values():
+            named |= part.metrics.keys()
     return ComparedRun(read_score_file(path, golden, named=named))
 
 
-def _metrics_in(policy: Policy) -> set[str]:
-    tables = [policy.in_force, *(part.metrics for part in policy.slices.values())]
-    return {name for table in tables for name in table}
-
-
-def refuse_without_rules(
-    now: ComparedRun, policy: Policy, *, has_baseline: bool
-) -> None:
-    """Raise ConfigError if no rule covers any of the scores of another evaluator: that
-    would be no verdict."""
-    scores = now.scores
-    bounds = {
-        metric for facts in scores.samples.values() for _, metric, _ in facts.bounds
-    }
-    rules = resolve_rules(policy, scores)
-    covered = {rule.metric for rule in rules if rule.min is not None}
-    if has_baseline:
-        covered |= {rule.metric for rule in rules if rule.max_drop is not None}
-    if (
-        now.run is not None
-        or scores.metrics.keys() & (covered | bounds)
-        or not scores.metrics
-    ):
-        return
-    names = list(scores.metrics)
-    raise ConfigError(
-        f"no rule covers any of its scores ({some(names)}), so there is no verdict.",
-        where=scores.label,
-        hint="Write one in thresholds.toml, such as:\n"
-        f"  [metrics.{json.dumps(names[0], ensure_ascii=False)}]\n  min = 0.80",
-    )
+def compare_sides(
+    now: ComparedRun,
+    then: ComparedRun | None,
+    policy: Policy,
+    past: RunHistory | None = None,
+) -> Compared:
+    """Decide `now` beside `then`. Raises ConfigError if no rule covers any of the
+    scores of another evaluator: that would be no verdict."""
+    scores, has_baseline = now.scores, then is not None
+    covered = set()
+    for rule in resolve_rules(policy, scores):
+        if rule.min is not None or (has_baseline and rule.max_drop is not None):
+            covered.add(rule.metric)
+    for facts in scores.samples.values():
+        covered |= {metric for _, metric, _ in facts.bounds}
+    if now.run is None and scores.metrics and covered.isdisjoint(scores.metrics):
+        names = list(scores.metrics)
+        raise ConfigError(
+            f"no rule covers any of its scores ({some(names)}), so there is no verdict.",
+            where=scores.label,
+            hint="Write one in thresholds.toml, such as:\n"
+            f"  [metrics.{json.dumps(names[0], ensure_ascii=False)}]\n  min = 0.80",
+        )
+    notes = scores.remarks + (() if then is None else then.scores.remarks)
+    terms = Terms(policy, then, now.day, required=has_baseline)
+    verdict = decide(now, terms, past=past, notes=notes)
+    return Compared(verdict, run_document(now, verdict, then), now, then)
 
 
 def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
@@ -97,12 +98,10 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
     Metric names are checked against the scores, which may come from another evaluator.
     If `calibration` is False, the file named in [labels] is not read.
     """
-    if thresholds is not None:
-        return load_policy(thresholds, known_metrics=None, calibration=calibration)
-    beside = Path(POLICY_FILE)
-    if not beside.is_file():
+    if thresholds is None and not Path(POLICY_FILE).is_file():
         return default_policy(Path())
-    return load_policy(beside, known_metrics=None, calibration=calibration)
+    file = thresholds or Path(POLICY_FILE)
+    return load_policy(file, known_metrics=None, calibration=calibration)
 
 
 def compare(
@@ -126,32 +125,18 @@ def compare(
             then = read_side(baseline, golden, policy)
         except ConfigError as error:
             raise BaselineError.of(error, "the baseline can't be used: ") from None
-        _refuse_as_baseline(then, baseline, current)
-    refuse_without_rules(now, policy, has_baseline=then is not None)
-    notes = (
-        *(now.scores.remarks),
-        *(then.scores.remarks if then is not None else ()),
-    )
-    verdict = decide(
-        now, Terms(policy, then, now.day, required=then is not None), notes=notes
-    )
-    document = run_document(now, verdict, then)
-    return Compared(verdict, document, now, then)
-
-
-def _refuse_as_baseline(then: ComparedRun, baseline: Path, current: Path) -> None:
-    if current.exists() and baseline.samefile(current):
-        raise BaselineError(
-            "a run can't be compared with itself.",
-            where=str(baseline),
-            hint="Use another baseline.",
-        )
-    if then.run is None:
-        return
-    standing = then.run.manifest.standing
-    if then.run.manifest.verdict in ("fail", "error") and not standing.eligible:
-        raise BaselineError(
-            f"this run can't be a baseline: {standing.reason}.",
-            where=str(baseline),
-            hint="Use a run that did not fail.",
-        )
+        if current.exists() and baseline.samefile(current):
+            raise BaselineError(
+                "a run can't be compared with itself.",
+                where=str(baseline),
+                hint="Use another baseline.",
+            )
+        manifest = None if then.run is None else then.run.manifest
+        has_failed = manifest is not None and manifest.verdict in ("fail", "error")
+        if manifest is not None and has_failed and not manifest.standing.eligible:
+            raise BaselineError(
+                f"this run can't be a baseline: {manifest.standing.reason}.",
+                where=str(baseline),
+                hint="Use a run that did not fail.",
+            )
+    return compare_sides(now, then, policy)

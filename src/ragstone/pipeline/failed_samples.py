@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.pipeline.verdict_file import read_verdict
-from ragstone.report.parts import CheckPart
 
 
 def failed_samples(run: RunDirectory) -> tuple[str, ...]:
@@ -27,7 +24,13 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
         for check in document.checks:
             if check.sample is not None and check.status is not Status.PASS:
                 failed.add(check.sample)
-            failed |= _below(check, scores.scores_of(check.metric or "").values)
+            limit, scored = check.threshold, scores.scores_of(check.metric or "").values
+            if check.status is Status.PASS or limit is None:
+                continue
+            if check.kind is CheckKind.FLOOR:
+                failed |= {name for name, value in scored.items() if value < limit}
+            if check.kind is CheckKind.CEILING:
+                failed |= {name for name, value in scored.items() if value > limit}
     ids = tuple(sample_id for sample_id in scores.samples if sample_id in failed)
     if not ids:
         raise ConfigError(
@@ -36,16 +39,3 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
             hint="Leave out --failed.",
         )
     return ids
-
-
-def _below(check: CheckPart, values: Mapping[str, float]) -> set[str]:
-    """The samples whose score is on the wrong side of a floor or a ceiling that did not
-    hold."""
-    limit = check.threshold
-    if check.status is Status.PASS or limit is None:
-        return set()
-    if check.kind is CheckKind.FLOOR:
-        return {sample_id for sample_id, value in values.items() if value < limit}
-    if check.kind is CheckKind.CEILING:
-        return {sample_id for sample_id, value in values.items() if value > limit}
-    return set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration
@@ -29,35 +29,29 @@ def agreement_with_people(
 ) -> str:
     """One sentence: the agreement on the team's own labels, if there are any for
     `judge`, else published figures."""
+    own = []
     if calibration is not None and calibration.judge == judge:
-        own = ", ".join(_measured(calibration, metrics))
-        if own:
-            return f"by your labels (Krippendorff's alpha): {own}"
+        measured = calibration.metrics
+        for name in filter(measured.__contains__, metrics):
+            labels = counted(len(measured[name].pairs), "label")
+            agreement = score(measured[name].agreement.estimate)
+            own.append(f"{name} {agreement} on {labels}")
+    if own:
+        return f"by your labels (Krippendorff's alpha): {', '.join(own)}"
     return published_agreement(judge.provider, metrics)
 
 
 def published_agreement(provider: str, metrics: Iterable[str]) -> str:
-    """The figures on published labelled sets, in words."""
+    """The figures on published labelled sets, in words: of each metric, on the set on
+    which the offline judge does worst."""
     if not provider_of(provider).offline:
         return f"not measured for this model. {PUBLISHED_LLM}; {_MEASURE_YOURS}"
-    figures = ", ".join(_published(metrics)) or "not measured"
-    return f"on published labelled sets, the worst of each: {figures}; {_MEASURE_YOURS}"
-
-
-def _measured(calibration: Calibration, metrics: Sequence[str]) -> Iterator[str]:
-    for name in metrics:
-        measured = calibration.metrics.get(name)
-        if measured is not None:
-            labels = counted(len(measured.pairs), "label")
-            yield f"{name} {score(measured.agreement.estimate)} on {labels}"
-
-
-def _published(metrics: Iterable[str]) -> Iterator[str]:
-    """``faithfulness 0.79 AUROC``: on the data set on which the offline judge does
-    worst."""
+    figures = []
     for name in metrics:
         judge_grade = grade(name)
         if judge_grade is not None:
             worst = judge_grade.evidence[0]
             measure = _MEASURES.get(worst.measure, worst.measure)
-            yield f"{name} {worst.value:.2f} {measure}"
+            figures.append(f"{name} {worst.value:.2f} {measure}")
+    listed = ", ".join(figures) or "not measured"
+    return f"on published labelled sets, the worst of each: {listed}; {_MEASURE_YOURS}"

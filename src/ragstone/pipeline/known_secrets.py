@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ragstone.judge.providers import secret_variables
 from ragstone.settings.load import SECRET_VARIABLES
@@ -37,22 +37,12 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
     Variables in `system.env` count if their name suggests a secret (KEY, TOKEN, SECRET
     …).
     """
-    secrets = {
-        value
-        for value in _values(environ, settings)
-        if len(value) >= MIN_SECRET_CHARACTERS
-    }
-    return tuple(sorted(secrets, key=len, reverse=True))
-
-
-def _values(environ: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    yield from (
+    names = (*_ALWAYS, *filter(SECRET_NAME.search, settings.system.env))
+    secrets = {environ.get(name, "").strip() for name in names}
+    secrets |= {
         secret
         for secret in settings.judge.secrets()
         if secret.casefold() not in _PLACEHOLDERS
-    )
-    for name in (
-        *_ALWAYS,
-        *(name for name in settings.system.env if SECRET_NAME.search(name)),
-    ):
-        yield environ.get(name, "").strip()
+    }
+    masked = (secret for secret in secrets if len(secret) >= MIN_SECRET_CHARACTERS)
+    return tuple(sorted(masked, key=len, reverse=True))

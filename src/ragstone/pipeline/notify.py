@@ -4,7 +4,7 @@ that takes JSON with a `text`."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 
 import httpx2
@@ -43,35 +43,28 @@ def notify(
     problem = ""
     for pause in (*_PAUSES_S, 0.0):
         try:
-            status = _post(url, body)
+            # The body of a reply may be endless, and is not read.
+            with httpx2.stream(
+                "POST",
+                url,
+                json=body,
+                headers={"User-Agent": f"ragstone/{__version__}"},
+                timeout=_TIMEOUT_S,
+                follow_redirects=False,
+                trust_env=False,
+            ) as reply:
+                status = reply.status_code
         except httpx2.HTTPError as error:
             problem = type(error).__name__
         else:
             if httpx2.codes.is_success(status):
                 return None
             problem = f"it answered {status}"
-            if (
-                status != httpx2.codes.TOO_MANY_REQUESTS
-                and not httpx2.codes.is_server_error(status)
-            ):
+            may_recover = status == httpx2.codes.TOO_MANY_REQUESTS
+            if not may_recover and not httpx2.codes.is_server_error(status):
                 break
         sleep(pause)
     return f"The webhook in {NOTIFY} could not be reached: {problem}."
-
-
-def _post(url: str, body: Mapping[str, str]) -> int:
-    """Post `body` as JSON; returns the status of the reply, whose body may be endless
-    and is not read."""
-    with httpx2.stream(
-        "POST",
-        url,
-        json=body,
-        headers={"User-Agent": f"ragstone/{__version__}"},
-        timeout=_TIMEOUT_S,
-        follow_redirects=False,
-        trust_env=False,
-    ) as reply:
-        return reply.status_code
 
 
 def checked_address(address: str) -> str:

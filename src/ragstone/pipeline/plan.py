@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import Policy
-from ragstone.gate.rules import Rule
 from ragstone.gate.sensitivity import (
-    KnownScores,
     expected_rules,
     known_scores,
     loss_rule,
@@ -58,15 +56,11 @@ class SamplePlan:
         """How many samples detect each drop in every metric (that blocks, if any does);
         None if one never does."""
         rows = [row for row in self.metrics if row.blocks] or self.metrics
-        return tuple(
-            _largest(numbers)
-            for numbers in zip(*(row.needed for row in rows), strict=True)
-        )
-
-
-def _largest(numbers: Sequence[int | None]) -> int | None:
-    counts = [number for number in numbers if number is not None]
-    return max(counts) if len(counts) == len(numbers) else None
+        largest: list[int | None] = []
+        for numbers in zip(*(row.needed for row in rows), strict=True):
+            counts = [number for number in numbers if number is not None]
+            largest.append(max(counts) if len(counts) == len(numbers) else None)
+        return tuple(largest)
 
 
 def plan(
@@ -92,49 +86,38 @@ def plan(
             )
     policy.require_known_metrics(() if run is None else run.metrics)
     rules = expected_rules(policy, run, offline=offline)
-    tests = max(1, sum(_blocking(rule) for rule in rules))
+    tests, rows = 0, []
     metrics = len(watched_drops(rules))
-    rows = []
     for rule in rules:
-        if rule.max_drop is None or rule.slice is not None:
+        limits_drop = rule.max_drop is not None
+        tests += rule.min is not None and rule.floor_action is Action.BLOCK
+        tests += limits_drop and rule.drop_action is Action.BLOCK
+        if not limits_drop or rule.slice is not None:
             continue
         scores = known_scores(rule, run, size=size)
-        if scores is not None:
-            rows.append(_row(rule, policy, run, scores, metrics, drops))
+        if scores is None:
+            continue
+        looks = loss_rule(rule, policy, run, metrics=metrics)
+        rows.append(
+            PlannedMetric(
+                rule.metric,
+                scores.source,
+                rule.max_drop or 0.0,
+                tuple(
+                    scores.samples_needed(looks, drop) for drop in drops
+                ),
+                scores.n,
+                visible_loss(scores.model, looks) if scores.n else None,
+                rule.direction.change_key,
+                blocks=rule.drop_action is Action.BLOCK,
+            )
+        )
     if not rows:
         raise ConfigError(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
-    return SamplePlan(tuple(drops), policy.alpha, tests, tuple(rows))
-
-
-def _blocking(rule: Rule) -> int:
-    floor = rule.min is not None and rule.floor_action is Action.BLOCK
-    return int(floor) + int(
-        rule.max_drop is not None and rule.drop_action is Action.BLOCK
-    )
-
-
-def _row(
-    rule: Rule,
-    policy: Policy,
-    run: RunScores | None,
-    scores: KnownScores,
-    metrics: int,
-    drops: Sequence[float],
-) -> PlannedMetric:
-    looks = loss_rule(rule, policy, run, metrics=metrics)
-    return PlannedMetric(
-        rule.metric,
-        scores.source,
-        rule.max_drop or 0.0,
-        tuple(scores.samples_needed(looks, drop) for drop in drops),
-        scores.n,
-        visible_loss(scores.model, looks) if scores.n else None,
-        rule.direction.change_key,
-        blocks=rule.drop_action is Action.BLOCK,
-    )
+    return SamplePlan(tuple(drops), policy.alpha, max(1, tests), tuple(rows))
 
 
 DROPS = (0.05, 0.1, 0.2, 0.3, 0.5)

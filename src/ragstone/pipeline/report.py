@@ -3,7 +3,6 @@ now if it has none."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.gate.policy import Policy
 from ragstone.history.file import read_history
 from ragstone.pipeline.baseline import NamedRun, open_baseline
-from ragstone.pipeline.compare import Compared
-from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
+from ragstone.pipeline.compare import compare_sides
+from ragstone.pipeline.decide import ComparedRun
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import read_page
 from ragstone.pipeline.verdict_file import read_verdict
@@ -61,26 +60,19 @@ def report(
         document = stored
         page = read_page(run) if form == "html" else ()
     else:
-        decided = _decided(run, terms)
+        named, baseline = terms.baseline, None
+        # The report may be on the baseline itself.
+        if named is not None and named.path.resolve() != run.path.resolve():
+            baseline = ComparedRun.baseline(open_baseline(named.path))
+        past = RunHistory(read_history(terms.history or run.path / HISTORY))
+        decided = compare_sides(
+            ComparedRun.of(run),
+            baseline,
+            terms.policy(run.manifest.metrics),
+            past if past.history.runs else None,
+        )
         document = redact.tree(decided.document)
         page = decided.page(redact) if form == "html" else ()
     return Reported(
         render(document, form, templates=terms.templates, page=page), document
     )
-
-
-def _decided(run: RunDirectory, wanted: ReportTerms) -> Compared:
-    current = ComparedRun.of(run)
-    baseline = _baseline(run, wanted.baseline)
-    policy = wanted.policy(run.manifest.metrics)
-    terms = Terms(policy, baseline, current.day, required=baseline is not None)
-    past = RunHistory(read_history(wanted.history or run.path / HISTORY))
-    verdict = decide(current, terms, past=past if past.history.runs else None)
-    document = run_document(current, verdict, baseline)
-    return Compared(verdict, document, current, baseline)
-
-
-def _baseline(run: RunDirectory, named: NamedRun | None) -> ComparedRun | None:
-    if named is None or os.path.realpath(named.path) == os.path.realpath(run.path):
-        return None  # the report may be on the baseline itself
-    return ComparedRun.baseline(open_baseline(named.path))

@@ -176,13 +176,20 @@ def route_proposals(
     """The POST routes of FastAPI, Flask or the like; `models` are the fields of the
     classes of all modules."""
     lines = module.text.splitlines()
+
+    def fields_in(annotations: str) -> Iterator[str]:
+        for name in re.findall(r"\w+", annotations):
+            yield from models.get(name, ())
+
     for function in (node for node in module.body if isinstance(node, Function)):
         body = "\n".join(lines[function.lineno - 1 : function.end_lineno])
+        takes = ast.unparse(function.args)
+        returns = ast.unparse(function.returns or ast.Constant(""))
         for decorator in function.decorator_list:
             route = PATTERNS["route"].fullmatch(ast.unparse(decorator))
-            if route is None or (
-                route["method"] != "post" and "'POST'" not in route["options"]
-            ):
+            if route is None:
+                continue
+            if route["method"] != "post" and "'POST'" not in route["options"]:
                 continue
             prefix = re.search(
                 rf"^{route['router']}\s*=.*prefix=[\"']([^\"']*)",
@@ -190,43 +197,33 @@ def route_proposals(
                 re.MULTILINE,
             )
             path = (prefix[1] if prefix else "") + route["path"]
-            returned = f"{route['options']} {ast.unparse(function.returns or ast.Constant(''))}"
-            request = PATTERNS["read_key"].findall(body) + _fields_in(
-                ast.unparse(function.args), models
-            )
-            reply = PATTERNS["key"].findall(body.rpartition("return")[2]) + _fields_in(
-                returned, models
-            )
+            request = [*PATTERNS["read_key"].findall(body), *fields_in(takes)]
+            returned = body.rpartition("return")[2]
+            reply = PATTERNS["key"].findall(returned)
+            reply += fields_in(f"{route['options']} {returns}")
             question = _first_of(NAMES["questions"], request)
-            if question and re.fullmatch(r"[\w/.~-]*", path, re.ASCII):
-                why = f"POST {path} in {module.path}, served on port {port}"
-                yield _service(f"http://127.0.0.1:{port}{path}", why, question, reply)
-
-
-def _fields_in(annotations: str, models: Mapping[str, list[str]]) -> list[str]:
-    return [
-        field
-        for name in re.findall(r"\w+", annotations)
-        for field in models.get(name, [])
-    ]
-
-
-def _service(url: str, why: str, question: str, reply: list[str]) -> Proposal:
-    """The service at `url`, whose requests take the `question` and whose replies have
-    these fields."""
-    settings, unknown = {}, None
-    for part in ("answer", "contexts"):
-        name = _first_of(NAMES[part], reply)
-        if name and not _first_of(SYSTEM_NAMES[part], reply):
-            settings[f"{part}_field"] = name
-    if (
-        reply
-        and "answer_field" not in settings
-        and not _first_of(SYSTEM_NAMES["answer"], reply)
-    ):
-        unknown = f'which field of its reply is the answer: set answer_field = "{reply[0]}", or another, under [system]'
-    rank = SERVICE if PATTERNS["asks"].search(url) else OTHER_SERVICE
-    return Proposal(url, why, rank, settings, question, unknown=unknown)
+            if not question or not re.fullmatch(r"[\w/.~-]*", path, re.ASCII):
+                continue
+            settings, unknown = {}, None
+            for part in ("answer", "contexts"):
+                name = _first_of(NAMES[part], reply)
+                if name and not _first_of(SYSTEM_NAMES[part], reply):
+                    settings[f"{part}_field"] = name
+            known_answer = _first_of(SYSTEM_NAMES["answer"], reply)
+            if reply and "answer_field" not in settings and not known_answer:
+                unknown = (
+                    "which field of its reply is the answer: "
+                    f'set answer_field = "{reply[0]}", or another, under [system]'
+                )
+            url = f"http://127.0.0.1:{port}{path}"
+            yield Proposal(
+                url,
+                f"POST {path} in {module.path}, served on port {port}",
+                SERVICE if PATTERNS["asks"].search(url) else OTHER_SERVICE,
+                settings,
+                question,
+                unknown=unknown,
+            )
 
 
 def _first_of(names: Sequence[str], fields: list[str]) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -46,55 +45,46 @@ class Survey(NamedTuple):
 
 def survey(directory: Path) -> Survey:
     files = _list_files(directory)
-    modules = _parse_modules(directory, files)
+    modules: list[Module] = []
+    size, limits = 0, {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
+    for path in files:
+        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
+            text = read_text(directory, path, limits[path.suffix])
+            size += len(text)
+            if size <= MAX_DATA_BYTES:
+                modules.append(entrypoints.parse_module(path, text))
     golden_file, golden = _find_golden(directory, files)
+    patterns, variables, app = set[str](), set[str](), None
     paths = [module.path for module in modules]
-    paths.append(PurePosixPath(golden_file or STARTER))
+    for path in (*paths, PurePosixPath(golden_file or STARTER)):
+        is_in_folder = len(path.parts) > 1
+        patterns.add(f"{path.parts[0]}/**" if is_in_folder else f"*{path.suffix}")
+    for module in modules:
+        variables.update(PATTERNS["variable"].findall(module.text))
+        # What an SDK reads by itself.
+        vendors = PATTERNS["sdk"].findall(module.text)
+        variables.update(f"{vendor.upper()}_API_KEY" for vendor in vendors)
+        served = PATTERNS["app"].search(module.text)
+        if app is None and served is not None and module.path.suffix == ".py":
+            name = ".".join(module.path.with_suffix("").parts)
+            app = served[2], f"{name}:{served[1]}"
+    services = {
+        path.parent.as_posix()
+        for path in files
+        if path.name in NAMES["services"] and 1 < len(path.parts) < 4
+    }
     python, version = _find_python(directory)
     return Survey(
         proposal=_find_entrypoint(directory, modules),
         golden_file=golden_file,
         golden=golden,
-        sources=sorted({_pattern(path) for path in paths}),
-        variables=_find_variables(modules),
-        services=_find_services(files),
-        app=_find_app(modules),
+        sources=sorted(patterns),
+        variables=sorted(filter(may_pass, variables)),
+        services=sorted(services),
+        app=app,
         python=python,
         python_version=version,
     )
-
-
-def _pattern(path: PurePosixPath) -> str:
-    return f"{path.parts[0]}/**" if len(path.parts) > 1 else f"*{path.suffix}"
-
-
-def _find_variables(modules: Iterable[Module]) -> list[str]:
-    """The environment variables that the source reads, and those that an SDK reads for
-    it."""
-    variables = set[str]()
-    for module in modules:
-        variables.update(PATTERNS["variable"].findall(module.text))
-        for vendor in PATTERNS["sdk"].findall(module.text):
-            variables.add(f"{vendor.upper()}_API_KEY")
-    return sorted(filter(may_pass, variables))
-
-
-def _find_services(files: Iterable[PurePosixPath]) -> list[str]:
-    folders = {
-        path.parent.as_posix()
-        for path in files
-        if path.name in NAMES["services"] and 1 < len(path.parts) < 4
-    }
-    return sorted(folders)
-
-
-def _find_app(modules: Iterable[Module]) -> tuple[str, str] | None:
-    for module in modules:
-        app = PATTERNS["app"].search(module.text)
-        if app is not None and module.path.suffix == ".py":
-            name = ".".join(module.path.with_suffix("").parts)
-            return app[2], f"{name}:{app[1]}"
-    return None
 
 
 def _find_python(directory: Path) -> tuple[str | None, str | None]:
@@ -143,21 +133,6 @@ def read_text(
     return ""
 
 
-def _parse_modules(directory: Path, files: list[PurePosixPath]) -> list[Module]:
-    """The modules and notebooks, nearest first, as far as there are not too many bytes
-    of them."""
-    modules: list[Module] = []
-    size, limits = 0, {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
-    for path in files:
-        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
-            text = read_text(directory, path, limits[path.suffix])
-            size += len(text)
-            modules += (
-                [entrypoints.parse_module(path, text)] if size <= MAX_DATA_BYTES else []
-            )
-    return modules
-
-
 def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     """The surest proposal; of those that are equally sure, the one of the nearest
     file."""
@@ -165,27 +140,19 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     models: dict[str, list[str]] = {}
     for module in modules:
         models |= module.fields()
+    # That of the Dockerfile's command, or else the exposed one, or the source's.
+    dockerfile = read_text(directory, "Dockerfile")
+    named_port = PATTERNS["command_port"].search(dockerfile)
+    named_port = named_port or PATTERNS["exposed_port"].search(dockerfile)
     for module in modules:
-        port = container_port(directory) or entrypoints.port_of(module.text)
+        port = entrypoints.port_of(module.text)
+        if named_port is not None:
+            port = int(named_port[1])
         with suppress(RecursionError):
             proposals += entrypoints.source_proposals(module)
             proposals += entrypoints.route_proposals(module, models, port)
-    usable = [
-        proposal
-        for proposal in proposals
-        if recognised(proposal.entrypoint) is not None
-    ]
+    usable = [each for each in proposals if recognised(each.entrypoint) is not None]
     return min(usable, key=lambda proposal: proposal.rank, default=None)
-
-
-def container_port(folder: Path) -> int | None:
-    """The port on which the Dockerfile in `folder` serves: that of its command, or else
-    the exposed one."""
-    content = read_text(folder, "Dockerfile")
-    port = PATTERNS["command_port"].search(content) or PATTERNS["exposed_port"].search(
-        content
-    )
-    return int(port[1]) if port else None
 
 
 def _find_golden(
@@ -201,12 +168,9 @@ def _find_golden(
     for path in candidates[:MAX_GOLDEN_CANDIDATES]:
         pattern = glob.escape(str(path))
         with suppress(RagstoneError, OSError):
-            is_small = (directory / path).stat().st_size <= MAX_DATA_BYTES
-            golden = (
-                load_golden_set([pattern], root=directory, within=directory)
-                if is_small
-                else None
-            )
+            if (directory / path).stat().st_size > MAX_DATA_BYTES:
+                continue
+            golden = load_golden_set([pattern], root=directory, within=directory)
             if golden and golden.mappings[0].columns.keys() & NAMES["compared"]:
                 return pattern, golden
     return None, None

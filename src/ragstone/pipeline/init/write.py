@@ -52,7 +52,8 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     Raises ConfigError if a file can't be written.
     """
     home = directory.resolve()
-    root = _repository(home)
+    repositories = (path for path in (home, *home.parents) if (path / ".git").exists())
+    root = next(repositories, home)
     folder = f"{home.relative_to(root).as_posix()}/".removeprefix("./")
     workflow, gate = _find_workflow(root, home)
     keys = list(filter(PATTERNS["secret"].search, survey.variables))
@@ -84,7 +85,11 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     if proposal.glue is not None:
         texts[GLUE_FILE] = proposal.glue
     written = _write_new(root, home, texts)
-    floors = _write_floors(home)
+    floors, table = measured_floors(home / RUN)
+    no_floors = read_template("starter/no_floors.toml", __package__)
+    policy = home / POLICY_FILE
+    if floors and not _edit(policy, lambda text: text.replace(no_floors, table)):
+        floors = []
     kept = [place for place in texts if place not in written]
     if floors and POLICY_FILE in kept:
         kept.remove(POLICY_FILE)
@@ -104,14 +109,6 @@ def _rendered(name: str, **values: object) -> str:
     return render_text_template(f"starter/{name}.j2", __package__, **values) + "\n"
 
 
-def _repository(home: Path) -> Path:
-    """The root of the git repository that `home` is in; itself if it is in none."""
-    for folder in (home, *home.parents):
-        if (folder / ".git").exists():
-            return folder
-    return home
-
-
 def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
     """The workflow of the gate in `home`, and the name of the gate if another one has
     the first workflow."""
@@ -128,22 +125,10 @@ def _find_requirements(root: Path, home: Path) -> str | None:
     for folder in (home, root):
         for name in NAMES["requirements"]:
             file = folder / str(name)
-            text = read_text(folder, name) if file.is_file() else None
-            is_tool_file = name == "pyproject.toml" and "[project]" not in (text or "")
-            if text is not None and not is_tool_file:
+            is_project = "[project]" in read_text(folder, name)
+            if file.is_file() and (name != "pyproject.toml" or is_project):
                 return file.relative_to(root).as_posix()
     return None
-
-
-def _write_floors(home: Path) -> list[MeasuredFloor]:
-    """Write the floors of the run in `home` to a policy that has none yet: what was
-    written."""
-    floors, table = measured_floors(home / RUN)
-    no_floors = read_template("starter/no_floors.toml", __package__)
-    policy = home / POLICY_FILE
-    if floors and _edit(policy, lambda text: text.replace(no_floors, table)):
-        return floors
-    return []
 
 
 def _write_new(root: Path, home: Path, texts: Mapping[str, str]) -> list[str]:

@@ -7,8 +7,8 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from ragstone.tools.generate.checks import (
     invalid_sample,
     located,
 )
-from ragstone.tools.generate.drafter import Drafted, Drafter, Inspection, Kind
+from ragstone.tools.generate.drafter import Drafted, Drafter, Kind
 from ragstone.tools.generate.near_duplicates import repeats
 from ragstone.tools.generate.passages import Passage, Related, find_quote, spread_order
 from ragstone.tools.generate.plan import SEARCHED, TRIES, Generated, Material, Wanted
@@ -73,10 +73,13 @@ async def generate(
     ConfigError if the judge can't write.
     """
     generation = _Generation(
-        judge,
+        Drafter(judge),
+        judge.identity.label(),
         Generated(material, wanted),
         [sample.question for sample in existing],
         redact,
+        Related(material.passages),
+        cycle(spread_order(material.passages, wanted.seed)),
     )
     shown = progress or Quiet()
     shown.start(wanted.count)
@@ -86,42 +89,47 @@ async def generate(
         shown.finish()
 
 
+@dataclass(slots=True)
 class _Generation:
-    def __init__(
-        self,
-        judge: Judge,
-        result: Generated,
-        existing: Sequence[str],
-        redact: Callable[[str], str],
-    ) -> None:
-        self._drafter, self._label = Drafter(judge), judge.identity.label()
-        self._result, self._existing, self._redact = result, existing, redact
-        self._related = Related(result.material.passages)
-        self._seeds = cycle(spread_order(result.material.passages, result.wanted.seed))
-        self._paired: set[frozenset[Passage]] = set()
-        self._accepted: list[tuple[_Draft, Sample]] = []
+    drafter: Drafter
+    label: str
+    """The judge's, for the provenance."""
+    result: Generated
+    existing: Sequence[str]
+    redact: Callable[[str], str]
+    related: Related
+    seeds: Iterator[Passage]
+    paired: set[frozenset[Passage]] = field(default_factory=set)
+    accepted: list[tuple[_Draft, Sample]] = field(default_factory=list)
 
     async def run(self, progress: Progress) -> Generated:
         """Fill what is wanted in rounds: all drafts of a round, their checks by rule in
         order, then the model's."""
-        result = self._result
+        result = self.result
         missing = list(enumerate(result.wanted.counts().elements()))
         for _ in range(TRIES):
             drafts = [self._start(number, kind) for number, kind in missing]
             await self._for_each(drafts, self._draft)
             self._refuse_repeats(drafts)
             await self._for_each(drafts, self._verify)
+            missing = []
             for draft in drafts:
-                self._count(draft, progress)
-            missing = [
-                (draft.number, draft.kind) for draft in drafts if draft.sample is None
-            ]
+                result.drafts += 1
+                if draft.sample is not None:
+                    self.accepted.append((draft, draft.sample))
+                    progress.advance("written")
+                    continue
+                missing.append((draft.number, draft.kind))
+                if draft.refusal:
+                    result.refused[draft.refusal] += 1
+                else:
+                    result.unfinished += 1
             if result.stopped is not None:
                 break
         for _ in missing:
             progress.advance("given up")
-        self._accepted.sort(key=lambda accepted: accepted[0].number)
-        result.samples = tuple(sample for _, sample in self._accepted)
+        self.accepted.sort(key=lambda accepted: accepted[0].number)
+        result.samples = tuple(sample for _, sample in self.accepted)
         if result.wanted.pairs:
             await self._make_pairs()
         return result
@@ -129,34 +137,19 @@ class _Generation:
     def _start(self, number: int, kind: Kind) -> _Draft:
         """A draft on the next passage, and on the one that is closest to it if its kind
         takes two."""
-        seed = next(self._seeds)
+        seed = next(self.seeds)
         draft = _Draft(number, kind, (seed,))
         if kind is Kind.TWO_PASSAGES:
-            draft.passages += tuple(
-                self._related.to(
-                    seed.text,
-                    most=1,
-                    among=lambda passage: (
-                        passage != seed
-                        and frozenset((seed, passage)) not in self._paired
-                    ),
-                )
-            )
-            draft.refusal = (
-                "" if len(draft.passages) == 2 else "no other passage is related to it"
-            )
-            self._paired.add(frozenset(draft.passages))
-        return draft
 
-    def _count(self, draft: _Draft, progress: Progress) -> None:
-        self._result.drafts += 1
-        if draft.sample is not None:
-            self._accepted.append((draft, draft.sample))
-            progress.advance("written")
-        elif draft.refusal:
-            self._result.refused[draft.refusal] += 1
-        else:
-            self._result.unfinished += 1
+            def is_new(passage: Passage) -> bool:
+                pair = frozenset((seed, passage))
+                return passage != seed and pair not in self.paired
+
+            draft.passages += tuple(self.related.to(seed.text, most=1, among=is_new))
+            if len(draft.passages) < 2:
+                draft.refusal = "no other passage is related to it"
+            self.paired.add(frozenset(draft.passages))
+        return draft
 
     async def _for_each(
         self, drafts: Sequence[_Draft], work: Callable[[_Draft], Awaitable[None]]
@@ -177,26 +170,26 @@ class _Generation:
         try:
             async with asyncio.TaskGroup() as group:
                 for draft in drafts:
-                    if not draft.refusal and self._result.stopped is None:
+                    if not draft.refusal and self.result.stopped is None:
                         group.create_task(checked(draft))
         except BaseExceptionGroup as errors:
             error = first_in(errors)
             if not isinstance(error, JudgeError):
                 raise error from None
-            self._result.stopped = error
+            self.result.stopped = error
 
     def _call(self, draft: _Draft) -> Call:
-        return Call(f"draft {draft.number + 1}", ledger=self._result.ledger)
+        return Call(f"draft {draft.number + 1}", ledger=self.result.ledger)
 
     async def _draft(self, draft: _Draft) -> None:
         passages = set(draft.passages)
         existing = [
             sample.question
-            for earlier_draft, sample in self._accepted
+            for earlier_draft, sample in self.accepted
             if passages.intersection(earlier_draft.passages)
         ]
         call = self._call(draft)
-        drafted = await self._drafter.question(
+        drafted = await self.drafter.question(
             draft.kind, draft.texts, existing[-_MAX_EXISTING:], call=call
         )
         if drafted is None:
@@ -211,15 +204,15 @@ class _Generation:
 
     def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
         """An earlier draft of the round has precedence over a near-duplicate of it."""
-        earlier = [*self._existing, *(sample.question for _, sample in self._accepted)]
+        earlier = [*self.existing, *(sample.question for _, sample in self.accepted)]
         drafts = [draft for draft in drafts if draft.drafted and not draft.refusal]
         questions = [draft.drafted.question for draft in drafts if draft.drafted]
         for place, pair in repeats(questions, earlier).items():
-            whose = "the golden set" if pair.first < len(self._existing) else "this run"
+            whose = "the golden set" if pair.first < len(self.existing) else "this run"
             drafts[place].refusal = f"nearly the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
-        if any(self._redact(text) != text for text in texts):
+        if any(self.redact(text) != text for text in texts):
             raise Refused("it contains a secret of the environment")
 
     async def _verify(self, draft: _Draft) -> None:
@@ -230,26 +223,34 @@ class _Generation:
             return
         call, answers = self._call(draft), []
         if draft.kind is Kind.UNANSWERABLE:
-            near = self._related.to(
+            near = self.related.to(
                 drafted.question,
                 most=SEARCHED,
                 among=lambda passage_near: passage_near not in draft.passages,
             )
             texts = [*draft.texts, *(passage.text for passage in near)]
-            answer = await self._drafter.attempt(drafted.question, texts, call=call)
+            answer = await self.drafter.attempt(drafted.question, texts, call=call)
             if answer is not None:
                 raise Refused("the documents answer it, and it was to be unanswerable")
         else:
             texts = [words for _, words in draft.evidence]
-            answer = await self._drafter.attempt(drafted.question, texts, call=call)
+            answer = await self.drafter.attempt(drafted.question, texts, call=call)
             if answer is None:
                 raise Refused("its evidence alone doesn't answer it")
             answers = [answer]
-        inspection = await self._drafter.inspect(
+        inspection = await self.drafter.inspect(
             drafted.question, drafted.answer, answers, call=call
         )
         sample = self._sample(draft, drafted)
-        problem = _objection(inspection) or invalid_sample(sample)
+        if not inspection.standalone:
+            raise Refused("the question doesn't stand alone (by the model)")
+        if not inspection.sensible:
+            raise Refused("no user would ask it (by the model)")
+        if inspection.trivial:
+            raise Refused("it is trivial (by the model)")
+        if not all(inspection.matches):
+            raise Refused("another reading of its evidence gives another answer")
+        problem = invalid_sample(sample)
         if problem:
             raise Refused(problem)
         draft.sample = sample
@@ -259,7 +260,7 @@ class _Generation:
         stem = re.sub(r"[^a-z0-9]+", "-", Path(seed.document).stem.casefold()).strip(
             "-"
         )[:40]
-        texts = self._result.material.documents.texts
+        texts = self.result.material.documents.texts
         documents = dict.fromkeys(passage.document for passage in draft.passages)
         sources = [f"{name} sha256:{_digest(texts[name])}" for name in documents]
         return Sample(
@@ -272,7 +273,7 @@ class _Generation:
             tags=tuple(filter(None, (str(draft.kind), drafted.difficulty))),
             group=seed.name,
             review=Review("draft"),
-            provenance=f"ragstone generate {__version__}, {self._label}; {', '.join(sources)}",
+            provenance=f"ragstone generate {__version__}, {self.label}; {', '.join(sources)}",
         )
 
     async def _make_pairs(self) -> None:
@@ -281,12 +282,13 @@ class _Generation:
         rows: dict[int, Pairs] = {}
 
         async def make(draft: _Draft) -> None:
-            sample = samples[draft.number]
+            sample = draft.sample
+            assert sample is not None  # noqa: S101 - accepted
             reference, call = sample.reference or "", self._call(draft)
-            answers = await self._drafter.worsen(
+            answers = await self.drafter.worsen(
                 sample.question, reference, draft.texts, call=call
             )
-            inspection = await self._drafter.inspect(
+            inspection = await self.drafter.inspect(
                 sample.question, reference, answers, call=call
             )
             if any(inspection.matches):
@@ -294,62 +296,35 @@ class _Generation:
                     "an answer that was to be worse says what the reference says"
                 )
             self._refuse_secrets(*answers)
-            rows[draft.number] = self._pair_row(draft, sample, *answers)
 
-        samples = {
-            draft.number: sample
-            for draft, sample in self._accepted
-            if sample.answerable
-        }
+            def lacks_the_evidence(passage: Passage) -> bool:
+                return passage not in draft.passages and not any(
+                    find_quote(words, passage.text) for _, words in draft.evidence
+                )
+
+            about = " ".join((sample.question, *draft.texts))
+            near = self.related.to(about, most=_DILUTION, among=lacks_the_evidence)
+            diluted = [*draft.texts, *(passage.text for passage in near)]
+            rows[draft.number] = {
+                "id": sample.id,
+                "question": sample.question,
+                "answer": sample.reference,
+                "ungrounded_answer": answers[0],
+                "poor_answer": answers[1],
+                "context_v1": draft.texts,
+            } | ({"context_v2": diluted} if near else {})
+
         # Copies, which can be refused without the question.
         drafts = [
-            replace(draft) for draft, sample in self._accepted if sample.answerable
+            replace(draft) for draft, sample in self.accepted if sample.answerable
         ]
         await self._for_each(drafts, make)
-        self._result.unpaired.update(
+        self.result.unpaired.update(
             draft.refusal or "not reached"
             for draft in drafts
             if draft.number not in rows
         )
-        self._result.pairs = tuple(rows[number] for number in sorted(rows))
-
-    def _pair_row(
-        self, draft: _Draft, sample: Sample, without_context: str, incomplete: str
-    ) -> Pairs:
-        def lacks_the_evidence(passage: Passage) -> bool:
-            return passage not in draft.passages and not any(
-                find_quote(words, passage.text) for _, words in draft.evidence
-            )
-
-        near = self._related.to(
-            " ".join((sample.question, *draft.texts)),
-            most=_DILUTION,
-            among=lacks_the_evidence,
-        )
-        row: dict[str, object] = {
-            "id": sample.id,
-            "question": sample.question,
-            "answer": sample.reference,
-            "ungrounded_answer": without_context,
-            "poor_answer": incomplete,
-            "context_v1": draft.texts,
-        }
-        if near:
-            row["context_v2"] = [*draft.texts, *(passage.text for passage in near)]
-        return row
-
-
-def _objection(inspection: Inspection) -> str:
-    """What the model has against a question; empty if nothing."""
-    if not inspection.standalone:
-        return "the question doesn't stand alone (by the model)"
-    if not inspection.sensible:
-        return "no user would ask it (by the model)"
-    if inspection.trivial:
-        return "it is trivial (by the model)"
-    if not all(inspection.matches):
-        return "another reading of its evidence gives another answer"
-    return ""
+        self.result.pairs = tuple(rows[number] for number in sorted(rows))
 
 
 def pair_lines(rows: Iterable[Pairs]) -> str:
@@ -363,10 +338,9 @@ def continued(error: JudgeError) -> JudgeError:
     hint = (
         "The replies are cached: run the same command again with --force to continue."
     )
-    keep = error.hint if error.hint and "--resume" not in error.hint else None
-    return JudgeError(
-        error.message, where=error.where, hint=f"{keep} {hint}" if keep else hint
-    )
+    if error.hint and "--resume" not in error.hint:
+        hint = f"{error.hint} {hint}"
+    return JudgeError(error.message, where=error.where, hint=hint)
 
 
 def _digest(text: str) -> str:

@@ -3,7 +3,7 @@ may block."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -127,11 +127,7 @@ class CalibrationReport:
 
 
 def calibrate(
-    run: RunScores,
-    labels: Labels,
-    *,
-    required: float | None = None,
-    confidence: float = 0.95,
+    run: RunScores, labels: Labels, *, required: float | None = None
 ) -> CalibrationReport:
     """Compare the scores of `run` with `labels`, metric by metric.
 
@@ -140,20 +136,44 @@ def calibrate(
     the agreement from which the judge may block. Raises ConfigError for a metric that
     the run did not measure, or if no labelled sample has a score.
     """
-    reports = []
-    calibrated = {}
+    reports, calibrated = [], {}
     for metric in sorted(labels.by_metric):
-        pairs = _pairs(run, labels, metric)
-        judge, people = np.array(list(pairs.values()), dtype=np.float64).T
-        alpha = krippendorff_alpha(judge, people, confidence=confidence)
-        reports.append(_report(run, metric, pairs, labels, alpha, confidence))
-        calibrated[metric] = _for_the_gate(run, metric, pairs, labels, alpha)
+        pairs, measured = _pairs(run, labels, metric), run.metrics[metric]
+        weights = np.ones(len(pairs))
+        if labels.probabilities:
+            # Inversely proportional to the probabilities of being drawn.
+            drawn = [labels.probabilities[name] for name in pairs]
+            weights = inverse_weights(np.array(drawn))
+        report = _report(run, metric, pairs, labels, weights)
+        reports.append(report)
+        alpha = report.agreement
+        own_weights = weights.tolist() if labels.probabilities else []
+        groups = {name: run.samples[name].group for name in pairs}
+        calibrated[metric] = MetricCalibration(
+            version=measured.version,
+            pairs=pairs,
+            weights=dict(zip(pairs, own_weights, strict=False)),
+            groups={name: group for name, group in groups.items() if group is not None},
+            agreement=Estimate(
+                estimate=alpha.estimate,
+                low=alpha.low,
+                high=alpha.high,
+                confidence=alpha.confidence,
+                method=alpha.method,
+            ),
+        )
+    unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
+    for metric, by_sample in labels.by_metric.items():
+        for sample_id, by_annotator in by_sample.items():
+            values = by_annotator.values()
+            if SETTLED not in by_annotator and max(values) - min(values) >= _DISAGREE:
+                unsettled[metric, sample_id] = by_annotator
     identity = None if run.manifest is None else run.manifest.judge
     return CalibrationReport(
         label=run.label,
         calibration=Calibration(judge=identity, metrics=calibrated),
         metrics=tuple(reports),
-        unsettled=disagreements(labels),
+        unsettled=unsettled,
         required=MIN_AGREEMENT if required is None else required,
     )
 
@@ -180,78 +200,36 @@ def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
     return pairs
 
 
-def _weights_of(labels: Labels, ids: Sequence[str]) -> Floats:
-    """The weights of labelled samples, inversely proportional to their probabilities of
-    being drawn."""
-    if not labels.probabilities:
-        return np.ones(len(ids))
-    return inverse_weights(np.array([labels.probabilities[name] for name in ids]))
-
-
-def _for_the_gate(
-    run: RunScores, metric: str, pairs: Pairs, labels: Labels, alpha: Agreement
-) -> MetricCalibration:
-    weights = {}
-    if labels.probabilities:
-        weights = dict(
-            zip(pairs, _weights_of(labels, list(pairs)).tolist(), strict=True)
-        )
-    groups = {name: run.samples[name].group for name in pairs}
-    return MetricCalibration(
-        version=run.metrics[metric].version,
-        pairs=pairs,
-        weights=weights,
-        groups={name: group for name, group in groups.items() if group is not None},
-        agreement=Estimate(
-            estimate=alpha.estimate,
-            low=alpha.low,
-            high=alpha.high,
-            confidence=alpha.confidence,
-            method=alpha.method,
-        ),
-    )
-
-
 def _report(
-    run: RunScores,
-    metric: str,
-    pairs: Pairs,
-    labels: Labels,
-    alpha: Agreement,
-    confidence: float,
+    run: RunScores, metric: str, pairs: Pairs, labels: Labels, weights: Floats
 ) -> MetricReport:
     judge, people = np.array(list(pairs.values()), dtype=np.float64).T
     judge_marks, people_marks = _marks(judge), _marks(people)
     scores = run.metrics[metric].values
-    kappas, among_people = _among_people(labels, metric, confidence)
-    farthest = sorted(pairs, key=lambda name: -abs(pairs[name][0] - pairs[name][1]))[
-        :_MAX_FARTHEST
-    ]
+    values = np.array(list(scores.values()), dtype=np.float64)
+    kappas, among_people = _among_people(labels, metric)
+    apart = [(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    apart.sort(key=lambda row: -abs(row[1] - row[2]))
     return MetricReport(
         metric=metric,
         labelled=len(pairs),
         without_score=len(labels.by_metric[metric]) - len(pairs),
         people_kappas=kappas,
         people_alpha=among_people,
-        agreement=alpha,
-        kappa=cohen_kappa(judge_marks, people_marks, confidence=confidence),
+        agreement=krippendorff_alpha(judge, people),
+        kappa=cohen_kappa(judge_marks, people_marks),
         passes_too_many=int(np.sum(judge_marks > people_marks)),
         fails_too_many=int(np.sum(judge_marks < people_marks)),
-        judge_mean=float(np.mean(list(scores.values()))),
+        judge_mean=float(np.mean(values)),
         people_mean=people_mean(
             people,
             judge,
-            _weights_of(labels, list(pairs)),
-            np.array(list(scores.values()), dtype=np.float64),
+            weights,
+            values,
             groups=group_labels(run, list(pairs)),
             all_groups=group_labels(run, list(scores)),
-            confidence=confidence,
         ),
-        farthest=tuple(
-            (name, *pairs[name])
-            for name in farthest
-            if pairs[name][0] != pairs[name][1]
-        ),
+        farthest=tuple(apart[:_MAX_FARTHEST]),
     )
 
 
@@ -260,7 +238,7 @@ def _marks(values: Floats) -> Floats:
 
 
 def _among_people(
-    labels: Labels, metric: str, confidence: float
+    labels: Labels, metric: str
 ) -> tuple[dict[str, Agreement], Measured | None]:
     """How well the annotators of `metric` agree: the kappa of each two, by their names,
     and the alpha of all."""
@@ -275,24 +253,10 @@ def _among_people(
         both = ~np.isnan(table[first]) & ~np.isnan(table[second])
         if both.any():
             marks = _marks(table[first, both]), _marks(table[second, both])
-            kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(
-                *marks, confidence=confidence
-            )
+            kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(*marks)
     if not kappas or not HAS_ALPHA:
         return kappas, None
-    return kappas, people_alpha(table, confidence=confidence)
-
-
-def disagreements(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
-    """The labels of each metric and sample on which people disagree and nothing is
-    settled."""
-    unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
-    for metric, by_sample in labels.by_metric.items():
-        for sample_id, by_annotator in by_sample.items():
-            values = by_annotator.values()
-            if SETTLED not in by_annotator and max(values) - min(values) >= _DISAGREE:
-                unsettled[metric, sample_id] = by_annotator
-    return unsettled
+    return kappas, people_alpha(table)
 
 
 def write_disagreements(path: Path, report: CalibrationReport, labels: Labels) -> None:

@@ -68,23 +68,16 @@ def estimate(
     scores: Floats,
     labels: Floats,
     groups: Sequence[str],
-    *,
-    confidence: float = 0.95,
 ) -> Measured:
     """`measure` of all rows, with an interval from resampling whole groups (Field &
     Welsh 2007)."""
-    return resampled(
-        lambda rows: measure(scores[rows], labels[rows]), groups, confidence=confidence
-    )
+    return resampled(lambda rows: measure(scores[rows], labels[rows]), groups)
 
 
 def resampled(
-    measure: Callable[[NDArray[np.int64]], float],
-    groups: Sequence[str],
-    *,
-    confidence: float = 0.95,
+    measure: Callable[[NDArray[np.int64]], float], groups: Sequence[str]
 ) -> Measured:
-    """A `measure` of rows, which are numbered as in `groups`, with an interval from
+    """A `measure` of rows, which are numbered as in `groups`, with a 95 % interval from
     resampling whole groups."""
     value = measure(np.arange(len(groups)))
     names, members = np.unique(np.asarray(groups), return_inverse=True)
@@ -103,12 +96,11 @@ def resampled(
     finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
     if finite.size < RESAMPLES // 2:
         return Measured(value, None, None)
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(finite, [tail, 1.0 - tail])
+    low, high = np.quantile(finite, [0.025, 0.975])
     return Measured(value, float(low), float(high))
 
 
-def people_alpha(ratings: Floats, *, confidence: float = 0.95) -> Measured | None:
+def people_alpha(ratings: Floats) -> Measured | None:
     """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody
     gave no label.
 
@@ -133,7 +125,5 @@ def people_alpha(ratings: Floats, *, confidence: float = 0.95) -> Measured | Non
             krippendorff.alpha(table, level_of_measurement=level, value_domain=values)
         )
 
-    measured = resampled(
-        alpha, list(map(str, range(rounded.shape[1]))), confidence=confidence
-    )
+    measured = resampled(alpha, list(map(str, range(rounded.shape[1]))))
     return measured if np.isfinite(measured.value) else None
