@@ -72,65 +72,7 @@ def draw_answers(
     secret are left out. Raises ConfigError.
     """
     scores = run.scores()
-    names = _metrics(scores, metrics)
-    _check_annotators(annotators)
-    population = []
-    for sample_id in sorted(scores.samples):
-        is_answered = sample_id not in scores.system.failures
-        if (
-            is_answered
-            and _is_scored(scores, names, sample_id)
-            and redact(sample_id) == sample_id
-        ):
-            population.append(sample_id)
-    if not population:
-        raise ConfigError("has no scored answers to label.", where=str(run.path))
-    unsure = {
-        sample_id for sample_id in population if _is_unsure(scores, names, sample_id)
-    }
-    if by == "unsure" and not unsure:
-        raise ConfigError(
-            "has no answer of which the judge is unsure.",
-            where=str(run.path),
-            hint="Draw at random: --by random",
-        )
-    strata = [population]
-    if by == "unsure":
-        strata = [
-            [name for name in population if name in unsure],
-            [name for name in population if name not in unsure],
-        ]
-    chance = random.Random(seed)  # noqa: S311 - fair, not secret
-    probabilities = {}
-    for stratum, size in zip(
-        strata, _sizes(min(n, len(population)), strata), strict=True
-    ):
-        for sample_id in chance.sample(stratum, size):
-            probabilities[sample_id] = size / len(stratum)
-    drawn = list(probabilities)
-    chance.shuffle(drawn)
-    shared = round(overlap * len(drawn)) if len(annotators) > 1 else 0
-    assigned = {}
-    for place, annotator in enumerate(annotators):
-        own = [*drawn[:shared], *drawn[shared + place :: len(annotators)]]
-        chance.shuffle(own)
-        assigned[annotator] = tuple(own)
-    return Draw(names, assigned, probabilities, len(population))
-
-
-def _check_annotators(annotators: Sequence[str]) -> None:
-    if not annotators or len(set(annotators)) != len(annotators):
-        raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
-    for name in annotators:
-        if not _ANNOTATOR.fullmatch(name) or name == SETTLED:
-            raise ConfigError(
-                f"'{name}' can't be an annotator's name.",
-                hint="Use letters, digits, '.', '-' and '_'.",
-            )
-
-
-def _metrics(scores: RunScores, wanted: Sequence[str]) -> tuple[str, ...]:
-    for name in wanted:
+    for name in metrics:
         if name not in scores.metrics:
             raise ConfigError(
                 f"the run has no metric '{name}'.",
@@ -140,12 +82,53 @@ def _metrics(scores: RunScores, wanted: Sequence[str]) -> tuple[str, ...]:
             raise ConfigError(
                 f"a metric called '{name}' can't be labelled: the table has a column of this name."
             )
+    if not annotators or len(set(annotators)) != len(annotators):
+        raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
+    for name in annotators:
+        if not _ANNOTATOR.fullmatch(name) or name == SETTLED:
+            raise ConfigError(
+                f"'{name}' can't be an annotator's name.",
+                hint="Use letters, digits, '.', '-' and '_'.",
+            )
     scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
-    return tuple(wanted) or scored[:1]
-
-
-def _is_scored(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
-    return any(sample_id in scores.metrics[name].values for name in metrics)
+    names = tuple(metrics) or scored[:1]
+    population, unsure = [], []
+    for sample_id in sorted(scores.samples):
+        is_answered = sample_id not in scores.system.failures
+        is_scored = any(sample_id in scores.metrics[name].values for name in names)
+        if is_answered and is_scored and redact(sample_id) == sample_id:
+            population.append(sample_id)
+            if _is_unsure(scores, names, sample_id):
+                unsure.append(sample_id)
+    if not population:
+        raise ConfigError("has no scored answers to label.", where=str(run.path))
+    size = min(n, len(population))
+    strata = [(population, size)]
+    if by == "unsure":
+        if not unsure:
+            raise ConfigError(
+                "has no answer of which the judge is unsure.",
+                where=str(run.path),
+                hint="Draw at random: --by random",
+            )
+        sure = sorted(set(population) - set(unsure))
+        from_unsure = min(len(unsure), round(_UNSURE_SHARE * size))
+        from_sure = min(len(sure), size - from_unsure)
+        strata = [(unsure, size - from_sure), (sure, from_sure)]
+    chance = random.Random(seed)  # noqa: S311 - fair, not secret
+    probabilities = {}
+    for stratum, share in strata:
+        for sample_id in chance.sample(stratum, share):
+            probabilities[sample_id] = share / len(stratum)
+    drawn = list(probabilities)
+    chance.shuffle(drawn)
+    shared = round(overlap * len(drawn)) if len(annotators) > 1 else 0
+    assigned = {}
+    for place, annotator in enumerate(annotators):
+        own = [*drawn[:shared], *drawn[shared + place :: len(annotators)]]
+        chance.shuffle(own)
+        assigned[annotator] = tuple(own)
+    return Draw(names, assigned, probabilities, len(population))
 
 
 def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
@@ -160,16 +143,6 @@ def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> boo
         if readings and max(readings) - min(readings) > 0.5:
             return True
     return False
-
-
-def _sizes(n: int, strata: Sequence[Sequence[str]]) -> list[int]:
-    """How many of `n` answers are drawn from each of one stratum, or of two: the unsure
-    ones and the others."""
-    if len(strata) == 1:
-        return [n]
-    unsure, sure = map(len, strata)
-    from_sure = min(sure, n - min(unsure, round(_UNSURE_SHARE * n)))
-    return [n - from_sure, from_sure]
 
 
 def write_tables(

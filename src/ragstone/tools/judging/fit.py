@@ -54,21 +54,19 @@ def fit_judge(run: RunDirectory, labels: Labels) -> FittedFile:
     people = labels.mean(METRIC)
     records = run.find(sorted(people))
     judge = OfflineJudge()
-    rows = asyncio.run(_features(judge, records))
+
+    async def features() -> dict[str, dict[str, float]]:
+        rows = {}
+        for sample_id, record in sorted(records.items()):
+            of_record = await features_of_record(judge, record)
+            if of_record is not None:
+                rows[sample_id] = of_record
+        return rows
+
+    rows = asyncio.run(features())
     groups = [records[name].sample.group or name for name in rows]
     model = fit_model(list(rows.values()), [people[name] for name in rows], groups)
     return FittedFile(offline=judge.identity.version, faithfulness=model)
-
-
-async def _features(
-    judge: OfflineJudge, records: Mapping[str, SampleRecord]
-) -> dict[str, dict[str, float]]:
-    rows = {}
-    for sample_id, record in sorted(records.items()):
-        features = await features_of_record(judge, record)
-        if features is not None:
-            rows[sample_id] = features
-    return rows
 
 
 async def features_of_record(
@@ -97,7 +95,22 @@ def fit_model(
     `groups`. Raises ConfigError."""
     labels = np.array(people, dtype=np.float64)
     passes = (labels >= PASS_MARK).astype(np.float64)
-    _check_labels(passes)
+    hint = "Label more answers: ragstone label RUN --by unsure finds passes and fails sooner."
+    if len(passes) < MIN_LABELS:
+        raise ConfigError(
+            f"{len(passes)} labelled answers can be used; a judge is fitted to {MIN_LABELS} or more.",
+            hint=hint,
+        )
+    for word, number in (
+        ("pass", int(passes.sum())),
+        ("fail", int((1.0 - passes).sum())),
+    ):
+        if number < MIN_OF_CLASS:
+            raise ConfigError(
+                f"only {number} of the labelled answers that can be used are labelled {word}; "
+                f"a judge is fitted to {MIN_OF_CLASS} or more of each.",
+                hint=hint,
+            )
     table = np.array([list(row.values()) for row in rows], dtype=np.float64)
     held_out = cross_validated(table, labels, np.array(groups))
 
@@ -120,25 +133,6 @@ def fit_model(
         cross_validated=graded(held_out),
         offline=graded(np.asarray(expit(table[:, 0]))),
     )
-
-
-def _check_labels(passes: Floats) -> None:
-    hint = "Label more answers: ragstone label RUN --by unsure finds passes and fails sooner."
-    if len(passes) < MIN_LABELS:
-        raise ConfigError(
-            f"{len(passes)} labelled answers can be used; a judge is fitted to {MIN_LABELS} or more.",
-            hint=hint,
-        )
-    for word, number in (
-        ("pass", int(passes.sum())),
-        ("fail", int((1.0 - passes).sum())),
-    ):
-        if number < MIN_OF_CLASS:
-            raise ConfigError(
-                f"only {number} of the labelled answers that can be used are labelled {word}; "
-                f"a judge is fitted to {MIN_OF_CLASS} or more of each.",
-                hint=hint,
-            )
 
 
 def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> Floats:

@@ -185,7 +185,18 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
             hint="Use --method statements, or an LLM judge.",
         )
     if method == "ranking":
-        return await _preference(judge, pair, call)
+        # GPT Ranking: the judge chooses one of the two. The better case comes second in
+        # half of the pairs, so that a judge that prefers a position gains nothing.
+        swapped = sum(pair.id.encode("utf-8", "surrogatepass")) % 2 == 1
+        cases = [(case.answer, case.contexts) for case in (pair.better, pair.worse)]
+        if swapped:
+            cases.reverse()
+        chosen = await judge.direct_preference(
+            pair.metric, pair.better.question, *cases, call=call
+        )
+        if chosen is Preference.NEITHER:
+            return 0.0
+        return 1.0 if (chosen is Preference.FIRST) is not swapped else -1.0
     grades = []
     for case in (pair.better, pair.worse):
         grade = await judge.direct_score(
@@ -209,49 +220,30 @@ async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
     raise JudgementFailed(score.reason, not_applicable=isinstance(score, NotApplicable))
 
 
-async def _preference(judge: DirectJudge, pair: Pair, call: Call) -> float:
-    """GPT Ranking: the judge chooses one of the two.
-
-    The better case comes second in half of the pairs, so that a judge that prefers a
-    position gains nothing.
-    """
-    swapped = sum(pair.id.encode("utf-8", "surrogatepass")) % 2 == 1
-    cases = (pair.worse, pair.better) if swapped else (pair.better, pair.worse)
-    first, second = ((case.answer, case.contexts) for case in cases)
-    chosen = await judge.direct_preference(
-        pair.metric, pair.better.question, first, second, call=call
-    )
-    margin = {Preference.FIRST: 1.0, Preference.SECOND: -1.0, Preference.NEITHER: 0.0}[
-        chosen
-    ]
-    return -margin if swapped else margin
-
-
 def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Result:
-    scored = {
-        pair: margin
-        for pair, margin in margins.items()
-        if not isinstance(margin, JudgementFailed)
-    }
-    failures = [
-        margin for margin in margins.values() if isinstance(margin, JudgementFailed)
-    ]
-    not_applicable = sum(failure.not_applicable for failure in failures)
+    scored: dict[Pair, float] = {}
+    reasons: list[str] = []
+    not_applicable = 0
+    for pair, margin in margins.items():
+        if isinstance(margin, JudgementFailed):
+            reasons.append(margin.reason)
+            not_applicable += margin.not_applicable
+        else:
+            scored[pair] = margin
     accuracy = None
     if scored:
-        differences = np.array(list(scored.values()))
-        groups = [pair.group for pair in scored]
         accuracy = estimate(
-            pairwise_accuracy, differences, np.ones(len(scored)), groups
+            pairwise_accuracy,
+            np.array(list(scored.values())),
+            np.ones(len(scored)),
+            [pair.group for pair in scored],
         )
     return Result(
         metric=metric,
         pairs=len(margins),
         scored=len(scored),
         not_applicable=not_applicable,
-        failed=len(failures) - not_applicable,
-        reasons=tuple(dict.fromkeys(failure.reason for failure in failures))[
-            :_MAX_REASONS
-        ],
+        failed=len(reasons) - not_applicable,
+        reasons=tuple(dict.fromkeys(reasons))[:_MAX_REASONS],
         accuracy=accuracy,
     )

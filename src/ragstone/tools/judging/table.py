@@ -154,58 +154,50 @@ def read_labels(
             path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES
         ):
             default_annotator = "" if "label" in row and len(files) == 1 else path.stem
-            sample_id, annotator = (
-                from_text(_name(row, "id", "", where)),
-                _name(row, "annotator", default_annotator, where),
-            )
-            texts = {
-                column: from_text(str(row[column]))
-                for column in TEXTS
-                if row.get(column)
-            }
+            sample_id = from_text(_name(row, "id", "", where))
+            annotator = _name(row, "annotator", default_annotator, where)
+            texts = {name: from_text(str(row[name])) for name in TEXTS if row.get(name)}
             labels.texts.setdefault(sample_id, texts)
-            for name, cell in _labels_in(row, measured, metric, where).items():
+            cells = {
+                name: row[name.lower()] for name in measured if name.lower() in row
+            }
+            if "label" in row:
+                cells = {_name(row, "metric", metric or "", where): row["label"]}
+            if not cells:
+                names = ", ".join(sorted(measured)) or "none"
+                columns = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
+                raise ConfigError(
+                    f"no column has labels: {columns}.", where=where, hint=_EXPECTED
+                )
+            for name, cell in cells.items():
                 label = _label(cell, low, high, where)
-                if label is not None:
-                    _add(labels, name, sample_id, annotator, label, where)
-                    _add_probability(labels, sample_id, row.get("probability"), where)
+                if label is None:
+                    continue
+                by_sample = labels.by_metric.setdefault(name, {})
+                by_annotator = by_sample.setdefault(sample_id, {})
+                if annotator in by_annotator:
+                    hint = "If there were several annotators, name them in a column 'annotator'."
+                    raise ConfigError(
+                        f"duplicate label of '{sample_id}' for '{name}'.",
+                        where=where,
+                        hint=hint,
+                    )
+                by_annotator[annotator] = label
+                _add_probability(labels, sample_id, row.get("probability"), where)
     places = ", ".join(map(str, files))
     if not labels.by_metric:
         raise ConfigError("no answer has a label yet.", where=places, hint=_EXPECTED)
-    return _with_checked_probabilities(labels, places)
-
-
-def _labels_in(
-    row: Mapping[str, object], measured: Collection[str], metric: str | None, where: str
-) -> dict[str, object]:
-    """The cells of `row` that hold labels, by metric."""
-    cells = {name: row[name.lower()] for name in measured if name.lower() in row}
-    if "label" in row:
-        cells = {_name(row, "metric", metric or "", where): row["label"]}
-    if not cells:
-        names = ", ".join(sorted(measured)) or "none"
-        columns = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
+    drawn = labels.probabilities
+    missing = set[str]().union(*labels.by_metric.values()) - drawn.keys()
+    if drawn and missing:
         raise ConfigError(
-            f"no column has labels: {columns}.", where=where, hint=_EXPECTED
+            f"'{min(missing)}' has no probability, but other samples have.",
+            where=places,
+            hint="Give the probability of being drawn for every sample, or for none.",
         )
-    return cells
-
-
-def _add(
-    labels: Labels,
-    metric: str,
-    sample_id: str,
-    annotator: str,
-    label: float,
-    where: str,
-) -> None:
-    by_annotator = labels.by_metric.setdefault(metric, {}).setdefault(sample_id, {})
-    if annotator in by_annotator:
-        hint = "If there were several annotators, name them in a column 'annotator'."
-        raise ConfigError(
-            f"duplicate label of '{sample_id}' for '{metric}'.", where=where, hint=hint
-        )
-    by_annotator[annotator] = label
+    if len(set(drawn.values())) < 2:
+        labels.probabilities = {}  # all were drawn alike
+    return labels
 
 
 def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -> None:
@@ -222,22 +214,6 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
         raise ConfigError(
             f"two different probabilities for '{sample_id}'.", where=where
         )
-
-
-def _with_checked_probabilities(labels: Labels, places: str) -> Labels:
-    """`labels`, without probabilities that are all the same. Raises ConfigError if some
-    samples have none."""
-    drawn = labels.probabilities
-    missing = set[str]().union(*labels.by_metric.values()) - drawn.keys()
-    if drawn and missing:
-        raise ConfigError(
-            f"'{min(missing)}' has no probability, but other samples have.",
-            where=places,
-            hint="Give the probability of being drawn for every sample, or for none.",
-        )
-    if len(set(drawn.values())) < 2:
-        labels.probabilities = {}
-    return labels
 
 
 def _name(row: Mapping[str, object], column: str, default: str, where: str) -> str:
