@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.codes import sample_code
@@ -114,14 +113,27 @@ def golden_report(
 ) -> GoldenReport:
     """The report on `golden`, held against the documents in `corpus` and the runs in
     `history`. Raises ConfigError."""
-    tags = Counter(tag for sample in golden for tag in sample.tags or ("(no tag)",))
-    ids = [sample.id for sample in golden]
-    pairs = similar_pairs([_wording(sample) for sample in golden])
-    repeats = [
-        Repeat(ids[pair.first], ids[pair.second], pair.similarity)
-        for pair in pairs
-        if not _counts_as_one(golden[pair.first], golden[pair.second], pair.similarity)
-    ]
+    tags = Counter[str]()
+    wordings = []
+    for sample in golden:
+        tags.update(sample.tags or ("(no tag)",))
+        # The question, after what the user said before it: in a conversation, the same
+        # words may ask something else.
+        said = [message.text for message in sample.history if message.role == "user"]
+        wordings.append(" ".join([*said, sample.question]))
+    repeats = []
+    for pair in similar_pairs(wordings):
+        first, second, similarity = (
+            golden[pair.first],
+            golden[pair.second],
+            pair.similarity,
+        )
+        # The gate counts a group as one. The same question twice in it is repeated all
+        # the same, unless a conversation comes back to it.
+        are_turns = first.turn is not None and second.turn is not None
+        counts_as_one = first.group is not None and first.group == second.group
+        if not counts_as_one or (similarity >= 1.0 and not are_turns):
+            repeats.append(Repeat(first.id, second.id, similarity))
     return GoldenReport(
         samples=len(golden),
         drafts=sum(sample.draft for sample in golden),
@@ -138,43 +150,21 @@ def golden_report(
     )
 
 
-def _counts_as_one(first: Sample, second: Sample, similarity: float) -> bool:
-    """Whether a golden set already says that two samples are related: the gate counts
-    them as one.
-
-    The same question twice in a group is repeated all the same, unless a conversation
-    comes back to it.
-    """
-    if first.group is None or first.group != second.group:
-        return False
-    return similarity < 1.0 or (first.turn is not None and second.turn is not None)
-
-
-def _wording(sample: Sample) -> str:
-    """The question, after what the user said before it: in a conversation, the same
-    words may ask something else."""
-    earlier = [message.text for message in sample.history if message.role == "user"]
-    return " ".join([*earlier, sample.question])
-
-
 def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`.
     Raises ConfigError."""
     documents = read_documents([corpus]).texts
     stems = set(map(_stem, documents))
     words = "\n".join(f" {words_of(text)} " for text in documents.values())
-    ids = [
-        (sample.id, name)
-        for sample in samples
-        for name, grade in sample.relevant_ids.items()
-        if grade > 0.0
-    ]
-    missing = [
-        (sample_id, name)
-        for sample_id, name in ids
-        if stems.isdisjoint((_stem(name), _document(name)))
-    ]
-    is_known = len(missing) <= (1.0 - _KNOWN) * len(ids)
+    ids, missing = 0, []
+    for sample in samples:
+        for name, grade in sample.relevant_ids.items():
+            ids += grade > 0.0
+            # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
+            names = {_stem(name), _CHUNK.sub("", _stem(name))}
+            if grade > 0.0 and stems.isdisjoint(names):
+                missing.append((sample.id, name))
+    is_known = len(missing) <= (1.0 - _KNOWN) * ids
     references = References(len(documents), missing if is_known else [], is_known, [])
     for sample in samples:
         for text in sample.reference_contexts:
@@ -192,11 +182,6 @@ def _stem(name: str) -> str:
     return PurePosixPath(re.split(r"[#:@?|]", name.casefold())[0]).stem
 
 
-def _document(name: str) -> str:
-    """The stem of the document that a chunk is of: ``travel`` of ``travel-chunk-4``."""
-    return _CHUNK.sub("", _stem(name))
-
-
 def records_of(history: History, golden: GoldenSet) -> Records:
     """What happened to each sample that counts, in the runs with the newest run's judge
     and metrics.
@@ -205,17 +190,27 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     where less is better).
     """
     samples = [sample for sample in golden if not sample.draft]
-    looks = [
-        Look(line, history.samples[line.samples])
-        for line in history.gated
-        if line.samples
-    ][-MAX_RUNS:]
-    worst = _worst_scores(
-        looks, [sample_code(sample.id, sample.content_hash()) for sample in samples]
-    )
+    codes = [sample_code(sample.id, sample.content_hash()) for sample in samples]
+    lines = [line for line in history.gated if line.samples][-MAX_RUNS:]
+    looks = [Look(line, history.samples[line.samples or ""]) for line in lines]
+    # The lowest score (runs, samples) over the metrics that are comparable with the
+    # newest run; NaN without one.
+    worst = np.full((len(looks), len(codes)), np.nan)
+    for metric in sorted(lines[-1].scores) if lines else ():
+        if is_relative(metric):
+            continue
+        rows = [
+            row
+            for row, line in enumerate(lines)
+            if incomparable(line, lines[-1], metric) is None
+        ]
+        scores = scores_of([looks[row] for row in rows], codes, metric)
+        if lower_is_better(metric):
+            scores = 1.0 - scores
+        worst[rows] = np.fmin(worst[rows], scores)
     records = Records(len(looks))
-    for sample, scores in zip(samples, worst.T, strict=True):
-        answered = scores[np.isfinite(scores)] >= PASS_MARK
+    for sample, own in zip(samples, worst.T, strict=True):
+        answered = own[np.isfinite(own)] >= PASS_MARK
         flips = int(np.sum(answered[1:] != answered[:-1]))
         if len(answered) < MIN_RUNS:
             continue
@@ -227,25 +222,3 @@ def records_of(history: History, golden: GoldenSet) -> Records:
             records.flip_flopped.append((sample.id, flips, len(answered) - 1))
     records.flip_flopped.sort(key=lambda record: -record[1] / record[2])
     return records
-
-
-def _worst_scores(looks: Sequence[Look], codes: Sequence[str]) -> NDArray[np.float64]:
-    """The lowest score (runs, samples) over the metrics that are comparable with the
-    newest run; NaN without one."""
-    worst = np.full((len(looks), len(codes)), np.nan)
-    if not looks:
-        return worst
-    newest = looks[-1].line
-    for metric in sorted(newest.scores):
-        if is_relative(metric):
-            continue
-        rows = [
-            row
-            for row, look in enumerate(looks)
-            if incomparable(look.line, newest, metric) is None
-        ]
-        scores = scores_of([looks[row] for row in rows], codes, metric)
-        worst[rows] = np.fmin(
-            worst[rows], 1.0 - scores if lower_is_better(metric) else scores
-        )
-    return worst

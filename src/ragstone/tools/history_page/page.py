@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
@@ -125,7 +125,10 @@ def history_page(
         notes.append(
             f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs."
         )
-    builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS])
+    marks_by_place: dict[int, list[Mark]] = defaultdict(list)
+    for mark in marks(runs):
+        marks_by_place[mark.place].append(mark)
+    builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS], marks_by_place)
     if not versions and len(runs) > 1:
         versions = [run_before(runs, len(runs) - 1) or runs[-2], runs[-1]]
     return HistoryPage(
@@ -161,58 +164,52 @@ def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
         points = []
         for line in windows:
             value = line.figures[name].value if name in line.figures else None
-            word = (
-                "fail"
-                if line.window is not None and name in line.window.alerts
-                else "pass"
-            )
+            is_alert = line.window is not None and name in line.window.alerts
+            word = "fail" if is_alert else "pass"
             points.append(Point(line.time, value, word, show_figure(name, value)))
         yield chart_of(
             figure_title(name).capitalize(), points, partial(show_figure, name)
         )
 
 
+@dataclass(slots=True)
 class _PageBuilder:
     """The parts of the page of one history, of which `runs` are no windows of
     production."""
 
-    def __init__(
-        self,
-        history: History,
-        runs: Sequence[RunLine],
-        policy: Policy,
-        metrics: Sequence[str],
-    ) -> None:
-        self.history = history
-        self.runs = runs
-        self.policy = policy
-        self.metrics = metrics
-        self.marks: dict[int, list[Mark]] = defaultdict(list)
-        for mark in marks(runs):
-            self.marks[mark.place].append(mark)
+    history: History
+    runs: Sequence[RunLine]
+    policy: Policy
+    metrics: Sequence[str]
+    marks: dict[int, list[Mark]]
 
     def charts(self) -> Iterator[Chart | None]:
         """A chart for each metric, and those of latency and cost."""
-        floors = self._floors()
+        outline = RunScores(
+            "",
+            {metric: MetricScores({"": 0.0}) for metric in self.metrics},
+            {"": SampleFacts()},
+        )
+        # The floor or ceiling of each metric over all samples.
+        floors: dict[str, float] = {}
+        for rule in resolve_rules(self.policy, outline):
+            if rule.min is not None and not rule.slice:
+                floors[rule.metric] = rule.direction.shown(rule.min)
+        recent = range(len(self.runs))[-MAX_POINTS:]
         for metric in self.metrics:
-            points = [
-                self._point(place, metric)
-                for place in range(len(self.runs))[-MAX_POINTS:]
-            ]
             yield chart_of(
                 metric_title(metric),
-                points,
+                [self._point(place, metric) for place in recent],
                 score,
                 limit=floors.get(metric),
                 min_span=_MIN_SCORE_SPAN,
             )
-        recent = self.runs[-MAX_POINTS:]
-        latencies = [
-            _point_of(run, run.latency_p50_s, seconds(run.latency_p50_s))
-            for run in recent
-        ]
+        latencies, costs = [], []
+        for run in self.runs[-MAX_POINTS:]:
+            shown = seconds(run.latency_p50_s)
+            latencies.append(_point_of(run, run.latency_p50_s, shown))
+            costs.append(_point_of(run, run.cost_usd, dollars(run.cost_usd)))
         yield chart_of("Latency of the system (median)", latencies, seconds)
-        costs = [_point_of(run, run.cost_usd, dollars(run.cost_usd)) for run in recent]
         yield chart_of("Cost of judging", costs, dollars)
 
     def comparison(
@@ -238,17 +235,12 @@ class _PageBuilder:
             return ComparedCell(mean)
         changes = paired_changes(self.history, reference, run, metric)
         if changes is None:
-            return ComparedCell(
-                mean,
-                reason=why_not_paired(reference, run, metric)
-                or "no question has both scores",
-            )
-        difference = changes.interval()
-        word = ""
+            why = why_not_paired(reference, run, metric)
+            return ComparedCell(mean, reason=why or "no question has both scores")
+        difference, word = changes.interval(), ""
         if difference.low > 0.0 or difference.high < 0.0:
-            is_worse = (difference.estimate < 0.0) != self.policy.lower_is_better(
-                metric
-            )
+            is_less = difference.estimate < 0.0
+            is_worse = is_less != self.policy.lower_is_better(metric)
             word = "worse" if is_worse else "better"
         return ComparedCell(mean, difference, word=word)
 
@@ -257,14 +249,11 @@ class _PageBuilder:
         run = self.runs[place]
         before = run_before(self.runs, place)
         changes = {}
-        for metric in self.metrics:
-            paired = (
-                None
-                if before is None
-                else paired_changes(self.history, before, run, metric)
-            )
-            if paired is not None:
-                changes[metric] = float(paired.values.mean())
+        if before is not None:
+            for metric in self.metrics:
+                paired = paired_changes(self.history, before, run, metric)
+                if paired is not None:
+                    changes[metric] = float(paired.values.mean())
         return VersionRow(
             run=run,
             is_commit=_COMMIT.fullmatch(run.commit or "") is not None,
@@ -288,37 +277,13 @@ class _PageBuilder:
             mark.kind in _BREAKS and mark.metric in (None, metric)
             for mark in self.marks[place]
         )
-        if part is None:
-            return _point_of(run, None, "", starts=is_break)
-        return _point_of(
-            run,
-            part.mean,
-            score(part.mean, 3),
-            interval=(part.low, part.high),
-            starts=is_break,
-        )
-
-    def _floors(self) -> dict[str, float]:
-        """The floor or ceiling of each metric over all samples."""
-        outline = RunScores(
-            "",
-            {metric: MetricScores({"": 0.0}) for metric in self.metrics},
-            {"": SampleFacts()},
-        )
-        rules = resolve_rules(self.policy, outline)
-        return {
-            rule.metric: rule.direction.shown(rule.min)
-            for rule in rules
-            if rule.min is not None and not rule.slice
-        }
+        point = _point_of(run, None, "")
+        if part is not None:
+            point = _point_of(run, part.mean, score(part.mean, 3))
+            point = replace(point, interval=(part.low, part.high))
+        return replace(point, starts=is_break)
 
 
-def _point_of(
-    run: RunLine,
-    value: float | None,
-    shown: str,
-    interval: tuple[float, float] | None = None,
-    starts: bool = False,
-) -> Point:
+def _point_of(run: RunLine, value: float | None, shown: str) -> Point:
     label = clip(f"{commit_of(run)}: {shown} ({run.verdict})", 80)
-    return Point(run.time, value, run.verdict, label, interval, starts)
+    return Point(run.time, value, run.verdict, label)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -126,39 +126,31 @@ def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
     return interaction.feedback < rules.good_feedback
 
 
-def _is_slow(interaction: Interaction, rules: MonitorRules) -> bool | None:
-    if interaction.latency is None:
-        return None
-    return interaction.latency > rules.slow_s
-
-
-def _is_without_sources(interaction: Interaction, _rules: MonitorRules) -> bool | None:
-    is_answer = interaction.answer and not interaction.is_abstention
-    if interaction.sources is None or not is_answer:
-        return None
-    return not interaction.sources
-
-
-def _is_without_results(interaction: Interaction, _rules: MonitorRules) -> bool | None:
-    if interaction.results is None:
-        return None
-    return interaction.results == 0
-
-
-SHARES: Mapping[str, Callable[[Interaction, MonitorRules], bool | None]] = (
-    MappingProxyType(
-        {
-            "slow": _is_slow,
-            "errors": lambda interaction, _: interaction.error,
-            "without_sources": _is_without_sources,
-            "without_results": _is_without_results,
-            "abstentions": lambda interaction, _: interaction.is_abstention,
-            "bad_feedback": is_bad,
-        }
-    )
+SHARES = (
+    "slow",
+    "errors",
+    "without_sources",
+    "without_results",
+    "abstentions",
+    "bad_feedback",
 )
-"""The shares of interactions: whether one counts, or None if it is none of those that
-the share is of."""
+
+
+def shares_of(interaction: Interaction, rules: MonitorRules) -> dict[str, bool | None]:
+    """Whether `interaction` counts in each of SHARES; None if it is none of those that
+    the share is of."""
+    logged = interaction
+    is_answer = logged.answer and not logged.is_abstention
+    without_sources = None if logged.sources is None else not logged.sources
+    return {
+        "slow": None if logged.latency is None else logged.latency > rules.slow_s,
+        "errors": logged.error,
+        "without_sources": without_sources if is_answer else None,
+        "without_results": None if logged.results is None else logged.results == 0,
+        "abstentions": logged.is_abstention,
+        "bad_feedback": is_bad(logged, rules),
+    }
+
 
 LATENCIES = ("latency_mean", "latency_p95")
 TITLES: Mapping[str, str] = MappingProxyType(
@@ -202,8 +194,8 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
             FigurePart(value=float(np.mean(latencies)), n=len(latencies)),
         )
         yield "latency_p95", FigurePart(value=p95, n=len(latencies))
-    for name, counts in SHARES.items():
-        answers = [counts(interaction, rules) for interaction in interactions]
-        hits = [hit for hit in answers if hit is not None]
+    shares = [shares_of(interaction, rules) for interaction in interactions]
+    for name in SHARES:
+        hits = [share[name] for share in shares if share[name] is not None]
         if hits:
-            yield name, FigurePart(value=sum(hits) / len(hits), n=len(hits))
+            yield name, FigurePart(value=sum(map(bool, hits)) / len(hits), n=len(hits))
