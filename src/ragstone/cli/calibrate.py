@@ -17,7 +17,7 @@ from ragstone.evaluation.directory import CACHE, RunDirectory
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.names import provider_of
-from ragstone.pipeline.compare import read_compare_policy, read_side
+from ragstone.pipeline.compare import policy_of, read_side
 from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import Settings
@@ -121,7 +121,9 @@ def command(
     )
     if fit is not None:
         return _fit(run, labels, fit, form)
-    report = calibrate(scores, labels, required=_required_agreement(settings))
+    report = calibrate(
+        scores, labels, required=policy_of(settings).labels.min_agreement
+    )
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")
     show(form, report.document, report.text)
@@ -139,12 +141,6 @@ def command(
             err=True,
         )
     return 0
-
-
-def _required_agreement(settings: Settings) -> float | None:
-    policy = settings.gate.thresholds
-    file = None if policy is None else settings.path(policy)
-    return read_compare_policy(file, calibration=False).labels.min_agreement
 
 
 async def _ask_about_pairs(

@@ -8,7 +8,7 @@ from typing import cast
 import click
 
 from ragstone.cli.options import PATH, POLICY, REPORT, option, with_options
-from ragstone.cli.output import write_text
+from ragstone.cli.output import print_text
 
 
 @click.command(name="compare")
@@ -67,8 +67,5 @@ def command(
     text = render(
         compared.document, form, page=compared.page() if form == "html" else ()
     )
-    if output is not None:
-        write_text(output, text)
-    else:
-        click.echo(text, nl=False)
+    print_text(text, output)
     return compared.verdict.exit_code

@@ -20,7 +20,7 @@ from ragstone.cli.options import (
     settings_of_run,
     with_options,
 )
-from ragstone.cli.output import check_output, linked, write_text
+from ragstone.cli.output import check_output, linked, print_text
 
 
 @click.command(name="gate")
@@ -84,24 +84,17 @@ def command(
     settings = settings_of_run(flags, failed)
 
     def show(outcome: GateOutcome) -> None:
-        text = None
         if form != "text" or output is not None:
-            page = (
-                read_page(outcome.run)
-                if form == "html" and outcome.run is not None
-                else ()
-            )
+            page: tuple[str, ...] = ()
+            if form == "html" and outcome.run is not None:
+                page = read_page(outcome.run)
+            templates = own_templates(settings.root)
             text = render(
-                outcome.document,
-                cast(Format, form),
-                templates=own_templates(settings.root),
-                page=page,
+                outcome.document, cast(Format, form), templates=templates, page=page
             )
-        if output is not None and text is not None:
-            write_text(output, text)
-        if output is None and text is not None:
-            click.echo(text, nl=False)
-            return
+            print_text(text, output)
+            if output is None:
+                return
         pages = [
             f"HTML report: {linked(path)}"
             for path in outcome.reports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -110,14 +110,22 @@ def command(
             )
         check_target(output, force=force or dry_run)
         kinds = _perturbations(perturbations)
-        return _perturb(
-            settings,
-            kinds,
-            output,
-            count,
-            required=bool(flags.get("golden")),
-            dry_run=dry_run,
+        golden = configured_samples(
+            settings, besides=output, required=bool(flags.get("golden"))
         )
+        drawn = draw(golden, count, seed=0)
+        if not drawn:
+            raise ConfigError(
+                "there is no question to change.",
+                hint="Name a golden set with --golden.",
+            )
+        perturbed = perturb(drawn, kinds)
+        say(perturbed.text())
+        if perturbed.rows and not dry_run:
+            write_samples(perturbed.rows, output, force=True)
+            rows = counted(len(perturbed.rows), "row")
+            say(f"wrote {rows} to {shown_name(str(output))}")
+        return 0
     if not docs:
         raise ConfigError(
             "no documents.",
@@ -182,44 +190,19 @@ def _generate(
     return generated
 
 
-def _perturb(
-    settings: Settings,
-    kinds: Collection[Perturbation],
-    output: Path,
-    count: int,
-    *,
-    required: bool,
-    dry_run: bool,
-) -> int:
-    """Write rows of `kinds` for up to `count` samples of the golden set; the exit
-    code."""
-    golden = configured_samples(settings, besides=output, required=required)
-    drawn = draw(golden, count, seed=0)
-    if not drawn:
-        raise ConfigError(
-            "there is no question to change.", hint="Name a golden set with --golden."
-        )
-    perturbed = perturb(drawn, kinds)
-    say(perturbed.text())
-    if perturbed.rows and not dry_run:
-        write_samples(perturbed.rows, output, force=True)
-        say(f"wrote {counted(len(perturbed.rows), 'row')} to {shown_name(str(output))}")
-    return 0
-
-
 def _perturbations(text: str) -> frozenset[Perturbation]:
-    names = {str(kind): kind for kind in Perturbation}
     kinds = set()
     for name in text.replace(",", " ").split():
-        if name not in names:
+        if name not in list(Perturbation):
             raise ConfigError(
                 f"--perturb {text}: unknown kind '{name}'.",
-                hint=suggestion(name, names),
+                hint=suggestion(name, Perturbation),
             )
-        kinds.add(names[name])
+        kinds.add(Perturbation(name))
     if not kinds:
         raise ConfigError(
-            "--perturb names no kind.", hint=f"One or more of: {', '.join(names)}."
+            "--perturb names no kind.",
+            hint=f"One or more of: {', '.join(Perturbation)}.",
         )
     return frozenset(kinds)
 

@@ -11,7 +11,7 @@ import click
 
 from ragstone.cli.context import redactor
 from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, settings_from
-from ragstone.cli.output import write_text
+from ragstone.cli.output import print_text
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
@@ -98,10 +98,7 @@ def command(
         text = "".join(f"{terminal(line)}\n" for line in lines)
         if not os.path.lexists(path):
             text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)
+    print_text(text, output)
     return 0
 
 

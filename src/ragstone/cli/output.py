@@ -10,6 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -25,18 +26,21 @@ def say(text: str, *, err: bool = False, label: str = "") -> None:
     """Print `text`, which may be foreign, to standard output or standard error. The
     `label` it starts with is red."""
     stream = sys.stderr if err else sys.stdout
-    width = (
-        max(_NARROWEST, shutil.get_terminal_size().columns) if stream.isatty() else None
-    )
-    lines = terminal(text).split("\n")
-    shown = (
-        "\n".join("\n".join(wrapped(line, width)) for line in lines)
-        if width is not None
-        else "\n".join(lines)
-    )
-    click.echo(
-        click.style(label, fg="red", bold=True) + shown.removeprefix(label), err=err
-    )
+    shown = terminal(text)
+    if stream.isatty():
+        width = max(_NARROWEST, shutil.get_terminal_size().columns)
+        lines = [wrapped(line, width) for line in shown.split("\n")]
+        shown = "\n".join(chain.from_iterable(lines))
+    styled = click.style(label, fg="red", bold=True)
+    click.echo(styled + shown.removeprefix(label), err=err)
+
+
+def print_text(text: str, output: Path | None) -> None:
+    """Write `text` to the file that an option names, or print it as it is."""
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
 
 
 def show(form: str, document: Callable[[], object], text: Callable[[], str]) -> None:

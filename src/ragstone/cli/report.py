@@ -18,7 +18,7 @@ from ragstone.cli.options import (
     settings_from,
     with_options,
 )
-from ragstone.cli.output import say, write_text
+from ragstone.cli.output import print_text, say
 from ragstone.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _OF_DECIDE = {
     "golden": "--golden",
     "baseline": "--baseline",
     "judge": "--judge",
+    "commit": "--commit",
 }
 
 
@@ -165,18 +166,15 @@ def _show(
 ) -> None:
     from ragstone.report.terminal import print_report
 
-    if output is not None:
-        write_text(output, text)
-    elif form == "text":
+    if output is None and form == "text":
         print_report(document, verbose=verbose)
     else:
-        click.echo(text, nl=False)
+        print_text(text, output)
 
 
 def _refuse_without_decide(commit: str | None, flags: dict[str, object]) -> None:
+    flags = {**flags, "commit": commit}
     named = [option_name for name, option_name in _OF_DECIDE.items() if flags.get(name)]
-    if commit is not None:
-        named.append("--commit")
     if named:
         raise ConfigError(
             "it says what a run is decided by.", where=named[0], hint="Add --decide."
@@ -187,7 +185,7 @@ def _full_commit(commit: str | None) -> str:
     hint = 'Give it in full: --commit "$(git rev-parse HEAD)".'
     if commit is None:
         raise ConfigError("it is not named.", where="--commit", hint=hint)
-    if not _COMMIT.fullmatch(commit):
+    if _COMMIT.fullmatch(commit) is None:
         raise ConfigError(
             f"'{commit[:80]}' is no commit id.", where="--commit", hint=hint
         )

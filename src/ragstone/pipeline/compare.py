@@ -22,6 +22,7 @@ from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import page_of
 from ragstone.printable import shown_name
 from ragstone.report.parts import Document
+from ragstone.settings.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,14 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
         return default_policy(Path())
     file = thresholds or Path(POLICY_FILE)
     return load_policy(file, known_metrics=None, calibration=calibration)
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The policy that `settings` name, as `read_compare_policy`, without the file named
+    in its [labels]."""
+    named = settings.gate.thresholds
+    file = None if named is None else settings.path(named)
+    return read_compare_policy(file, calibration=False)
 
 
 def compare(
