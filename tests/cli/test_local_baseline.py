@@ -52,19 +52,6 @@ def test_a_broken_system_fails_again_and_again_in_the_directory_of_its_own_basel
     assert used["created_at"] == good["created_at"]
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "says"),
-    [
-        (["--baseline", "ragstone-run", "--resume"], 6, "can't be its own baseline"),
-        (["--baseline", "ragstone-run", "--out", "ragstone-run/new"], 2, "must not contain each other"),
-    ],
-)
-def test_a_run_that_would_be_its_own_baseline_is_refused(
-    project: Path, options: list[str], code: int, says: str
-) -> None:
-    assert says in ragstone(["gate", *options], project, exit_code=code).stderr
-
-
 @pytest.mark.heavy
 def test_a_run_that_failed_is_no_baseline(project: Path) -> None:
     shutil.move(project / "ragstone-run", project / "good")

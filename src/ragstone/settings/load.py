@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular
 from ragstone.printable import shown_name
-from ragstone.settings.settings import METRICS, TABLES, CustomMetric, Settings
+from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.settings.toml_lines import KeyPath, key_lines
 
 
@@ -193,12 +193,7 @@ def load_settings(
     """
     file, table, read, root = _read_file(directory, config, within)
     where = read.name
-    _refuse_unknown(
-        Settings,
-        {name: value for name, value in table.items() if name != METRICS},
-        read,
-    )
-    _refuse_unknown_in_metrics(table.get(METRICS, {}), read)
+    _refuse_unknown(table, read)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
     origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
@@ -407,46 +402,34 @@ def _tables(
     return cast(dict[str, dict[str, Any]], dict(document))
 
 
-def _refuse_unknown(
-    model: type[BaseModel],
-    table: Mapping[str, Any],
-    read: _ConfigText,
-    path: KeyPath = (),
-) -> None:
-    for name, value in table.items():
-        key = (*path, name)
-        field = model.model_fields.get(name)
-        if field is None:
-            hint = suggestion(name, model.model_fields)
+def _refuse_unknown(table: Mapping[str, Any], read: _ConfigText) -> None:
+    """Raise ConfigError for a key in `table` that no setting has."""
+    try:
+        Settings.model_validate(table)
+    except ValidationError as error:
+        for problem in error.errors(include_url=False):
+            place = problem["loc"]
+            if problem["type"] != "extra_forbidden":
+                continue
+            is_metric = place[0] == METRICS and place[-1] in _THRESHOLDS
+            if is_metric and not _DEFINES & table[METRICS][str(place[1])].keys():
+                raise ConfigError(
+                    f"'{METRICS}.{place[1]}' sets thresholds, which belong in the policy.",
+                    where=read.at(*place[:2]),
+                    hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or "
+                    "'python'.",
+                ) from None
+            names: Mapping[str, Any] = TEXTS
+            for part in place[:-1]:
+                names = names.get(str(part), names)
             raise ConfigError(
-                f"unknown key '{'.'.join(key)}'.", where=read.at(*key), hint=hint
-            )
-        inner = field.annotation
-        if (
-            isinstance(inner, type)
-            and issubclass(inner, BaseModel)
-            and isinstance(value, dict)
-        ):
-            _refuse_unknown(inner, value, read, key)
+                f"unknown key '{'.'.join(map(str, place))}'.",
+                where=read.at(*place),
+                hint=suggestion(str(place[-1]), names),
+            ) from None
 
 
-def _refuse_unknown_in_metrics(table: Mapping[str, Any], read: _ConfigText) -> None:
-    for name, value in table.items():
-        path = (METRICS, name)
-        if not isinstance(value, dict):
-            raise ConfigError(
-                f"'{'.'.join(path)}' must be a table, found {_shown(value)}.",
-                where=read.at(*path),
-            )
-        if _THRESHOLDS & value.keys() and not {"rubric", "python"} & value.keys():
-            raise ConfigError(
-                f"'{'.'.join(path)}' sets thresholds, which belong in the policy.",
-                where=read.at(*path),
-                hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or 'python'.",
-            )
-        _refuse_unknown(CustomMetric, value, read, path)
-
-
+_DEFINES = frozenset({"rubric", "python"})
 _THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action"})
 
 
