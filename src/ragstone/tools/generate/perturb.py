@@ -128,21 +128,20 @@ def _typos(question: str, chance: random.Random) -> str:
     count = max(1, round(len(words) / _WORDS_PER_TYPO))
     chosen = chance.sample(words, min(len(words), count))
 
-    def misspelt(word: re.Match[str]) -> str:
-        return _misspelt(word[0], chance) if word.start() in chosen else word[0]
+    def misspelt(match: re.Match[str]) -> str:
+        """A word with one slip of the fingers after its first letter: one dropped,
+        doubled, or swapped with the next."""
+        word = match[0]
+        if match.start() not in chosen:
+            return word
+        place = chance.randrange(1, len(word) - 1)
+        first, second = word[place], word[place + 1]
+        slips = [second, first + first + second]
+        if first != second:
+            slips.append(second + first)
+        return word[:place] + chance.choice(slips) + word[place + 2 :]
 
     return _WORD.sub(misspelt, question)
-
-
-def _misspelt(word: str, chance: random.Random) -> str:
-    """`word` with one slip of the fingers after its first letter: one dropped, doubled,
-    or swapped with the next."""
-    place = chance.randrange(1, len(word) - 1)
-    first, second = word[place], word[place + 1]
-    slips = [second, first + first + second]
-    if first != second:
-        slips.append(second + first)
-    return word[:place] + chance.choice(slips) + word[place + 2 :]
 
 
 def _case(question: str, chance: random.Random) -> str:

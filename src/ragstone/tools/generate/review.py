@@ -118,11 +118,9 @@ def apply_decisions(
         sample_id = from_text(str(row["id"]))
         sample = by_id.get(sample_id)
         if sample is None or row.get("version") != _version(sample):
-            problem = (
-                "is not in the golden set"
-                if sample is None
-                else "has changed since the table was written"
-            )
+            problem = "has changed since the table was written"
+            if sample is None:
+                problem = "is not in the golden set"
             raise ConfigError(
                 f"sample '{sample_id}' {problem}.",
                 where=where,

@@ -70,7 +70,17 @@ def add_drafts(
     drafts: list[Sample] = []
     valid: list[Sample] = []
     for interaction, reasons in bad_answers(window, scores, policy):
-        draft = _draft(interaction, reasons, window.period.name, redact)
+        turns = [
+            replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
+        ]
+        draft = Sample(
+            id=f"production-{interaction.key[:12]}",
+            question=strip(redact(interaction.question or "")),
+            history=tuple(turns),
+            tags=("production", *reasons),
+            review=Review("draft"),
+            provenance=f"ragstone monitor {__version__}, window {window.period.name}, interaction {interaction.key}",
+        )
         if draft.id in ids:
             continue
         drafts.append(draft)
@@ -115,25 +125,6 @@ def bad_answers(
         for key in keys[:MAX_DRAFTS]:
             reasons.setdefault(key, []).append(reason)
     return ((with_question[key], why) for key, why in reasons.items())
-
-
-def _draft(
-    interaction: Interaction,
-    reasons: Sequence[str],
-    window: str,
-    redact: Callable[[str], str],
-) -> Sample:
-    history = tuple(
-        replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
-    )
-    return Sample(
-        id=f"production-{interaction.key[:12]}",
-        question=strip(redact(interaction.question or "")),
-        history=history,
-        tags=("production", *reasons),
-        review=Review("draft"),
-        provenance=f"ragstone monitor {__version__}, window {window}, interaction {interaction.key}",
-    )
 
 
 def _append(file: Path, drafts: Sequence[Sample]) -> None:

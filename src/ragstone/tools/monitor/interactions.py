@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -78,13 +79,6 @@ def _feedback(value: object) -> object:
     if isinstance(value, str):
         return _TABLES["feedback"].get(normal(value) or value.strip(), value)
     return value
-
-
-def _earlier_turns(chat: object) -> tuple[Message, ...]:
-    try:
-        return cells.earlier_turns(chat)
-    except cells.CellError:
-        return ()
 
 
 def _is_error(value: object) -> bool:
@@ -174,5 +168,7 @@ def read_interaction(
         identity = [interaction.id, time, interaction.question]
     content = json.dumps(identity, sort_keys=True, default=str)
     key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-    history = _earlier_turns(fields.get("question"))
+    history: tuple[Message, ...] = ()
+    with suppress(cells.CellError):
+        history = cells.earlier_turns(fields.get("question"))
     return interaction.model_copy(update={"key": key, "history": history})
