@@ -13,8 +13,6 @@ from ragstone.formatting import dollars, seconds
 from ragstone.gate.verdict import Action
 from ragstone.github.api.event import HOSTS
 from ragstone.judge.llm.account_settings import judge_hosts
-from ragstone.judge.llm.estimate import CostEstimate
-from ragstone.judge.protocol import JudgeIdentity
 from ragstone.pipeline.check import CheckResult, check
 from ragstone.pipeline.folder_gate import look_up
 from ragstone.pipeline.gate_request import gate_request
@@ -44,21 +42,36 @@ def command(**flags: object) -> int:
         result = run_to_end(check(gate_request(settings, context), context))
         hosts = [f"{host}:443" for host in HOSTS]
         hosts = [*judge_hosts(settings.judge, context.environ), *hosts]
+    judge, estimate, must = result.judge, result.estimate, result.policy.must_pass
+    fitted = None
+    if judge.provider == "fitted":
+        # With the digest that judge.model_digests takes.
+        fitted = f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
+    cost, budget_usd = estimate.sentence(), settings.judge.max_cost_usd
+    if estimate.calls:
+        cost += f" ({estimate.assumptions})"
+    usd = estimate.usd or 0.0
+    if budget_usd is not None and usd > budget_usd:
+        cost += f"\nbudget       {dollars(budget_usd)} is less than that: a run may stop early with code 5"
+    must_pass = dict.fromkeys(must.ids)
+    for sample in result.golden:
+        if not sample.draft and (must.every or sample.bounds):
+            must_pass[sample.id] = None
     text = render_text_template(
         "check.txt.j2",
         __package__,
         found=result,
         unanswerable=sum(not sample.answerable for sample in result.golden),
-        fitted=_fitted(result.judge),
+        fitted=fitted,
         blocks=", ".join(_rules(result, Action.BLOCK)),
         warns=", ".join(_rules(result, Action.WARN)),
-        must_pass=_must_pass(result),
+        must_pass=list(must_pass),
         baseline=result.baseline or stored,
-        cost=_cost(result.estimate, settings.judge.max_cost_usd),
+        cost=cost,
         measured=bool(result.baseline) and not settings.gate.baseline_commit,
         hosts=hosts,
         seconds=seconds,
-        short=_short,
+        short=lambda text: clip(one_line(text), _SHOWN),
     )
     say(text)
     for problem in result.problems:
@@ -83,38 +96,3 @@ def _rules(result: CheckResult, action: Action) -> Iterator[str]:
         texts = [f"{key} {bound:g}" for key, bound in bounds if bound is not None]
         if texts:
             yield f"{rule.metric} {' and '.join(texts)}"
-
-
-def _short(text: str) -> str:
-    return clip(one_line(text), _SHOWN)
-
-
-def _cost(estimate: CostEstimate, budget_usd: float | None) -> str:
-    cost = estimate.sentence()
-    if estimate.calls:
-        cost += f" ({estimate.assumptions})"
-    if (
-        budget_usd is not None
-        and estimate.usd is not None
-        and estimate.usd > budget_usd
-    ):
-        cost += f"\nbudget       {dollars(budget_usd)} is less than that: a run may stop early with code 5"
-    return cost
-
-
-def _fitted(judge: JudgeIdentity) -> str | None:
-    """The file of a fitted judge, with the digest that judge.model_digests takes; None
-    for other judges."""
-    if judge.provider != "fitted":
-        return None
-    return f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
-
-
-def _must_pass(result: CheckResult) -> list[str]:
-    must = result.policy.must_pass
-    own = [
-        sample.id
-        for sample in result.golden
-        if not sample.draft and (must.every or sample.bounds)
-    ]
-    return list(dict.fromkeys((*must.ids, *own)))
