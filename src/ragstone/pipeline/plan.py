@@ -103,9 +103,7 @@ def plan(
                 rule.metric,
                 scores.source,
                 rule.max_drop or 0.0,
-                tuple(
-                    scores.samples_needed(looks, drop) for drop in drops
-                ),
+                tuple(scores.samples_needed(looks, drop) for drop in drops),
                 scores.n,
                 visible_loss(scores.model, looks) if scores.n else None,
                 rule.direction.change_key,
