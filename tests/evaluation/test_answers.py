@@ -129,7 +129,6 @@ def changed(run: RunDirectory, place: str, value: object) -> RunDirectory:
         ("answers.0.repeat_scores.faithfulness.1", 0.9, (), {"repeats": 2}),
         ("scores.answer_stability_tokens.value", 1.0, (), {"metric": "answer_stability_tokens"}),
     ],
-    ids=["the score of an answer", "the mean", "a failure", "a repeat", "a metric of all answers"],
 )
 def test_what_is_recorded_of_the_answers_must_follow_from_the_judgements(
     tmp_path: Path, place: str, value: object, fails: tuple[int, ...], more: dict[str, Any]

@@ -50,11 +50,6 @@ def test_a_run_that_is_asked_again_keeps_the_answers_of_earlier_runs(tmp_path: P
     assert with_earlier_run(again, run, FAITHFULNESS, own=False) is again, "that has none"
 
 
-def test_fewer_questions_are_others(tmp_path: Path, run: RunDirectory) -> None:
-    assert difference_from(run, make_run(tmp_path / "same"), FAITHFULNESS, None) is None
-    assert difference_from(run, make_run(tmp_path / "fewer", n=5), FAITHFULNESS, None) == "its questions are others"
-
-
 @pytest.mark.parametrize(
     ("fields", "difference"),
     [
@@ -71,8 +66,10 @@ def test_another_judge_or_system_is_a_difference(
     assert difference_from(run, earlier, FAITHFULNESS, None) == difference
 
 
-def test_another_commit_is_none(tmp_path: Path, run: RunDirectory) -> None:
+def test_fewer_questions_are_others_and_another_commit_is_no_difference(tmp_path: Path, run: RunDirectory) -> None:
+    assert difference_from(run, make_run(tmp_path / "fewer", n=5), FAITHFULNESS, None) == "its questions are others"
     earlier = make_run(tmp_path / "earlier")
+    assert difference_from(run, earlier, FAITHFULNESS, None) is None
     system = earlier.manifest.system.model_copy(update={"commit": "e" * 40})
     assert difference_from(run, update_manifest(earlier, system=system), FAITHFULNESS, None) is None
 

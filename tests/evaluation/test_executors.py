@@ -108,38 +108,27 @@ def there(golden: GoldenSet, *, task: Task | None = None, **more: Any) -> list[s
 
 @dataclass(frozen=True, slots=True)
 class Dangerous(PortableJudge):
-    """The offline judge, which ends its process over some answers: always, or as long as a file is there."""
+    """The offline judge, which ends its process over some answers."""
 
-    fatal: tuple[str, ...] = ()
-    while_there: str | None = None
+    fatal: str = ""
 
     def build(self) -> Judge:
-        return DangerousJudge(self)
+        return DangerousJudge(self.fatal)
 
 
 class DangerousJudge(OfflineJudge):
-    def __init__(self, source: Dangerous) -> None:
+    def __init__(self, fatal: str) -> None:
         super().__init__()
-        self._source = source
-
-    def _end(self) -> None:
-        marker = self._source.while_there
-        if marker is None:
-            os._exit(3)
-        if Path(marker).exists():
-            Path(marker).unlink()
-            os._exit(3)
+        self._fatal = fatal
 
     async def statements(self, question: str, answer: str, *, call: Call) -> StatementList:
-        if any(text in answer for text in self._source.fatal):
-            self._end()
+        if self._fatal in answer:
+            os._exit(3)
         return await super().statements(question, answer, call=call)
 
 
-def dangerous(golden: GoldenSet, *fatal: str, while_there: str | None = None) -> Task:
-    judge = offline(golden)
-    assert isinstance(judge, OfflineJudge)
-    return replace(task_for(judge), judge=Dangerous(None, fatal, while_there))
+def dangerous(golden: GoldenSet, fatal: str) -> Task:
+    return replace(task_for(offline(golden)), judge=Dangerous(None, fatal))
 
 
 # -- the same results --------------------------------------------------------------------------------------------------
@@ -162,13 +151,6 @@ def test_a_sample_over_which_a_worker_is_lost_twice_fails_and_no_other_one() -> 
     (lost,) = (record_from_line(line, "") for line in found if '"id":"q70"' in line)
     reasons = {getattr(score, "reason", "") for name, score in lost.scores.items() if name == "faithfulness"}
     assert reasons == {"the worker that judged it was lost, and so was a second one; there may be too little memory"}
-
-
-def test_a_sample_over_which_a_worker_is_lost_once_is_judged(tmp_path: Path) -> None:
-    golden = samples(150)
-    (tmp_path / "once").touch()
-    assert there(golden, task=dangerous(golden, POISON, while_there=str(tmp_path / "once"))) == here(golden)
-    assert not (tmp_path / "once").exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +264,10 @@ def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- a Dask cluster ----------------------------------------------------------------------------------------------------
 
 
-async def on_cluster(
+def on_cluster(
     address: str, golden: GoldenSet, sink: Callable[[RecordLine], None], *, patience_s: float = 120.0
 ) -> None:
-    await judged(DaskWorkers(address, task_for(offline(golden)), patience_s=patience_s), golden, sink)
+    asyncio.run(judged(DaskWorkers(address, task_for(offline(golden)), patience_s=patience_s), golden, sink))
 
 
 @pytest.mark.heavy
@@ -299,7 +281,7 @@ def test_a_cluster_gives_the_records_of_one_process_also_if_a_worker_is_killed(t
             if len(lines) == 100:
                 found.workers[0].kill()
 
-        asyncio.run(on_cluster(found.address, golden, sink))
+        on_cluster(found.address, golden, sink)
     assert sorted(lines) == here(golden)
 
 
@@ -309,7 +291,7 @@ def test_a_cluster_without_workers_or_without_its_scheduler_ends_the_run(tmp_pat
     with cluster(tmp_path / "empty") as found:
         silent = r"no result for 1 second\.(.|\n)*dask worker tcp://127"
         with pytest.raises(JudgeError, match=silent):
-            asyncio.run(on_cluster(found.address, golden, lambda _: None, patience_s=1.0))
+            on_cluster(found.address, golden, lambda _: None, patience_s=1.0)
     lines: list[str] = []
     with cluster(tmp_path / "cluster", workers=1) as found:
 
@@ -319,5 +301,5 @@ def test_a_cluster_without_workers_or_without_its_scheduler_ends_the_run(tmp_pat
                 found.scheduler.kill()
 
         with pytest.raises(JudgeError, match="the connection with the Dask scheduler was lost"):
-            asyncio.run(on_cluster(found.address, golden, sink))
+            on_cluster(found.address, golden, sink)
     assert 100 <= len(lines) < 600

@@ -53,10 +53,7 @@ def test_a_directory_that_another_process_writes_to_is_refused(tmp_path: Path) -
     with another_run(path):
         with pytest.raises(RunDirectoryError, match="another run is writing") as refused, run_lock(path):
             pytest.fail("two at once")
-        assert refused.value.exit_code == 2
-        assert refused.value.where == str(path)
-    with run_lock(path):
-        pass
+        assert (refused.value.exit_code, refused.value.where) == (2, str(path))
 
 
 @pytest.mark.usefixtures("processes")
@@ -116,7 +113,5 @@ def test_a_file_system_without_locks_is_named_as_that(tmp_path: Path, monkeypatc
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", refuse)  # no such file system can be mounted in a test
-    with pytest.raises(RunDirectoryError, match="does not support locks") as refused, run_lock(tmp_path / "run"):
+    with pytest.raises(RunDirectoryError, match=r"does not support locks(.|\n)*--out"), run_lock(tmp_path / "run"):
         pytest.fail("taken")
-    assert refused.value.hint is not None
-    assert "--out" in refused.value.hint

@@ -70,9 +70,8 @@ def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(
 ) -> None:
     monkeypatch.setattr("ragstone.evaluation.score_files.MAX_SAMPLES", 2)
     assert len(read(tmp_path, "id,metric,value\na,m,1\nb,m,1\n").samples) == 2
-    with pytest.raises(ConfigError, match="has scores of 3 samples, more than 2") as caught:
+    with pytest.raises(ConfigError, match=r"has scores of 3 samples, more than 2(.|\n)*Split the file"):
         read(tmp_path, "id,metric,value\na,m,1\nb,m,1\nc,m,1\n")
-    assert "Split the file" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -103,12 +103,9 @@ def test_what_the_question_says_or_a_step_returned_is_not_recalled() -> None:
     assert repeated.needed == frozenset()
 
 
-def test_labels_need_what_the_user_gave_before() -> None:
+def test_labels_need_what_the_user_gave_before_and_a_value_is_still_there_if_its_number_is() -> None:
     facts = facts_of(replace(TURN, reference="With parcel PK-77123 of TF-4101."), Response("c", "On 3 March."))
     assert facts.needed == {"TF-4101"}
-
-
-def test_a_value_is_still_there_if_its_number_is() -> None:
     facts = facts_of(TURN, Response("c", "For order 4101 of Ada Lind."))
     assert {value_key("TF-4101"), value_key("tf4101"), value_key("Ada Lind")} <= facts.value_keys
     assert value_key("TF-4102") not in facts.value_keys
@@ -123,10 +120,7 @@ def test_evidence_counts_as_found_whichever_retrieval_finds_it_with_the_source_i
     assert (hop.found, hop.source) == (True, "bills")
     (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("x", (Context("Another one."),)),))).hops
     assert (hop.found, hop.source) == (False, "")
-
-
-def test_contexts_without_steps_say_nothing_of_hops() -> None:
-    assert facts_of(TURN, Response("c", "On 3 March.", (Context("Another one."),))).hops == ()
+    assert facts_of(TURN, Response("c", "On 3 March.", (Context("Without steps."),))).hops == ()
 
 
 def test_mistakes_are_those_of_the_labels() -> None:

@@ -39,7 +39,6 @@ def test_what_a_sample_must_reach_is_measured() -> None:
         (10, 4, {"context_precision_no_reference"}),
         (10, 5, set()),
         (10, 0, set()),
-        (4, 10, {"context_precision"}),
         (3, 4, {"context_precision"}),
         (4, 4, set()),
     ],

@@ -53,7 +53,7 @@ async def both(first: System, second: System, n: int, skipped: Sequence[set[int]
 
 @pytest.mark.parametrize(
     ("head_turns", "base_turns", "mine", "theirs"),
-    [(1, 1, 1, 1), (1, 40, 4, 4), (40, 1, 1, 5), (1, 40, 5, 1), (40, 1, 5, 1)],
+    [(1, 40, 4, 4), (40, 1, 1, 5), (40, 1, 5, 1)],
 )
 def test_each_question_is_asked_of_both_at_about_the_same_time(
     head_turns: int, base_turns: int, mine: int, theirs: int
@@ -68,9 +68,7 @@ def test_each_question_is_asked_of_both_at_about_the_same_time(
         assert abs(so_far.count("head") - so_far.count("base")) <= max(mine, theirs) + 1
 
 
-@pytest.mark.parametrize(
-    "skipped", [({0, 2, 4, 6}, {1, 3, 5}), (set(range(10)), set()), (set(), set(range(10))), ({8, 9}, {0, 1, 2})]
-)
+@pytest.mark.parametrize("skipped", [({0, 2, 4, 6}, {1, 3, 5}), (set(), set(range(10))), ({8, 9}, {0, 1, 2})])
 def test_resumed_runs_that_lack_different_samples_do_not_wait_for_each_other_forever(
     skipped: tuple[set[int], set[int]],
 ) -> None:
