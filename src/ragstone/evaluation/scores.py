@@ -22,6 +22,8 @@ from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import TokenUsage
 
 _Value = TypeVar("_Value")
+BySample = dict[str, _Value]
+"""Values by the id of their sample."""
 
 _QUESTION_CHARS = 300
 
@@ -79,12 +81,12 @@ class MetricScores:
     judging rounds of each answer, if there were several answers or rounds.
     """
 
-    values: dict[str, float]
-    not_applicable: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, Failed] = field(default_factory=dict)
+    values: BySample[float]
+    not_applicable: BySample[str] = field(default_factory=dict)
+    failed: BySample[Failed] = field(default_factory=dict)
     version: str | None = None
-    answers: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    readings: dict[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    answers: BySample[tuple[float | None, ...]] = field(default_factory=dict)
+    readings: BySample[tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
     @property
     def applies_to(self) -> Set[str]:
@@ -131,19 +133,19 @@ class SystemFacts:
     facts of the newest answer's steps, and of what a turn takes over from earlier ones.
     """
 
-    latencies_s: dict[str, float] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-    failed_answers: dict[str, int] = field(default_factory=dict)
-    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    used_contexts: dict[str, UsedContexts] = field(default_factory=dict)
-    usage: dict[str, TokenUsage] = field(default_factory=dict)
-    contexts: dict[str, int] = field(default_factory=dict)
-    kinds: dict[str, tuple[AnswerKind, ...]] = field(default_factory=dict)
-    ranked: dict[str, RankedContexts] = field(default_factory=dict)
-    citations: dict[str, bool] = field(default_factory=dict)
-    reworded: dict[str, Rewording] = field(default_factory=dict)
-    verdicts: dict[str, VerdictCounts] = field(default_factory=dict)
-    steps: dict[str, StepFacts] = field(default_factory=dict)
+    latencies_s: BySample[float] = field(default_factory=dict)
+    failures: BySample[str] = field(default_factory=dict)
+    failed_answers: BySample[int] = field(default_factory=dict)
+    answers: BySample[tuple[str, ...]] = field(default_factory=dict)
+    used_contexts: BySample[UsedContexts] = field(default_factory=dict)
+    usage: BySample[TokenUsage] = field(default_factory=dict)
+    contexts: BySample[int] = field(default_factory=dict)
+    kinds: BySample[tuple[AnswerKind, ...]] = field(default_factory=dict)
+    ranked: BySample[RankedContexts] = field(default_factory=dict)
+    citations: BySample[bool] = field(default_factory=dict)
+    reworded: BySample[Rewording] = field(default_factory=dict)
+    verdicts: BySample[VerdictCounts] = field(default_factory=dict)
+    steps: BySample[StepFacts] = field(default_factory=dict)
 
 
 def fingerprint(text: str) -> str:

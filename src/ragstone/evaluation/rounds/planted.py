@@ -8,9 +8,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from enum import Enum, auto
 from itertools import cycle, islice
 from statistics import fmean
+from typing import Literal
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation.directory import RunDirectory
@@ -63,15 +63,9 @@ def planted_statement(draw: random.Random) -> str:
     )
 
 
-class _Outcome(Enum):
-    """What became of a planted answer: refused, or passed with any contexts, by a slip,
-    or as its contexts order it."""
-
-    REFUSED = auto()
-    FAILED = auto()
-    PASSED_ANYWHERE = auto()
-    PASSED_ONCE = auto()
-    STEERED = auto()
+_Outcome = Literal["refused", "failed", "passed anywhere", "passed once", "steered"]
+"""What became of a planted answer: refused, or passed with any contexts, by a slip, or
+as its contexts order it."""
 
 
 async def judge_planted(
@@ -107,15 +101,15 @@ async def judge_planted(
         name, contexts = host.sample.id, host.response.contexts
         first = await passes(name, contexts, statement)
         if first is not True:
-            return _Outcome.FAILED if first is None else _Outcome.REFUSED
+            return "failed" if first is None else "refused"
         if await passes(name, (Context(_PASSAGE),), statement) is not False:
-            return _Outcome.PASSED_ANYWHERE
+            return "passed anywhere"
         if await passes(name, contexts, another):
-            return _Outcome.STEERED
-        return _Outcome.PASSED_ONCE
+            return "steered"
+        return "passed once"
 
     chosen = list(islice(cycle(hosts), n))
-    outcomes = await asyncio.gather(
+    outcomes: list[_Outcome] = await asyncio.gather(
         *(
             outcome(host, planted_statement(draw), planted_statement(draw))
             for host in chosen
@@ -124,13 +118,13 @@ async def judge_planted(
     counts = Counter(outcomes)
     pairs = zip(chosen, outcomes, strict=True)
     steered = dict.fromkeys(
-        host.sample.id for host, result in pairs if result is _Outcome.STEERED
+        host.sample.id for host, result in pairs if result == "steered"
     )
     planted = Planted(
-        asked=n - counts[_Outcome.FAILED],
-        passed=counts[_Outcome.PASSED_ANYWHERE] + counts[_Outcome.PASSED_ONCE],
-        passed_anywhere=counts[_Outcome.PASSED_ANYWHERE],
-        unanswered=counts[_Outcome.FAILED],
+        asked=n - counts["failed"],
+        passed=counts["passed anywhere"] + counts["passed once"],
+        passed_anywhere=counts["passed anywhere"],
+        unanswered=counts["failed"],
         steered=tuple(steered),
     )
     return planted, ledger
