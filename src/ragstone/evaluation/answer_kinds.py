@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 from math import sqrt
@@ -110,9 +110,9 @@ def kind_of(
         return AnswerKind.TERSE
     if not claims and len(words) >= MIN_EVASIVE_WORDS:
         return AnswerKind.EVADES
-    copied = sum(map(len, _contained(words, contexts)))
-    copied_words = max(MIN_COPIED_WORDS, 0.8 * len(words))
-    if len(words) >= LONGER * len(wanted) and copied >= copied_words:
+    is_long = len(words) >= max(MIN_COPIED_WORDS, LONGER * len(wanted))
+    most_words = max(MIN_COPIED_WORDS, 0.8 * len(words))
+    if is_long and _copied_words(words, contexts) >= most_words:
         return AnswerKind.COPIES
     sentences = Counter(tuple(_words(part)) for part in _SENTENCE.split(answer))
     repeated = sum(
@@ -218,14 +218,12 @@ def _foreign(answer: str, question: str) -> bool:
     return 2 * signs(answer, expected) <= own_signs
 
 
-def _contained(
-    words: Sequence[str], contexts: Sequence[Context]
-) -> Iterator[list[str]]:
-    """The words of each context that is in the answer as a whole."""
-    if len(words) < MIN_COPIED_WORDS:
-        return
+def _copied_words(words: Sequence[str], contexts: Sequence[Context]) -> int:
+    """How many words the contexts have that are in the answer as a whole."""
     answer_text = f" {' '.join(words)} "
+    copied = 0
     for text in dict.fromkeys(context.text for context in contexts):
         own = _words(text)
         if own and f" {' '.join(own)} " in answer_text:
-            yield own
+            copied += len(own)
+    return copied

@@ -109,19 +109,20 @@ async def run_samples(
     (SystemUnderTestError, JudgeError); by then every finished sample has reached the
     sink, and the samples in flight are lost, to be evaluated again on resume.
     """
-    by = judging or _ThisProcess(work)
-    asking = _Asking(work, waiting=by.lanes * by.batch)
+    judging = judging or _ThisProcess(work)
+    lanes, limit, judge = judging.lanes, judging.batch, judging.judge
+    asking = _Asking(work, waiting=lanes * limit)
 
-    async def judge() -> None:
-        while jobs := await asking.next_batch(by.batch):
-            for record in await by.judge(jobs):
+    async def lane() -> None:
+        while jobs := await asking.next_batch(limit):
+            for record in await judge(jobs):
                 sink(record)
                 work.progress.advance(record.state)
             # A judge that never awaits would block the event loop, including signals
             # and timeouts.
             await asyncio.sleep(0)
 
-    await asking.finish(judge() for _ in range(by.lanes))
+    await asking.finish(lane() for _ in range(lanes))
 
 
 class _ThisProcess:
