@@ -14,15 +14,18 @@ from ragstone.evaluation.directory import SAMPLES, RunDirectory
 from ragstone.evaluation.record import record_from_line, record_to_line
 from ragstone.evaluation.replay import confirm
 from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
+from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.evaluation.scoring import combine_answers
 from ragstone.golden.sample import Sample
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
-from ragstone.settings.settings import GoldenSettings, RunSettings, Settings, SystemSettings
+from ragstone.settings.settings import JudgeSettings, RunSettings, Settings, SystemSettings
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import Answering, judge, judgement, samples
-from tests.pipeline.asked import evaluate_golden_set, evaluate_run
+from tests.pipeline.asked import evaluate_golden_set
 
 METRICS = select_metrics(["faithfulness"])
 TIMEOUT = SystemFailure(SystemFailureKind.TIMEOUT, "no answer in 60 s")
@@ -147,13 +150,8 @@ def test_an_answer_can_not_be_left_out(tmp_path: Path) -> None:
         changed(run, "answers.1", None).scores()
 
 
-def test_a_file_of_recorded_answers_can_not_be_asked_again(tmp_path: Path) -> None:
-    (tmp_path / "golden.jsonl").write_text('{"question": "Is it so?"}\n', encoding="utf-8")
-    settings = Settings(
-        root=tmp_path,
-        golden=GoldenSettings(paths=("golden.jsonl",)),
-        system=SystemSettings(entrypoint="file:out.jsonl"),
-        run=RunSettings(answers=3),
-    )
+def test_recorded_answers_can_not_be_asked_again() -> None:
+    source = SystemSource(SystemSettings(entrypoint="file:out.jsonl"))
+    plan = RunPlan(samples(1), JudgeSource(JudgeSettings()), ProjectMetrics(source), Path(), answers=3)
     with pytest.raises(ConfigError, match="answers can't be combined with recorded answers"):
-        asyncio.run(evaluate_run(settings, RunContext(environ={})))
+        plan.refuse_conflicts()

@@ -17,7 +17,6 @@ from tests.evaluation.builders import finished_run, manifest, record, samples, u
 GOLDEN = samples(3)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize("name", [MANIFEST, SAMPLES])
 def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
     run = finished_run(tmp_path / "run", GOLDEN)

@@ -79,12 +79,9 @@ def test_another_run_in_the_place_of_the_carried_one_is_refused(
     carry(other, failed.path)
     with pytest.raises(RunDirectoryError, match="not the baseline that the run was compared with"):
         eligible_run(failed)
-
-
-def test_a_carried_run_that_failed_itself_counts_for_nothing(bad: RunDirectory, tmp_path: Path) -> None:
-    assert eligible_run(bad) is None
-    carry(make_run(tmp_path / "worse", verdict="fail"), bad.path)
-    assert eligible_run(bad) is None
+    worse = make_run(tmp_path / "worse", verdict="fail")
+    carry(worse, bad.path)
+    assert eligible_run(with_fact(bad, None, verdict="fail")) is None, "it failed itself"
 
 
 def test_carrying_replaces_what_was_carried_and_follows_no_link(

@@ -25,22 +25,10 @@ N = 6
 def interactions(project: Project, n: int) -> None:
     """Write `log.jsonl`, in which the fourth interaction asks what the first one does."""
     rows = [
-        {
-            "question": f"What is {k % 3}?",
-            "answer": f"It is {k}.",
-            "contexts": [f"{k} is a number."],
-            "runId": k,
-            "model": "m-1",
-            "at": f"2026-11-2{k}T03:00:00Z",
-        }
+        {"question": f"What is {k % 3}?", "answer": f"It is {k}.", "contexts": [f"{k} is a number."], "runId": k}
         for k in range(n)
     ]
     project.write("log.jsonl", rows)
-
-
-def write_outputs(project: Project) -> None:
-    rows = [{"id": f"q{n}", "answer": f"It is {n}.", "contexts": [f"{n} is a number."]} for n in range(N)]
-    project.write("outputs.jsonl", rows)
 
 
 @pytest.fixture
@@ -49,7 +37,8 @@ def project(tmp_path: Path, fake: FakeLlm) -> Project:
     project = Project(tmp_path, fake)
     project.defaults = {"judge__planted": 0}  # calls are counted
     project.write_golden(N)
-    write_outputs(project)
+    rows = [{"id": f"q{n}", "answer": f"It is {n}.", "contexts": [f"{n} is a number."]} for n in range(N)]
+    project.write("outputs.jsonl", rows)
     project.run("one", run__metrics=("faithfulness",))
     (project.root / "outputs.jsonl").unlink()
     project.fake.seen.clear()
@@ -92,7 +81,7 @@ def test_recorded_interactions_need_no_golden_set_and_keep_their_other_fields(pr
     found = list(run.records())
     assert [one.response.answer for one in found] == [f"It is {k}." for k in range(4)]
     assert found[1].response.contexts == (Context("1 is a number."),)
-    assert found[3].response.extra == {"runId": 3, "model": "m-1", "at": "2026-11-23T03:00:00Z"}
+    assert found[3].response.extra == {"runId": 3}
     assert all(one.sample.reference is None for one in found)
     assert {"faithfulness", "answer_relevancy"} <= run.manifest.metrics.keys()
     assert "context_recall" not in run.manifest.metrics
@@ -121,13 +110,6 @@ def test_a_golden_set_gives_interactions_their_references(project: Project) -> N
     assert "context_recall" in run.manifest.metrics
 
 
-def test_an_answer_is_never_read_as_the_reference(project: Project) -> None:
-    project.write("log.jsonl", [{"question": "What is 1?", "answer": "It is 1."}])
-    run = project.rescore("log.jsonl", "production", judge="offline")
-    (record,) = run.records()
-    assert (record.sample.reference, record.response.answer) == (None, "It is 1.")
-
-
 def test_answers_of_a_run_that_failed_can_not_become_a_baseline(project: Project) -> None:
     one = project.opened("one")
     write_manifest(one.path, one.manifest.model_copy(update={"verdict": "fail"}))
@@ -137,18 +119,14 @@ def test_answers_of_a_run_that_failed_can_not_become_a_baseline(project: Project
     assert not RunDirectory.open(run.path).manifest.standing.eligible
 
 
-TWICE = [{"id": "a", "question": "q", "answer": text} for text in ("x", "y")]
-
-
 @pytest.mark.parametrize(
     ("rows", "error", "says"),
     [
-        (TWICE, ConfigError, "'a'"),
+        ([{"id": "a", "question": "q", "answer": text} for text in "xy"], ConfigError, "'a'"),
         ([{"answer": "x"}], GoldenSetError, "no column for the question"),
         ([], GoldenSetError, "contains no interactions"),
         (None, ConfigError, "can't be read"),
     ],
-    ids=["an id twice", "no question", "nothing", "no file"],
 )
 def test_a_bad_file_is_refused(
     project: Project, rows: list[dict[str, Any]] | None, error: type[Exception], says: str
