@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from ragstone.github.api.base_tree import add_left_out, compared_commit, downloa
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import reviewed_base
-from ragstone.github.base_commit import refuse_submodules
+from ragstone.github.base_commit import find_base_commit, refuse_submodules
+from ragstone.github.plan import BaselineSource, JobPlan, JobTask
 from tests.github.api import fake as fakes
 from tests.github.api.fake import BASE_SHA, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, runner
@@ -189,6 +191,13 @@ def test_a_base_that_does_not_start_is_named_and_recorded_answers_are_refused(re
     assert (found.code, found.verdict) == (4, "error")
     assert any(f"the base, commit {BASE_SHA[:12]}" in line for line in found.annotations)
     assert repository.gate(RAGSTONE_ENTRYPOINT="file:outputs.jsonl").code == 2
+
+
+def test_in_the_container_the_base_commit_needs_a_user_of_its_own() -> None:
+    """Which the input asks for; a variable comes too late."""
+    job: Any = SimpleNamespace(plan=JobPlan(JobTask.GATE, BaselineSource.COMMIT), container=SimpleNamespace(base=None))
+    with pytest.raises(ConfigError, match="only an input"):
+        find_base_commit(job)
 
 
 def test_submodules_in_use_are_an_error(tmp_path: Path) -> None:
