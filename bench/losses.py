@@ -3,7 +3,6 @@
     python bench/losses.py                      # the tables of docs/statistics.md
     python bench/losses.py --runs 100 --n 80
     python bench/losses.py --renewed 0 --n 51   # a system that gives the same answers in every run
-    python bench/losses.py --families           # the families of bench/score_families.py instead of this generator
     python bench/losses.py --tries 5 --kinds 0 5  # a pull request whose job runs five times on the same files
 
 Scores are drawn, and decided by the gate's own function (stats/losses.py) with the shares of gate/confirm.py. In a
@@ -22,7 +21,6 @@ One row is the loss that reports call detectable in 4 of 5 runs, as a true loss 
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -30,7 +28,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from score_families import FAMILIES, MORE_FAMILIES, Family
 
 from ragstone.evaluation.earlier import MAX_EARLIER
 from ragstone.gate.confirm import ASK, AT_ONCE, FAIL, STILL_SUSPECT, suspect_at
@@ -177,25 +174,15 @@ def decide_tries(
     return verdicts
 
 
-def decide_family(family: Family, n: int, drop: float, seed: Sequence[int]) -> Outcome:
-    """One change of a system whose scores are of `family`, with a baseline of one run."""
-    rng = np.random.default_rng(seed)
-    tags = [np.sort(rng.choice(n, n // TAGS, replace=False)) for _ in range(TAGS)]
-    baseline, answers, _ = family.draw_answers(rng, 1, n, drop, 1 + MORE)
-    given = iter(answers)
-    return looked(lambda: next(given)[0], baseline[0][:, :, None], tags, family.groups(n))
-
-
 def looked(
     ask: Callable[[], Floats],
     then: Floats,
     tags: Sequence[Ints],
-    groups: Ints | None = None,
     earlier: Sequence[Floats] = (),
 ) -> Outcome:
     """The verdict on the scores that `ask` gives and those of `earlier` runs, beside `then` (n, metrics, runs)."""
     now = [ask()]
-    p = smallest([*now, *earlier], then, tags, groups)
+    p = smallest([*now, *earlier], then, tags)
     suspect = suspect_at(bool(earlier))
     once = "fail" if p <= FAIL * ALPHA else "inconclusive" if p <= suspect * ALPHA else "pass"
     if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
@@ -207,19 +194,19 @@ def looked(
         before = now[-1]
         if all(np.array_equal(one, now[0]) for one in (*now, *earlier)):
             return Outcome(once, once, judged)
-        p = smallest([*now, *earlier], then, tags, groups)
+        p = smallest([*now, *earlier], then, tags)
         if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
             break
     verdict = "fail" if p <= FAIL * ALPHA else "inconclusive" if p <= STILL_SUSPECT * ALPHA else "pass"
     return Outcome(verdict, once, judged)
 
 
-def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints], groups: Ints | None = None) -> float:
+def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float:
     """The smallest p-value of a drop that is estimated beyond what is allowed."""
     n = len(then)
     scores = np.stack(now, axis=2)
     alike = np.full(n, len(now) > 1) & np.all(scores == scores[:, :, :1], axis=(1, 2))
-    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike, groups) for j in range(METRICS)]
+    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike) for j in range(METRICS)]
     lost = np.stack([one.values for one in whole])
     # What is not estimated beyond counts among the parts, but needs no p-value.
     parts = [
@@ -281,11 +268,6 @@ def row_of_tries(kind: Kind, n: int, runs: int, renewed: float, tries: int, draw
     return "| " + " | ".join(shares) + " |"
 
 
-def row_of_family(family: Family, n: int, drop: float, draws: int) -> str:
-    """One row of the table of families."""
-    return cells(family.name, [decide_family(family, n, drop, (seed, n)) for seed in range(draws)])
-
-
 def cells(name: str, found: Sequence[Outcome]) -> str:
     """A row of shares."""
 
@@ -318,18 +300,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
     parser.add_argument("--tries", type=int, default=1, help="how often the job of a change runs on the same files")
-    parser.add_argument("--families", action="store_true", help="the families of bench/score_families.py instead")
     options = parser.parse_args()
-    if options.families:
-        with ProcessPoolExecutor(options.processes) as pool:
-            for n, drop in itertools.product(options.n, (0.0, 0.05, 0.1)):
-                print_head(
-                    f"n = {n}, baseline of 1 run, a drop of {drop:g} in all metrics, {options.runs} changes a row"
-                )
-                one = partial(row_of_family, n=n, drop=drop, draws=options.runs)
-                for line in pool.map(one, (*FAMILIES, *MORE_FAMILIES)):
-                    print(line, flush=True)
-        return
     # What is detectable is told from the noise of runs; answers that are never new have none, and stay wrong for sure.
     left_out = ("spoiled", "promised")[options.renewed == 0.0]
     asked = [kind for kind in map(KINDS.__getitem__, options.kinds) if not getattr(kind, left_out)]
