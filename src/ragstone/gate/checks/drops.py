@@ -78,24 +78,18 @@ class Drop:
 
 
 class Drops(Checker):
-    """The drops and rises with one action, and those among the samples of each tag:
-    there, only what doesn't pass."""
+    """The drops and rises, those that block and those that warn apart, and those among
+    the samples of each tag: there, only what doesn't pass."""
 
     kinds = (CheckKind.DROP, CheckKind.RISE)
     policy_key = ()
 
-    def __init__(self, action: Action) -> None:
-        self._action = action
-
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        ruled = [
-            check
-            for check in evidence.bound_checks
-            if check.kind is CheckKind.DROP and check.action is self._action
+        drops = [
+            check for check in evidence.bound_checks if check.kind is CheckKind.DROP
         ]
-        if self._action is Action.WARN:
-            yield from _checks(ruled, (), evidence)[: len(ruled)]
-            return
+        ruled = [check for check in drops if check.action is Action.BLOCK]
+        warning = [check for check in drops if check.action is Action.WARN]
         tagged: tuple[BoundCheck, ...] = ()
         if evidence.policy.gate.decision == "evidence":
             tagged = drops_by_tag(ruled, evidence)
@@ -121,10 +115,9 @@ class Drops(Checker):
             of_rules = [_as_part_of_mean(check) for check in of_rules]
         yield from of_rules
         yield from others
+        yield from _checks(warning, (), evidence)[: len(warning)]
 
     def unguarded(self, evidence: Evidence) -> Iterator[str]:
-        if self._action is not Action.BLOCK:
-            return  # the family that blocks reports for both
         rules = [rule for rule in evidence.rules if rule.max_drop is not None]
         pairing = evidence.pairing
         if not rules:

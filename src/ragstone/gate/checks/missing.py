@@ -18,7 +18,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.checks.drops import Drops
 from ragstone.gate.checks.floors import Floors
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.verdict import Action, Check, Status
+from ragstone.gate.verdict import Check, Status
 from ragstone.stats.intervals import p_proportion_at_most
 
 CHANCE = 0.01
@@ -112,5 +112,4 @@ def _with_worst(
 
 def _floors_and_drops(evidence: Evidence) -> Iterator[Check]:
     yield from Floors().evaluate(evidence)
-    for action in Action:
-        yield from Drops(action).evaluate(evidence)
+    yield from Drops().evaluate(evidence)

@@ -25,7 +25,7 @@ from ragstone.gate.checks.quotes import Quotes
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Action, Check
+from ragstone.gate.verdict import Check
 
 CHECKERS: tuple[Checker, ...] = (
     NoAnswer(),
@@ -43,10 +43,9 @@ CHECKERS: tuple[Checker, ...] = (
     Drift(),
     BrokenQuestions(),
     Floors(),
-    Drops(Action.BLOCK),
+    Drops(),
     SystemLimits(),
     Broken(),
-    Drops(Action.WARN),
     ErrorRate(),
     Unfinished(),
     NothingDecided(),
