@@ -108,8 +108,7 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
 def policy_of(settings: Settings) -> Policy:
     """The policy that `settings` name, as `read_compare_policy`, without the file named
     in its [labels]."""
-    named = settings.gate.thresholds
-    file = None if named is None else settings.path(named)
+    file = settings.path_or_none(settings.gate.thresholds)
     return read_compare_policy(file, calibration=False)
 
 

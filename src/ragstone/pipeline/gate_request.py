@@ -28,17 +28,17 @@ from ragstone.settings.settings import Settings
 
 def report_terms(settings: Settings) -> ReportTerms:
     """The terms in `settings`."""
-    gate = settings.gate
     return ReportTerms(
         policy=partial(gate_policy, settings),
-        baseline=None
-        if gate.baseline is None
-        else NamedRun(settings.path(gate.baseline), gate.baseline),
-        history=None
-        if settings.run.history is None
-        else settings.path(settings.run.history),
+        baseline=_named_baseline(settings),
+        history=settings.path_or_none(settings.run.history),
         templates=own_templates(settings.root),
     )
+
+
+def _named_baseline(settings: Settings) -> NamedRun | None:
+    name = settings.gate.baseline
+    return None if name is None else NamedRun(settings.path(name), name)
 
 
 def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerms:
@@ -50,47 +50,35 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
     metrics = project_metrics(settings)
     own = metrics.own()
     policy = read_policy(settings)
-    golden = read_golden_set(_whole(settings))
-    in_force = {*policy.in_force, *policy.named_metrics}
-    expected = replace(metrics, required=policy.named_metrics).select(golden)
-    selected = settings.run.metrics is not None
+    golden_settings = settings.golden.model_copy(
+        update={"limit": None, "only": (), "tags": ()}
+    )
+    golden = read_golden_set(settings.model_copy(update={"golden": golden_settings}))
+    names = [
+        metric.info.name
+        for metric in replace(metrics, required=policy.named_metrics).select(golden)
+    ]
+    if settings.run.metrics is None:
+        in_force = {*policy.in_force, *policy.named_metrics}
+        names = [name for name in names if name in in_force]
     return DecisionTerms(
         policy=policy,
         golden=golden,
-        baseline=None
-        if settings.gate.baseline is None
-        else settings.path(settings.gate.baseline),
+        baseline=settings.path_or_none(settings.gate.baseline),
         commit=commit,
         judge=settings.judge.name,
         today=today,
         metrics=own,
-        required=[
-            metric.info.name
-            for metric in expected
-            if selected or metric.info.name in in_force
-        ],
+        required=names,
         part=settings.system.part,
         price=settings.system.price,
     )
 
 
-def _whole(settings: Settings) -> Settings:
-    """`settings` for all samples of the golden set."""
-    return (
-        settings.having("golden.limit", None)
-        .having("golden.only", ())
-        .having("golden.tags", ())
-    )
-
-
 def history_file(settings: Settings) -> Path:
     """The history that `settings` name, else that of the run directory."""
-    named = settings.run.history
-    return (
-        settings.path(settings.run.out) / HISTORY
-        if named is None
-        else settings.path(named)
-    )
+    own = settings.path(settings.run.out) / HISTORY
+    return settings.path_or_none(settings.run.history) or own
 
 
 def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
@@ -99,19 +87,13 @@ def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
 
     It can name the built-in metrics, those of `settings`, and `scored`.
     """
-    metric_names = {*settings.metrics, *scored}
-    if settings.gate.thresholds is not None:
-        return load_policy(
-            settings.path(settings.gate.thresholds),
-            known_metrics=metric_names,
-            within=settings.within,
-        )
-    beside = settings.path(POLICY_FILE)
+    file = settings.path(settings.gate.thresholds or POLICY_FILE)
     # A folder or a dangling link with that name is a policy that can't be read, not a
     # missing one.
-    if os.path.lexists(beside):
-        return load_policy(beside, known_metrics=metric_names, within=settings.within)
-    return default_policy(settings.root, within=settings.within)
+    if settings.gate.thresholds is None and not os.path.lexists(file):
+        return default_policy(settings.root, within=settings.within)
+    metric_names = {*settings.metrics, *scored}
+    return load_policy(file, known_metrics=metric_names, within=settings.within)
 
 
 def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
@@ -133,24 +115,19 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     refuse_two_baselines(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
-    named = (
-        None
-        if gate.baseline is None
-        else NamedRun(settings.path(gate.baseline), gate.baseline)
-    )
-    past = None
-    if settings.run.history is not None:
-        file = settings.path(settings.run.history)
+    named, past, base = _named_baseline(settings), None, None
+    file = settings.path_or_none(settings.run.history)
+    if file is not None:
         past = RunHistory(read_history(file), file)
+    if gate.baseline_commit is not None:
+        base = partial(base_from_git, settings, context, policy)
     return GateRequest(
         run=plan.requiring(policy.named_metrics),
         policy=policy,
         fail_on=gate.fail_on,
         baseline=named,
         baseline_required=named is not None,
-        base=None
-        if gate.baseline_commit is None
-        else partial(base_from_git, settings, context, policy),
+        base=base,
         past=past,
         templates=own_templates(settings.root),
         warnings=() if gate.baseline_folder is None else (_FOLDER_NOT_READ,),

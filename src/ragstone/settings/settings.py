@@ -337,6 +337,10 @@ class Settings(_Table):
         """`value` as a path, relative to `root`."""
         return self.root / value
 
+    def path_or_none(self, value: str | None) -> Path | None:
+        """`value` as a path, relative to `root`, if there is one."""
+        return None if value is None else self.root / value
+
 
 TABLES = ("golden", "system", "judge", "run", "gate", "metrics")
 """The tables of a config file."""
