@@ -112,4 +112,4 @@ def test_a_worked_example_works(patch: Path, tmp_path: Path) -> None:
     run_in(tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
     if patch.stem == "input":
         run_in(tmp_path, sys.executable, "scripts/action_file.py")
-        assert "  seed:\n" in (tmp_path / "action.yml").read_text(encoding="utf-8")
+        assert "  repeats:\n" in (tmp_path / "action.yml").read_text(encoding="utf-8")
