@@ -8,7 +8,8 @@ import difflib
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
@@ -93,8 +94,9 @@ def _text(value: object, depth: int) -> str | None:
 def _only_text(value: Mapping[str, object]) -> object:
     content = _pick(value, TEXT_KEYS)
     if content is None:
+        keys = ", ".join(map(shown, list(value)[:12]))
         raise CellError(
-            f"contains an object, expected text; use a dotted path for one of its keys ({_keys(value)})"
+            f"contains an object, expected text; use a dotted path for one of its keys ({keys})"
         )
     return content
 
@@ -115,7 +117,11 @@ def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
         read = value  # an answer may be JSON itself
     if isinstance(read, Mapping):
         read = _only_text(read)
-    items = read if isinstance(read, list) else [read]
+    return _distinct(read if isinstance(read, list) else [read])
+
+
+def _distinct(items: Iterable[object]) -> tuple[str, ...]:
+    """The texts of `items`, each once, without empty ones."""
     return tuple(dict.fromkeys(filter(None, map(text, items))))
 
 
@@ -143,35 +149,31 @@ def is_answerless(value: object) -> bool:
 def phrases(value: object) -> tuple[str, ...]:
     """`value` as texts to look for: a list, a list written into one cell, or one
     text."""
-    wanted = map(text, listed(value, split_bars=True))
-    return tuple(dict.fromkeys(filter(None, wanted)))
+    return _distinct(listed(value, split_bars=True))
 
 
 def patterns(value: object) -> tuple[str, ...]:
     """`value` as RE2 patterns: a list, or one pattern. A pattern is never split:
     brackets and bars belong to it."""
-    pattern_texts: list[str] = []
-    for item in value if isinstance(value, list) else [value]:
-        if item is None or item == "":
-            continue
+    items = value if isinstance(value, list) else [value]
+    wanted = [str(item) for item in items if item not in (None, "")]
+    for pattern in wanted:
         try:
-            compiled(str(item))
+            compiled(pattern)
         except ValueError as error:
             raise CellError(
-                f"contains {shown(item)}, which is not an RE2 pattern ({error})"
+                f"contains {shown(pattern)}, which is not an RE2 pattern ({error})"
             ) from None
-        pattern_texts.append(str(item))
-    return tuple(dict.fromkeys(pattern_texts))
+    return tuple(dict.fromkeys(wanted))
 
 
 def tags(value: object) -> tuple[str, ...]:
     """`value` as distinct tags, in order; a text is split at bars, semicolons and
     commas."""
     value = opened(value)
-    items: list[object] = value if isinstance(value, list) else [value]
     if isinstance(value, str):
-        items = [*re.split(r"[|;,]", value)]
-    return tuple(dict.fromkeys(filter(None, map(text, items))))
+        value = re.split(r"[|;,]", value)
+    return _distinct(value if isinstance(value, list) else [value])
 
 
 # --- questions and conversations
@@ -184,9 +186,9 @@ def question(value: object) -> str | None:
         raise CellError(f"contains {shown(value)}, expected the text of a question")
     if not isinstance(value, list) or not value:
         return text(value)
-    spoken = [item for item in value if _speaks_for_user(item)]
-    if spoken:
-        return text(spoken[-1])
+    last = _last_question(value)
+    if last is not None:
+        return text(value[last])
     if len(value) > 1 or isinstance(value[0], list):
         raise CellError("contains a list, expected one question")
     return question(value[0])
@@ -194,21 +196,17 @@ def question(value: object) -> str | None:
 
 def earlier_turns(value: object) -> tuple[Message, ...]:
     """The messages before the last user message of a chat; none for anything else."""
-    if not isinstance(value, list):
-        return ()
-    last = 0
-    for position, item in enumerate(value):
-        if _speaks_for_user(item):
-            last = position
-    return turns(value[:last])
+    return turns(value[: _last_question(value) or 0]) if isinstance(value, list) else ()
 
 
-def _speaks_for_user(message: object) -> bool:
-    return (
-        isinstance(message, Mapping)
-        and _role_of(message) == "user"
-        and "content" in message
-    )
+def _last_question(messages: Sequence[object]) -> int | None:
+    """The place of the last message of the user."""
+    last = None
+    for place, message in enumerate(messages):
+        is_message = isinstance(message, Mapping) and "content" in message
+        if is_message and _role_of(message) == "user":  # type: ignore[arg-type]
+            last = place
+    return last
 
 
 def _role_of(message: Mapping[str, object]) -> Role | None:
@@ -267,8 +265,8 @@ def hops(value: object) -> tuple[int, ...]:
 
 def _contexts_with_hops(value: object) -> Iterator[tuple[str, int]]:
     for item in passages(value):
-        passage = _text(item, 0)
-        if passage is not None and passage.strip():
+        passage = _text(item, 0) or ""
+        if passage.strip():
             hop = item.get("hop") if isinstance(item, Mapping) else None
             yield sound(passage), positive(hop) or 0
 
@@ -284,18 +282,13 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
         raise CellError(
             f"begins like a list, but can't be read as one (cut off?): {shown(read)}"
         )
-    if (
-        isinstance(read, Mapping)
-        and not _has_texts(read)
-        and _has_texts([*read.values()])
-    ):
-        return [_named_passage(name, item) for name, item in read.items()]
+    is_named = isinstance(read, Mapping) and not _has_texts(read)
+    if is_named and _has_texts([*read.values()]):  # type: ignore[attr-defined]
+        read = [
+            {"id": name, **(item if isinstance(item, Mapping) else {"text": item})}
+            for name, item in read.items()  # type: ignore[attr-defined]
+        ]
     return [item for item in listed(read, split_bars=split_bars) if item is not None]
-
-
-def _named_passage(name: str, item: object) -> object:
-    content = item if isinstance(item, Mapping) else {"text": item}
-    return {"id": name, **content}
 
 
 def grades(value: object) -> dict[str, float]:
@@ -361,16 +354,15 @@ def bounds(value: object) -> dict[str, float]:
         raise CellError(
             f'contains {shown(value)}, expected scores by metric, such as {{"faithfulness": 0.8}}'
         )
-    limits: dict[str, float] = {}
-    for metric, bound in table.items():
-        if bound is None:
-            continue
-        limits[str(metric)] = number(bound)
-        if not 0 <= limits[str(metric)] <= 1:
+    limits = {
+        str(metric): bound for metric, bound in table.items() if bound is not None
+    }
+    for metric, bound in limits.items():
+        if not 0 <= number(bound) <= 1:
             raise CellError(
                 f"contains {shown(bound)} for {metric}, expected a score from 0 to 1"
             )
-    return limits
+    return {metric: number(bound) for metric, bound in limits.items()}
 
 
 def truth(value: object) -> bool | None:
@@ -378,33 +370,26 @@ def truth(value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     word = str(value).strip().lower().removesuffix(".0")
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    if not word:
-        return None
-    raise CellError(f"contains {shown(value)}, expected true or false")
+    if word and word not in _TRUE | _FALSE:
+        raise CellError(f"contains {shown(value)}, expected true or false")
+    return word in _TRUE if word else None
 
 
 def is_clarification(value: object) -> bool:
     """Whether `value` says that the right answer asks back."""
-    if value is None or value == "":
-        return False
-    if value != CLARIFICATION:
+    if value not in (None, "", CLARIFICATION):
         raise CellError(f"contains {shown(value)}, expected {CLARIFICATION}")
-    return True
+    return value == CLARIFICATION
 
 
 def status(value: object) -> str | None:
     """`value` as ``draft`` or ``reviewed``; None for the status of another tool, such
     as "active"."""
     word = str(value).strip().casefold()
-    if word in STATUSES:
-        return word
-    if difflib.get_close_matches(word, STATUSES, n=1, cutoff=0.7):
+    near = difflib.get_close_matches(word, STATUSES, n=1, cutoff=0.7)
+    if near and word not in STATUSES:
         raise CellError(f"contains {shown(value)}, expected draft or reviewed")
-    return None
+    return near[0] if near else None
 
 
 def identifier(value: object) -> str:
@@ -453,27 +438,20 @@ def listed(
     """The items of a list: as JSON, as Python prints it, or in text between bars."""
     read = opened(value)
     if isinstance(read, list):
-        value = read
-    if value is None:
-        return
-    if not isinstance(value, str):
-        yield from value if isinstance(value, list) else [value]
-        return
-    stripped = value.strip()
-    if split_bars and "|" in stripped and not _is_table(stripped):
+        yield from read
+    elif not isinstance(value, str):
+        yield from () if value is None else (value,)
+    else:
+        stripped = value.strip()
+        # A row of a table in Markdown is no list.
+        is_table = re.search(r"^\s*\|.*\|\s*$", stripped, re.MULTILINE) is not None
         parts = [part.strip() for part in stripped.split("|")]
-        if all(parts):
+        if split_bars and len(parts) > 1 and all(parts) and not is_table:
             yield from parts
-            return
-    if split_commas:
-        yield from (part.strip() for part in re.split(r"[|,;]", stripped))
-        return
-    yield value
-
-
-def _is_table(value: str) -> bool:
-    """Whether a text has a row of a table in Markdown."""
-    return re.search(r"^\s*\|.*\|\s*$", value, re.MULTILINE) is not None
+        elif split_commas:
+            yield from (part.strip() for part in re.split(r"[|,;]", stripped))
+        else:
+            yield value
 
 
 def opened(value: object) -> object:
@@ -482,28 +460,24 @@ def opened(value: object) -> object:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return value
     written = value.strip()
+    read: object = None
     try:
         read = decode(written)
     except NotJsonError:
-        read = _python_value(written)
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            read = _python_value(written)
     return read if isinstance(read, list | dict) else value
 
 
 def _python_value(value: str) -> object:
-    if len(value) > _MAX_PYTHON_LIST:
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # numpy prints no commas: Python would read one long string.
-            if _PYTHON_LIST.fullmatch(value):
-                strings = (match.group() for match in _PYTHON_STRING.finditer(value))
-                return [
-                    ast.literal_eval(string.replace("\n", "\\n")) for string in strings
-                ]
-            return ast.literal_eval(value) if len(value) <= _MAX_LITERAL else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
+    """The value that Python prints as `value`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # numpy prints no commas: Python would read one long string.
+        if len(value) <= _MAX_PYTHON_LIST and _PYTHON_LIST.fullmatch(value):
+            strings = _PYTHON_STRING.findall(value)
+            return [ast.literal_eval(string.replace("\n", "\\n")) for string in strings]
+        return ast.literal_eval(value) if len(value) <= _MAX_LITERAL else None
 
 
 def _pick(value: Mapping[str, object], names: tuple[str, ...]) -> object | None:
@@ -513,7 +487,3 @@ def _pick(value: Mapping[str, object], names: tuple[str, ...]) -> object | None:
         if inner is not None:
             return inner
     return None
-
-
-def _keys(value: Mapping[str, object]) -> str:
-    return ", ".join(shown(key) for key in list(value)[:12])

@@ -39,13 +39,12 @@ def read_mtrag(values: Values) -> Values:
 
 
 def _are_spoken(messages: Any) -> bool:
-    return (
-        isinstance(messages, list) and bool(messages) and all(map(_is_spoken, messages))
+    """Whether these are messages with a speaker."""
+    if not isinstance(messages, list) or not messages:
+        return False
+    return all(
+        isinstance(m, dict) and {"speaker", "text"} <= m.keys() for m in messages
     )
-
-
-def _is_spoken(message: object) -> bool:
-    return isinstance(message, dict) and {"speaker", "text"} <= message.keys()
 
 
 def _message(message: Values) -> dict[str, Any]:
@@ -60,11 +59,18 @@ def _labels(values: Values) -> dict[str, Any]:
     found relevant, with their ids."""
     answerability = str(values.get("Answerability", values.get("answerability")))
     contexts = values.get("contexts")
-    relevant = (
-        [context for context in contexts if _is_relevant(context)]
-        if isinstance(contexts, list)
-        else []
-    )
+    relevant = []
+    for context in contexts if isinstance(contexts, list) else []:
+        verdicts = follow(context, "feedback.relevant")
+        last: Any = {"value": "yes"}
+        if isinstance(verdicts, dict) and verdicts:
+            last = [*verdicts.values()][-1]  # of the last annotator
+        if (
+            isinstance(context, dict)
+            and isinstance(last, dict)
+            and last.get("value") == "yes"
+        ):
+            relevant.append(context)
     labels = {
         "tags": values.get("Question Type"),
         "unanswerable": "UNANSWERABLE" in answerability,
@@ -75,18 +81,3 @@ def _labels(values: Values) -> dict[str, Any]:
         ],
     }
     return {name: value for name, value in labels.items() if value}
-
-
-def _is_relevant(context: Any) -> bool:
-    """Whether the last annotator, if any, found the passage relevant."""
-    verdicts = follow(context, "feedback.relevant")
-    last = (
-        list(verdicts.values())[-1]
-        if isinstance(verdicts, dict) and verdicts
-        else {"value": "yes"}
-    )
-    return (
-        isinstance(context, dict)
-        and isinstance(last, dict)
-        and last.get("value") == "yes"
-    )

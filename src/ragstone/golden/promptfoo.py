@@ -47,9 +47,14 @@ class PromptfooTable:
 def read_promptfoo(document: object) -> PromptfooTable | None:
     """The rows of a config, of a list of tests, or of results; None for any other
     document."""
-    path, results = _results_in(document)
-    if results:
-        return _results(path, results)
+    # Under ``results.results``, or in older versions under ``results``.
+    path, results = [], document
+    while isinstance(results, Mapping) and "results" in results:
+        results = results["results"]
+        path.append("results")
+    is_whole = path and isinstance(results, list) and _are_tests(results)
+    if is_whole and all("success" in item for item in results):
+        return _results(".".join(path), results)
     if isinstance(document, list) and _are_tests(document):
         return _tests("", document, {})
     if isinstance(document, Mapping) and "tests" in document:
@@ -73,31 +78,24 @@ def read_promptfoo_cells(rows: Iterable[Row]) -> PromptfooTable:
     """The rows of a table that `has_expectations`."""
     reading = _Reading()
     for row in rows:
-        asserted = [
-            _written_assertion(value)
-            for name, value in row.values.items()
-            if name.startswith(_EXPECTED) and isinstance(value, str)
-        ]
-        variables = {
-            name: value
-            for name, value in row.values.items()
-            if not name.startswith("__")
-        }
+        asserted: list[dict[str, Any]] = []
+        variables = {}
+        for name, value in row.values.items():
+            if not name.startswith("__"):
+                variables[name] = value
+            elif name.startswith(_EXPECTED) and isinstance(value, str):
+                # A type, perhaps with a threshold, and a value; or the answer itself.
+                kind, colon, expected = value.strip().partition(":")
+                kind = kind.partition("(")[0]
+                base = kind.removeprefix("not-")
+                if base == "is-json":
+                    asserted.append({"type": kind})
+                elif colon and (base in TYPES or base in INSTEAD):
+                    asserted.append({"type": kind, "value": expected.strip()})
+                else:
+                    asserted.append({"type": "equals", "value": value.strip()})
         reading.add(variables, asserted, row.line)
     return reading.table("")
-
-
-def _written_assertion(text: str) -> dict[str, Any]:
-    """The assertion in a cell: a type, perhaps with a threshold, and a value; or the
-    answer itself."""
-    kind, colon, value = text.strip().partition(":")
-    kind = kind.partition("(")[0]
-    base = kind.removeprefix("not-")
-    if base == "is-json":
-        return {"type": kind}
-    if colon and (base in TYPES or base in INSTEAD):
-        return {"type": kind, "value": value.strip()}
-    return {"type": "equals", "value": text.strip()}
 
 
 def _are_tests(items: Sequence[object]) -> bool:
@@ -123,19 +121,6 @@ def _tests(path: str, tests: Sequence[object], default: Values) -> PromptfooTabl
 
 
 # --- results
-
-
-def _results_in(document: object) -> tuple[str, list[Any]]:
-    """The path and the list of the results: under ``results.results``, or in older
-    versions under ``results``."""
-    path: list[str] = []
-    while isinstance(document, Mapping) and "results" in document:
-        document = document["results"]
-        path.append("results")
-    if not path or not isinstance(document, list):
-        return "", []
-    is_whole = all(isinstance(item, Mapping) and "success" in item for item in document)
-    return ".".join(path), document if is_whole and _are_tests(document) else []
 
 
 def _results(path: str, items: list[Any]) -> PromptfooTable:
@@ -236,24 +221,35 @@ class _Reading:
                 continue
             kind = str(assertion.get("type"))
             filled = _filled_in(assertion, variables)
-            is_reference = kind in _REFERENCES and _is_text(filled)
+            texts = _as_list(filled.get("value"))
+            is_text = all(
+                isinstance(text, str) and not text.startswith("file://")
+                for text in texts
+            )
+            is_reference = kind in _REFERENCES and bool(texts) and is_text
             if is_reference:
-                references += _as_list(filled["value"])
-            if filled and _is_checked(filled):
+                references += texts
+            try:
+                # Whether a golden row can make the assertion as it stands.
+                is_checked = bool(filled and assertions([filled]))
+            except CellError:
+                is_checked = False
+            if is_checked:
                 checked.append(filled)
             elif not is_reference:
-                self._leave_out(kind)
+                instead = INSTEAD.get(kind.removeprefix("not-"))
+                why = (
+                    f"use {instead}"
+                    if instead
+                    else "its value or an option is not supported"
+                )
+                self.notes.add(f"an assertion {kind} is left out: {why}")
         if references:
             row["reference"] = list(dict.fromkeys(references))
         if checked:
             row["assert"] = checked
         self._rows.append((row, line))
         return row
-
-    def _leave_out(self, kind: str) -> None:
-        instead = INSTEAD.get(kind.removeprefix("not-"))
-        why = f"use {instead}" if instead else "its value or an option is not supported"
-        self.notes.add(f"an assertion {kind} is left out: {why}")
 
 
 def _filled_in(assertion: Values, variables: Values) -> dict[str, Any]:
@@ -279,18 +275,3 @@ def _filled_in(assertion: Values, variables: Values) -> dict[str, Any]:
     if texts:
         filled["value"] = texts if isinstance(value, list) else texts[0]
     return filled
-
-
-def _is_text(assertion: Values) -> bool:
-    texts = _as_list(assertion.get("value"))
-    return bool(texts) and all(
-        isinstance(text, str) and not text.startswith("file://") for text in texts
-    )
-
-
-def _is_checked(assertion: Mapping[str, object]) -> bool:
-    """Whether a golden row can make the assertion as it stands."""
-    try:
-        return bool(assertions([assertion]))
-    except CellError:
-        return False

@@ -29,46 +29,34 @@ def encoding_of(source: SourceFile) -> str:
     A file with both valid and broken UTF-8 is damaged UTF-8, so it is not taken for
     Windows-1252: that would be read without an error, as other text.
     """
-    is_windows = False
+    encoding = "utf-8"
     for number, raw in source.lines():
         if raw.isascii():
             continue
-        text = raw.decode("utf-8", "surrogateescape")
-        is_broken = any("\udc80" <= character <= "\udcff" for character in text)
-        is_valid = any(
-            character > "\x7f" and not "\udc80" <= character <= "\udcff"
-            for character in text
-        )
+        valid = raw.decode("utf-8", "ignore")
         is_utf_16 = number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-        if is_valid or is_utf_16 or not _is_windows(raw):
+        if not valid.isascii() or is_utf_16:
             return "utf-8"
-        is_windows = is_windows or is_broken
-    return WINDOWS if is_windows else "utf-8"
-
-
-def _is_windows(raw: bytes) -> bool:
-    try:
-        raw.decode(WINDOWS)
-    except UnicodeDecodeError:
-        return False
-    return True
+        try:
+            raw.decode(WINDOWS)
+        except UnicodeDecodeError:
+            return "utf-8"
+        encoding = WINDOWS
+    return encoding
 
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
     """The rows of a file separated by commas, semicolons or tabs: what makes the
     longest header. Raises GoldenSetError."""
-    delimiter = max(_DELIMITERS, key=lambda sign: _rank(source, sign))
-    yield from _read(source, delimiter, csv.QUOTE_MINIMAL)
-
-
-def _rank(source: SourceFile, delimiter: str) -> tuple[bool, int]:
-    """Whether the header names the question with this delimiter, and how many columns
-    it has."""
-    try:
-        _, header = find_header(_records(source, delimiter, csv.QUOTE_MINIMAL))
-    except csv.Error:
-        return False, 0
-    return _names_question(header), len(header)
+    ranks = {}
+    for delimiter in _DELIMITERS:
+        # Whether the header names the question, and how many columns it has.
+        try:
+            _, header = find_header(_records(source, delimiter, csv.QUOTE_MINIMAL))
+            ranks[delimiter] = (_names_question(header), len(header))
+        except csv.Error:
+            ranks[delimiter] = (False, 0)
+    yield from _read(source, max(_DELIMITERS, key=ranks.__getitem__), csv.QUOTE_MINIMAL)
 
 
 def read_tsv(source: SourceFile) -> Iterator[Row]:
@@ -89,8 +77,16 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
         header_line, header = find_header(_records(source, delimiter, quoting))
         names = header_names(source, header, header_line)
         for line, cells in _records(source, delimiter, quoting):
-            if line > header_line and any(cell.strip() for cell in cells):
-                yield Row(_row(source, names, cells, line), line)
+            filled = [cell if cell.strip() else None for cell in cells]
+            if line <= header_line or not any(filled):
+                continue
+            if any(filled[len(names) :]):
+                raise source.error(
+                    f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
+                    line,
+                    hint="Put a cell that contains the delimiter in double quotes. Delete a title above the header.",
+                )
+            yield Row(dict(zip(names, filled, strict=False)), line)
     except csv.Error as error:
         raise source.error(
             f"not valid CSV in the record after line {line}: {error}.",
@@ -103,18 +99,14 @@ def find_header(rows: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     """The row with the names of the columns: of the first ones, what names the
     question, or else has more than one cell. Those above it are a title."""
     first_rows = list(islice(rows, _MAX_TITLE_ROWS + 1)) or [(1, [])]
-    wide = [row for row in first_rows if not _is_title(row[1])]
-    for row in (*wide, first_rows[0]):
-        if _names_question(row[1]):
-            return row
-    return (wide or first_rows)[0]
-
-
-def _is_title(cells: list[str]) -> bool:
-    """Whether the row has one cell at most, and not the last of several, as where
-    pandas leaves the name of its index empty."""
-    filled = [cell for cell in cells if cell.strip()]
-    return len(filled) < 2 and (len(cells) < 2 or not cells[-1].strip())
+    wide = []
+    for row in first_rows:
+        # Pandas leaves the name of its index empty.
+        filled = [cell for cell in row[1] if cell.strip()]
+        if len(filled) > 1 or (len(row[1]) > 1 and row[1][-1].strip()):
+            wide.append(row)
+    asking = [row for row in (*wide, first_rows[0]) if _names_question(row[1])]
+    return (asking or wide or first_rows)[0]
 
 
 def _names_question(header: list[str]) -> bool:
@@ -133,39 +125,18 @@ def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
     return names
 
 
-def _row(
-    source: SourceFile, names: list[str], cells: list[str], line: int
-) -> dict[str, object]:
-    if any(cell.strip() for cell in cells[len(names) :]):
-        raise source.error(
-            f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
-            line,
-            hint="Put a cell that contains the delimiter in double quotes. Delete a title above the header.",
-        )
-    return {
-        name: cell if cell.strip() else None
-        for name, cell in zip(names, cells, strict=False)
-    }
-
-
 def _records(
     source: SourceFile, delimiter: str, quoting: Quoting
 ) -> Iterator[tuple[int, list[str]]]:
     # The module's limit of 131,072 characters a cell is one for the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
-    reader = csv.reader(
-        _lines(source), delimiter=delimiter, quoting=quoting, strict=True
+    lines = (
+        raw.decode(source.encoding) if source.encoding else source.decode(raw, number)
+        for number, raw in source.lines()
     )
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
     for cells in reader:
         if cells:
             yield line, cells
         line = reader.line_num + 1
-
-
-def _lines(source: SourceFile) -> Iterator[str]:
-    for number, raw in source.lines():
-        if source.encoding is None:
-            yield source.decode(raw, number)
-        else:
-            yield raw.decode(source.encoding)

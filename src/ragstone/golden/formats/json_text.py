@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ragstone.golden.rows import LocatedDict, LocatedList, Row, SourceFile
@@ -14,6 +14,8 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class _Walker:
+    """Reads a document with the lines of what is in its outer lists and objects."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self._line = 1
@@ -26,47 +28,32 @@ class _Walker:
         return self._line
 
     def skip(self, position: int) -> int:
+        """The first position from `position` on that is not white space."""
         match = _SPACE.match(self.text, position)
         return match.end() if match else position
 
     def value(self, position: int, level: int) -> tuple[Any, int]:
+        """The value that begins at `position`, and the position behind it."""
         opening = self.text[position : position + 1]
-        if level < _WALKED_LEVELS and opening == "[":
-            items = LocatedList()
-            return items, self._members(
-                position, "]", lambda start: self._item(items, start)
-            )
-        if level < _WALKED_LEVELS and opening == "{":
-            fields = LocatedDict()
-            return fields, self._members(
-                position, "}", lambda start: self._field(fields, start, level)
-            )
-        return decode_at(self.text, position)
-
-    def _members(self, position: int, closing: str, read: Callable[[int], int]) -> int:
-        """The offset behind a list or an object that begins at `position`, whose
-        members `read` reads one by one."""
+        if level == _WALKED_LEVELS or opening not in ("[", "{"):
+            return decode_at(self.text, position)
+        items, fields = LocatedList(), LocatedDict()
+        closing = "]" if opening == "[" else "}"
         position = self.skip(position + 1)
-        if self.text.startswith(closing, position):
-            return position + 1
-        while True:
-            position = self.skip(read(position))
-            if self.text.startswith(closing, position):
-                return position + 1
-            position = self._behind(",", position, f"',' or '{closing}'")
-
-    def _behind(self, sign: str, position: int, expected: str) -> int:
-        if not self.text.startswith(sign, position):
-            raise NotJsonError(f"not valid JSON: {expected} is expected", position)
-        return self.skip(position + 1)
-
-    def _item(self, items: LocatedList, position: int) -> int:
-        """Read an item of a list, decoded as it stands: only the line that it starts on
-        is of interest."""
-        items.lines.append(self.line(position))
-        item, position = decode_at(self.text, position)
-        items.append(item)
-        return position
+        is_closed = self.text.startswith(closing, position)
+        while not is_closed:
+            if opening == "[":
+                # Decoded as it stands: only the line that it starts on is of interest.
+                items.lines.append(self.line(position))
+                item, position = decode_at(self.text, position)
+                items.append(item)
+            else:
+                position = self._field(fields, position, level)
+            position = self.skip(position)
+            is_closed = self.text.startswith(closing, position)
+            if not is_closed:
+                position = self._behind(",", position, f"',' or '{closing}'")
+        return (items if opening == "[" else fields), position + 1
 
     def _field(self, fields: LocatedDict, position: int, level: int) -> int:
         self._behind('"', position, "a key in double quotes")
@@ -78,27 +65,26 @@ class _Walker:
         fields[key], end = self.value(position, level + 1)
         return end
 
-
-def parse(text: str) -> Any:
-    """The document in `text`, outer lists and objects located. Raises NotJsonError."""
-    walker = _Walker(text)
-    value, end = walker.value(walker.skip(0), 0)
-    end = walker.skip(end)
-    if end != len(text):
-        raise NotJsonError("more text after the end of the document", end)
-    return value
+    def _behind(self, sign: str, position: int, expected: str) -> int:
+        if not self.text.startswith(sign, position):
+            raise NotJsonError(f"not valid JSON: {expected} is expected", position)
+        return self.skip(position + 1)
 
 
 def read_document(source: SourceFile) -> Any:
     """The document in `source`. Raises GoldenSetError with the line of the fault."""
     text = source.decode(source.read_bytes())
+    walker = _Walker(text)
     try:
-        return parse(text)
+        value, end = walker.value(walker.skip(0), 0)
+        end = walker.skip(end)
+        if end != len(text):
+            raise NotJsonError("more text after the end of the document", end)
     except NotJsonError as error:
-        line = (
-            None if error.position is None else text.count("\n", 0, error.position) + 1
-        )
+        position = error.position
+        line = None if position is None else text.count("\n", 0, position) + 1
         raise source.error(f"{error}.", line) from None
+    return value
 
 
 class NotJsonError(ValueError):
@@ -129,18 +115,18 @@ def _no_constant(name: str) -> float:
     raise _RefusedError(f"{name} is not a JSON number")
 
 
-def _nothing(name: str) -> None:
+def _null_or_refused(name: str) -> None:
     if name != "NaN":
         _no_constant(name)
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_nothing)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_null_or_refused)
 """Reads NaN, which Python writes for a number that is missing, as null."""
 
 
 def decode_at(
-    text: str, position: int, decoder: json.JSONDecoder = DECODER
+    text: str, position: int, decoder: json.JSONDecoder = _LENIENT
 ) -> tuple[Any, int]:
     """The value that starts at `position`, and the offset behind it. Raises
     NotJsonError."""
@@ -162,7 +148,7 @@ def decode(text: str, *, strict: bool = False) -> Any:
     """The one value in `text`, in which NaN is null unless `strict`. Raises
     NotJsonError."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
-    value, end = decode_at(text, start, _STRICT if strict else DECODER)
+    value, end = decode_at(text, start, _STRICT if strict else _LENIENT)
     remainder = text[end:].lstrip(" \t\r\n")
     if remainder:
         raise NotJsonError("more text after the value", len(text) - len(remainder))
@@ -172,26 +158,23 @@ def decode(text: str, *, strict: bool = False) -> Any:
 def read_rows(source: SourceFile) -> Iterator[Row]:
     """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the
     line."""
-    for number, raw in source.lines():
-        text = source.decode(raw, number)
-        if text and not text.isspace():
-            yield Row(_object(source, text, number), number)
-
-
-def _object(source: SourceFile, text: str, line: int) -> dict[str, object]:
-    try:
-        value = decode(text)
-    except NotJsonError as error:
-        column = "" if error.position is None else f" (column {error.position + 1})"
-        raise source.error(
-            f"{error}{column}.",
-            line,
-            hint="Each line of a JSON Lines file must be one complete JSON object.",
-        ) from None
-    if not isinstance(value, dict):
-        raise source.error(
-            f"found a {type(value).__name__}, expected an object.",
-            line,
-            hint='Write each sample as one line like {"id": "…", "question": "…"}.',
-        )
-    return value
+    for line, raw in source.lines():
+        text = source.decode(raw, line)
+        if not text or text.isspace():
+            continue
+        try:
+            value = decode(text)
+        except NotJsonError as error:
+            column = "" if error.position is None else f" (column {error.position + 1})"
+            raise source.error(
+                f"{error}{column}.",
+                line,
+                hint="Each line of a JSON Lines file must be one complete JSON object.",
+            ) from None
+        if not isinstance(value, dict):
+            raise source.error(
+                f"found a {type(value).__name__}, expected an object.",
+                line,
+                hint='Write each sample as one line like {"id": "…", "question": "…"}.',
+            )
+        yield Row(value, line)

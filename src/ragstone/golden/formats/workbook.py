@@ -35,7 +35,15 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
             warnings.simplefilter(
                 "ignore"
             )  # about styles and validations that are not read
-            _refuse_large(source, stream)
+            # zipfile never unpacks more of a part than the archive states as its size.
+            with zipfile.ZipFile(stream) as archive:
+                size = sum(part.file_size for part in archive.infolist())
+            stream.seek(0)
+            if size > MAX_UNPACKED_BYTES:
+                raise source.error(
+                    f"unpacks to {size / 1e6:,.0f} MB; at most {MAX_UNPACKED_BYTES / 1e6:,.0f} MB.",
+                    hint="Export the sheet as CSV UTF-8, which is read line by line.",
+                )
             with closing(
                 openpyxl.load_workbook(stream, read_only=True, data_only=True)
             ) as book:
@@ -62,18 +70,6 @@ def _unreadable() -> tuple[type[Exception], ...]:
     # SyntaxError: of XML, by the standard library or by lxml, which openpyxl uses if it
     # is installed.
     return (*packed, *taken_for_granted, SyntaxError, InvalidFileException)
-
-
-def _refuse_large(source: SourceFile, stream: Any) -> None:
-    # zipfile never unpacks more of a part than the archive states as its size.
-    with zipfile.ZipFile(stream) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    stream.seek(0)
-    if size > MAX_UNPACKED_BYTES:
-        raise source.error(
-            f"unpacks to {size / 1e6:,.0f} MB; at most {MAX_UNPACKED_BYTES / 1e6:,.0f} MB.",
-            hint="Export the sheet as CSV UTF-8, which is read line by line.",
-        )
 
 
 def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
