@@ -16,7 +16,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
 
-from ragstone.golden.sample import Role
+from ragstone.golden.sample import Role, Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Aliases:
     """Names of one field. A strong name always means the field; a weak one only if
     there is no strong one."""
 
-    strong: tuple[str, ...]
-    weak: tuple[str, ...] = ()
+    strong: Texts
+    weak: Texts = ()
 
 
 def _by_field(table: dict[str, dict[str, list[str]]]) -> MappingProxyType[str, Aliases]:
@@ -48,7 +48,7 @@ RECORDED: Final = _by_field(_TABLE["recorded"])
 """Output of a system under test, stored in the same file by tools that evaluate
 recorded answers."""
 
-SYSTEM_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+SYSTEM_NAMES: Final[Mapping[str, Texts]] = MappingProxyType(
     {part: tuple(names) for part, names in _TABLE["system"].items()}
 )
 """Names of what a system under test takes and returns, best first."""
@@ -64,9 +64,9 @@ NO_SCORES: Final = frozenset[str](_TABLE["no_scores"])
 NO_REFERENCE: Final = frozenset[str](_TABLE["no_reference"])
 NO_QUESTION: Final = NO_REFERENCE | frozenset[str](_TABLE["no_question"])
 INSTEAD: Final = MappingProxyType[str, str](_TABLE["instead"])
-TEXT_KEYS: Final = tuple[str, ...](_TABLE["text_keys"])
-ID_KEYS: Final = tuple[str, ...](_TABLE["id_keys"])
-GRADE_KEYS: Final = tuple[str, ...](_TABLE["grade_keys"])
+TEXT_KEYS: Final = Texts(_TABLE["text_keys"])
+ID_KEYS: Final = Texts(_TABLE["id_keys"])
+GRADE_KEYS: Final = Texts(_TABLE["grade_keys"])
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, norma
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
-from ragstone.golden.sample import Message, Role
+from ragstone.golden.sample import Message, Role, Texts
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
@@ -101,7 +101,7 @@ def _only_text(value: Mapping[str, object]) -> object:
     return content
 
 
-def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
+def texts(value: object, *, plural: bool = True) -> Texts:
     """`value` as distinct texts that are equally right: a list of texts, an object with
     a text or with a list of texts (SQuAD), each also as JSON in a text; or one text.
     Empty texts are left out.
@@ -120,7 +120,7 @@ def texts(value: object, *, plural: bool = True) -> tuple[str, ...]:
     return _distinct(read if isinstance(read, list) else [read])
 
 
-def _distinct(items: Iterable[object]) -> tuple[str, ...]:
+def _distinct(items: Iterable[object]) -> Texts:
     """The texts of `items`, each once, without empty ones."""
     return tuple(dict.fromkeys(filter(None, map(text, items))))
 
@@ -146,13 +146,13 @@ def is_answerless(value: object) -> bool:
     )
 
 
-def phrases(value: object) -> tuple[str, ...]:
+def phrases(value: object) -> Texts:
     """`value` as texts to look for: a list, a list written into one cell, or one
     text."""
     return _distinct(listed(value, split_bars=True))
 
 
-def patterns(value: object) -> tuple[str, ...]:
+def patterns(value: object) -> Texts:
     """`value` as RE2 patterns: a list, or one pattern. A pattern is never split:
     brackets and bars belong to it."""
     items = value if isinstance(value, list) else [value]
@@ -167,7 +167,7 @@ def patterns(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(wanted))
 
 
-def tags(value: object) -> tuple[str, ...]:
+def tags(value: object) -> Texts:
     """`value` as distinct tags, in order; a text is split at bars, semicolons and
     commas."""
     value = opened(value)
@@ -250,7 +250,7 @@ def turns(value: object) -> tuple[Message, ...]:
 # --- passages and documents
 
 
-def contexts(value: object) -> tuple[str, ...]:
+def contexts(value: object) -> Texts:
     """`value` as passages: a list of texts or objects, an object of these by their ids,
     or one text; each also as JSON in a text."""
     return tuple(passage for passage, _ in _contexts_with_hops(value))
@@ -480,7 +480,7 @@ def _python_value(value: str) -> object:
         return ast.literal_eval(value) if len(value) <= _MAX_LITERAL else None
 
 
-def _pick(value: Mapping[str, object], names: tuple[str, ...]) -> object | None:
+def _pick(value: Mapping[str, object], names: Texts) -> object | None:
     by_name = {normal(str(key)): inner for key, inner in value.items()}
     for name in names:
         inner = by_name.get(name.strip("_"))

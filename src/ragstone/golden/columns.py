@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, normal
 from ragstone.golden.profile import Kind, Path, Profile
 from ragstone.golden.refusals import no_question, rated, refuse_misspelt
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.rows import ByField, SourceFile
+from ragstone.golden.sample import Texts
 
 MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 """The fields that can be mapped in `[golden.columns]`."""
@@ -25,16 +26,14 @@ _CHATS = frozenset(
 class ColumnPlan:
     """The path that each field is read from."""
 
-    fields: Mapping[str, str]
-    recorded: Mapping[str, str] = field(default_factory=dict)
+    fields: ByField
+    recorded: ByField = field(default_factory=dict)
     """Where the file has a system's answer and contexts."""
-    ignored: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    ignored: Texts = ()
+    notes: Texts = ()
 
 
-def plan_columns(
-    source: SourceFile, profile: Profile, wanted: Mapping[str, str]
-) -> ColumnPlan:
+def plan_columns(source: SourceFile, profile: Profile, wanted: ByField) -> ColumnPlan:
     """Choose columns by `wanted` (field to dotted path, "" to leave a field out), then
     by the table of aliases.
 
@@ -68,7 +67,7 @@ def plan_columns(
 
 
 class _Columns:
-    def __init__(self, profile: Profile, wanted: Mapping[str, str]) -> None:
+    def __init__(self, profile: Profile, wanted: ByField) -> None:
         self._profile = profile
         self._wanted = wanted
         self.paths = [
@@ -86,7 +85,7 @@ class _Columns:
     def is_mapped_column(self, path: str) -> bool:
         return path in self._wanted.values()
 
-    def named(self, names: tuple[str, ...]) -> Iterator[Path]:
+    def named(self, names: Texts) -> Iterator[Path]:
         """The columns with one of `names`: outer ones first, best name first."""
         for length in (1, 2):
             for name in names:
@@ -94,7 +93,7 @@ class _Columns:
                     if len(path) == length and normal(path[-1]) == name:
                         yield path
 
-    def first(self, names: tuple[str, ...]) -> str:
+    def first(self, names: Texts) -> str:
         """The best column of `names` that has values."""
         for path in self.named(names):
             if self._profile.columns[path]:
@@ -133,9 +132,9 @@ class _Columns:
         is_graded = normal(path[-1]) in _GRADED_NAMES
         return is_graded and self._profile.columns[path] == {"unit"}
 
-    def recorded(self, name: str, fields: Mapping[str, str]) -> str:
+    def recorded(self, name: str, fields: ByField) -> str:
         """The column with a system's answer or contexts that no field is read from."""
-        neutral: tuple[str, ...] = ("answer",)
+        neutral: Texts = ("answer",)
         if name == "contexts":
             neutral = FIELDS["reference_contexts"].weak
         for names in (RECORDED[name].strong, neutral, RECORDED[name].weak):
@@ -144,7 +143,7 @@ class _Columns:
                 return column
         return ""
 
-    def refuse_labels(self, source: SourceFile, fields: Mapping[str, str]) -> None:
+    def refuse_labels(self, source: SourceFile, fields: ByField) -> None:
         """Raise GoldenSetError if a column rates the values of a field that the user
         has not mapped: some of these are wrong."""
         labels: dict[str, str] = {}
@@ -158,7 +157,7 @@ class _Columns:
             raise rated(source, labels, fields)
 
 
-def _settle_answers(columns: _Columns, fields: dict[str, str]) -> tuple[str, ...]:
+def _settle_answers(columns: _Columns, fields: dict[str, str]) -> Texts:
     """Distinguish recorded answers from references if one name is used for both.
 
     ``answer`` is the reference, unless the file has retrieved contexts and so records a
@@ -166,7 +165,7 @@ def _settle_answers(columns: _Columns, fields: dict[str, str]) -> tuple[str, ...
     answer (DeepEval's ``actual_output`` comes with contexts of both kinds under two
     names).
     """
-    notes: tuple[str, ...] = ()
+    notes: Texts = ()
     reference = fields.get("reference", "")
     answer = columns.first(RECORDED["answer"].strong)
     retrieved = columns.first(RECORDED["contexts"].strong)

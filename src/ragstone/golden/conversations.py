@@ -23,6 +23,8 @@ EarlierAnswers = Literal["own", "reference"]
 """What a system is told that it has answered before: its own answers, or the
 references."""
 
+Values = Mapping[str, Any]
+
 _HISTORY = FIELDS["history"].strong
 _IDS = FIELDS["id"].strong
 _CONVERSATION_IDS = ("conversation_id", "session_id", "thread_id")
@@ -90,11 +92,11 @@ class TurnReading:
             place = TurnPlace(label, number, len(turns), history == "own")
             yield Row(values, line, place)
 
-    def _question_of(self, values: Mapping[str, Any]) -> str | None:
+    def _question_of(self, values: Values) -> str | None:
         return _named(values, (self.question, *FIELDS["question"].strong))
 
     def _values(
-        self, shared: Mapping[str, Any], turn: object, label: str, line: int | None
+        self, shared: Values, turn: object, label: str, line: int | None
     ) -> dict[str, Any]:
         """The columns of a turn: its own, and of the others those of the conversation;
         tags add up."""
@@ -127,7 +129,7 @@ class TurnReading:
         return values
 
 
-def _named(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
+def _named(values: Values, names: Iterable[str]) -> str | None:
     """The first key of `values` that has one of `names` and a value."""
     for key, value in values.items():
         if (key in names or normal(str(key)) in names) and value not in (None, "", []):
@@ -142,7 +144,7 @@ def _is_message(turn: object) -> bool:
 
 
 def _from_messages(
-    turns: Sequence[Mapping[str, Any]], question: str
+    turns: Sequence[Values], question: str
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """The turns that begin with a message of the user, and where each begins.
 

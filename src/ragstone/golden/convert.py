@@ -18,6 +18,8 @@ from ragstone.golden.sample import (
     Sample,
 )
 
+Values = dict[str, object]
+
 _EMPTY: tuple[object, ...] = (None, (), [], {})
 
 
@@ -38,15 +40,13 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
             yield json.dumps(row, ensure_ascii=False, allow_nan=False)
 
 
-def _conversation(
-    turns: Sequence[Sample], place: ConversationTurn
-) -> dict[str, object]:
+def _conversation(turns: Sequence[Sample], place: ConversationTurn) -> Values:
     group = turns[0].group
-    rows: list[dict[str, object]] = []
+    rows: list[Values] = []
     for turn in turns:
         own_group = None if turn.group == group else turn.group
         rows.append(_row(replace(turn, id="", history=(), group=own_group)))
-    row: dict[str, object] = {"id": place.id, "group": group}
+    row: Values = {"id": place.id, "group": group}
     if group == place.id:
         del row["group"]
     row["history"] = "own" if place.own_history else "reference"
@@ -54,10 +54,10 @@ def _conversation(
     return row
 
 
-def _row(sample: Sample) -> dict[str, object]:
+def _row(sample: Sample) -> Values:
     review = sample.review
     asserted = sample.assertions or Assertions()
-    row: dict[str, object] = {
+    row: Values = {
         "id": sample.id or None,
         "question": sample.question,
         "reference": sample.reference,
@@ -102,8 +102,8 @@ def _passages(sample: Sample) -> list[object]:
     ]
 
 
-def _call(call: ExpectedCall) -> dict[str, object]:
-    written: dict[str, object] = {"any_of": call.names}
+def _call(call: ExpectedCall) -> Values:
+    written: Values = {"any_of": call.names}
     if len(call.names) == 1:
         written = {"name": call.names[0]}
     if call.arguments is not None:
@@ -115,7 +115,7 @@ def _call(call: ExpectedCall) -> dict[str, object]:
     return written
 
 
-def _typed(assertion: Assertion) -> dict[str, object]:
+def _typed(assertion: Assertion) -> Values:
     if not assertion.values:
         return {"type": assertion.type}
     is_list = assertion.type.endswith(("any", "all"))

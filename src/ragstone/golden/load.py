@@ -30,7 +30,7 @@ from ragstone.golden.profile import profile_rows
 from ragstone.golden.promptfoo import has_expectations, read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.refusals import refuse_names, refuse_results
-from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.rows import ByField, Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.golden.tables import find_table
 from ragstone.printable import shown_name
@@ -58,7 +58,7 @@ def load_golden_set(
     paths: Sequence[str | Path] | str | Path,
     *,
     root: Path = Path(),
-    columns: Mapping[str, str] | None = None,
+    columns: ByField | None = None,
     limit: int | None = None,
     within: Path | None = None,
     history: EarlierAnswers = "own",
@@ -95,9 +95,7 @@ def table_rows(source: SourceFile) -> Iterable[Row]:
     return _open(source, {}).rows()
 
 
-def golden_set_of(
-    data: object, *, columns: Mapping[str, str] | None = None
-) -> GoldenSet:
+def golden_set_of(data: object, *, columns: ByField | None = None) -> GoldenSet:
     """The samples in `data`: a data frame (pandas, Polars), an Arrow table, mappings,
     or a mapping of columns.
 
@@ -121,7 +119,7 @@ class _Loading:
 
     def __init__(
         self,
-        columns: Mapping[str, str] | None,
+        columns: ByField | None,
         limit: int | None,
         history: EarlierAnswers,
     ) -> None:
@@ -290,7 +288,7 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     return files
 
 
-def _open(source: SourceFile, columns: Mapping[str, str]) -> _Table:
+def _open(source: SourceFile, columns: ByField) -> _Table:
     file_format = format_of(source)
     if file_format.is_document:
         document = file_format.read(source)
@@ -310,9 +308,7 @@ def _open(source: SourceFile, columns: Mapping[str, str]) -> _Table:
     return _Table(file_format.name, read, notes=notes)
 
 
-def _document(
-    source: SourceFile, kind: str, document: Any, columns: Mapping[str, str]
-) -> _Table:
+def _document(source: SourceFile, kind: str, document: Any, columns: ByField) -> _Table:
     if document is None:
         raise source.error("contains no samples.")
     table = find_table(source, document, columns)

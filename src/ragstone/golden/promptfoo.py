@@ -33,6 +33,7 @@ _SLOT = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _TEMPLATE = re.compile(r"\{[{%#]")
 
 Values = Mapping[str, Any]
+Columns = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ def read_promptfoo(document: object) -> PromptfooTable | None:
     """The rows of a config, of a list of tests, or of results; None for any other
     document."""
     # Under ``results.results``, or in older versions under ``results``.
-    path, results = [], document
+    path: list[str] = []
+    results: Any = document
     while isinstance(results, Mapping) and "results" in results:
         results = results["results"]
         path.append("results")
@@ -149,11 +151,11 @@ def _asked_of(result: Values) -> tuple[str, object]:
     return provider, prompt
 
 
-def _response(result: Values) -> dict[str, object]:
+def _response(result: Values) -> Columns:
     """The answer and the contexts of the system in a result."""
     response = _mapping(result.get("response"))
     output = response.get("output")
-    row: dict[str, object] = {}
+    row: Columns = {}
     if output is None:
         row["error"] = str(response.get("error") or result.get("error") or "no output")
     elif isinstance(output, str):
@@ -199,7 +201,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self.notes: set[str] = set()
-        self._rows: list[tuple[dict[str, object], int | None]] = []
+        self._rows: list[tuple[Columns, int | None]] = []
 
     def table(self, path: str) -> PromptfooTable:
         rows = tuple(Row(values, line) for values, line in self._rows)
@@ -207,15 +209,15 @@ class _Reading:
 
     def add(
         self, variables: Values, asserted: Sequence[object], line: int | None
-    ) -> dict[str, object]:
+    ) -> Columns:
         """Add the row of a test; returns it."""
-        row: dict[str, object] = {
+        row: Columns = {
             name: value
             for name, value in variables.items()
             if normal(str(name)) not in ("assert", "min", "max")
         }
         references: list[str] = []
-        checked: list[dict[str, object]] = []
+        checked: list[Columns] = []
         for assertion in asserted:
             if not isinstance(assertion, Mapping):
                 continue

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ragstone.formatting import listed, some
 from ragstone.golden.aliases import CONTAINERS, FIELDS, RECORDED, SCORES, normal
 from ragstone.golden.names import are_names
 from ragstone.golden.profile import Profile
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.rows import ByField, SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.golden.suggest import mapping_block
 
@@ -51,9 +51,7 @@ def no_question(source: SourceFile, profile: Profile) -> Exception:
     )
 
 
-def rated(
-    source: SourceFile, labels: Mapping[str, str], fields: Mapping[str, str]
-) -> Exception:
+def rated(source: SourceFile, labels: ByField, fields: ByField) -> Exception:
     """The error for a file with labels of the values of some fields."""
     field, label = next(iter(labels.items()))
     columns = [
@@ -67,9 +65,7 @@ def rated(
     )
 
 
-def refuse_misspelt(
-    source: SourceFile, profile: Profile, wanted: Mapping[str, str]
-) -> None:
+def refuse_misspelt(source: SourceFile, profile: Profile, wanted: ByField) -> None:
     """Raise GoldenSetError for a column that is almost named like a field: ignoring it
     would silently lose scores."""
     for path in profile.columns:

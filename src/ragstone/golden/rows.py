@@ -29,6 +29,13 @@ MAX_COLUMNS = 2_000
 """Maximum number of different columns in one file."""
 
 
+ByField = Mapping[str, str]
+"""The column, by its dotted path, that a field is read from."""
+
+Values = Mapping[str, object]
+"""The values of a row, by column."""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnPlace:
     """The place of a row that is the turn `number` of so many `turns` of a
@@ -50,7 +57,7 @@ class Row:
     """One row: its columns, and the line it starts on (from 1; None if the format has
     no lines)."""
 
-    values: Mapping[str, object]
+    values: Values
     line: int | None = None
     turn: TurnPlace | None = None
 

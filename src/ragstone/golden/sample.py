@@ -10,6 +10,8 @@ from typing import Any, Literal, Self, get_args, overload
 
 from ragstone.formatting import counted, some
 
+Texts = tuple[str, ...]
+
 MAX_SAMPLES = 100_000
 """Samples of one golden set, one file of recorded answers, one run."""
 
@@ -32,7 +34,7 @@ class Assertion:
     golden/asserted.py), and its values."""
 
     type: str
-    values: tuple[str, ...] = ()
+    values: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,9 @@ class Assertions:
     """What an answer must and must not say. `regex` are RE2 patterns to be found in it;
     it has at most `max_words`."""
 
-    must_contain: tuple[str, ...] = ()
-    must_not_contain: tuple[str, ...] = ()
-    regex: tuple[str, ...] = ()
+    must_contain: Texts = ()
+    must_not_contain: Texts = ()
+    regex: Texts = ()
     max_words: int | None = None
     typed: tuple[Assertion, ...] = ()
 
@@ -120,7 +122,7 @@ class ExpectedCall:
     what is expected.
     """
 
-    names: tuple[str, ...]
+    names: Texts
     arguments: Mapping[str, Any] | None = None
     match: Literal["subset", "exact"] = "subset"
     tolerance: float = 0.0
@@ -148,14 +150,14 @@ class Sample:
     id: str
     question: str
     reference: str | None = None
-    reference_contexts: tuple[str, ...] = ()
+    reference_contexts: Texts = ()
     relevant_ids: Mapping[str, float] = field(default_factory=dict)
     answerable: bool = True
-    tags: tuple[str, ...] = ()
+    tags: Texts = ()
     group: str | None = None
     origin: Origin | None = None
     assertions: Assertions | None = None
-    other_references: tuple[str, ...] = ()
+    other_references: Texts = ()
     review: Review | None = None
     provenance: str | None = None
     history: tuple[Message, ...] = ()
@@ -193,7 +195,7 @@ class Sample:
         return unreviewed and by_model
 
     @property
-    def references(self) -> tuple[str, ...]:
+    def references(self) -> Texts:
         """All reference answers, `reference` first; empty if there is none."""
         return (
             () if self.reference is None else (self.reference, *self.other_references)
@@ -228,7 +230,7 @@ class Sample:
     def _tools(self) -> list[object]:
         return [self.tools_in_order, *map(asdict, self.tools)]
 
-    def part_hashes(self) -> tuple[str, ...]:
+    def part_hashes(self) -> Texts:
         """A hash of what the system is asked, and of each of LABELS: a score depends on
         some of these alone."""
         messages = [[message.role, message.text] for message in self.history]
@@ -273,9 +275,9 @@ class ColumnMapping:
     file: str
     format: str
     columns: Mapping[str, str]
-    ignored: tuple[str, ...] = ()
+    ignored: Texts = ()
     recorded: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +337,7 @@ class GoldenSet:
         return replace(self, samples=tuple(filter(wanted, self.samples)))
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def sources(self) -> Texts:
         """The files, or other sources, of the samples, each once."""
         return tuple(dict.fromkeys(mapping.file for mapping in self.mappings))
 

@@ -13,6 +13,8 @@ from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.golden.suggest import mapping_block
 
 _QUESTIONS = frozenset((*FIELDS["question"].strong, *FIELDS["question"].weak, "turns"))
+Columns = dict[str, Any]
+
 _SEARCHED_LEVELS = 3
 _SEARCHED_ROWS = 50
 
@@ -116,7 +118,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     )
 
 
-def _lists(document: dict[str, Any], prefix: str, level: int) -> Iterator[Table]:
+def _lists(document: Columns, prefix: str, level: int) -> Iterator[Table]:
     """The lists of objects in a document."""
     for key, value in document.items():
         path = f"{prefix}{key}"
@@ -127,7 +129,7 @@ def _lists(document: dict[str, Any], prefix: str, level: int) -> Iterator[Table]
             yield Table(path, tuple(rows))
 
 
-def _from_squad(document: dict[str, Any]) -> tuple[Row, ...]:
+def _from_squad(document: Columns) -> tuple[Row, ...]:
     """The questions of a file in SQuAD's layout (articles, their paragraphs, their
     questions), with their paragraph."""
     rows: list[Row] = []
@@ -139,7 +141,7 @@ def _from_squad(document: dict[str, Any]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _objects(value: object) -> list[dict[str, Any]]:
+def _objects(value: object) -> list[Columns]:
     """`value` if it is a list of objects, else nothing."""
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return value
@@ -147,7 +149,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 
 def _from_columns(
-    source: SourceFile, document: dict[str, Any], question: str
+    source: SourceFile, document: Columns, question: str
 ) -> tuple[Row, ...]:
     """The rows of an object of columns."""
     columns: dict[str, list[Any]] = {}

@@ -69,15 +69,10 @@ class WorkerFunctions:
         except (ValueError, RecursionError):
             raise FunctionFailed("the function's worker was tampered with") from None
         # Checked in the worker too, but that process is the user's.
-        if value is None:
-            return None
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not 0.0 <= value <= 1.0
-        ):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0.0 <= value <= 1.0):
             raise FunctionFailed("the function's worker was tampered with")
-        return float(value)
+        return None if value is None else float(value)
 
     async def close(self) -> None:
         await self._system.close()
@@ -90,19 +85,15 @@ class LocalFunctions:
     def __init__(
         self, functions: Mapping[str, tuple[Callable[..., object], float]]
     ) -> None:
-        self._targets = {
-            metric: function for metric, (function, _) in functions.items()
-        }
-        self._timeouts_s = {
-            metric: timeout_s for metric, (_, timeout_s) in functions.items()
-        }
+        self._targets = functions
         self._functions: Functions | None = None
         self._slots = asyncio.Semaphore(4)
 
     async def start(self) -> None:
         """Raises SystemUnderTestError if a function can't be called."""
         try:
-            self._functions = Functions(self._targets)
+            targets = {name: target for name, (target, _) in self._targets.items()}
+            self._functions = Functions(targets)
         except EntrypointError as error:
             raise SystemUnderTestError(str(error), where="metrics") from None
 
@@ -114,7 +105,7 @@ class LocalFunctions:
         functions = self._functions
         if functions is None:
             raise FunctionFailed("the functions have not been started")
-        timeout_s = self._timeouts_s[metric]
+        _, timeout_s = self._targets[metric]
         call = partial(functions.call, metric, _arguments(sample, response))
         try:
             async with self._slots, asyncio.timeout(timeout_s):

@@ -15,12 +15,12 @@ from time import perf_counter
 
 import httpx2
 
-from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.fields import (
     EXPECTED,
     BadReturn,
     Fields,
-    first,
+    get,
+    named,
     named_texts,
 )
 from ragstone.system.worker.returns import Parts, parts_of
@@ -71,16 +71,15 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
     content_type = (
         reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     )
-    if content_type == EVENTS:
-        return await _read_stream(_events(reply), fields)
-    if content_type in JSON_LINES:
-        return await _read_stream(_lines(reply), fields)
-    return await _read_body(reply, content_type, fields)
-
-
-async def _read_body(
-    reply: httpx2.Response, content_type: str, fields: Fields
-) -> Reply:
+    if content_type == EVENTS or content_type in JSON_LINES:
+        pieces = _events(reply) if content_type == EVENTS else _lines(reply)
+        stream = _Stream(fields)
+        async with aclosing(pieces):
+            async for event, data in pieces:
+                if data == _DONE:
+                    break
+                stream.add(event, data)
+        return stream.reply()
     body = bytearray()
     first_at: float | None = None
     async for chunk in reply.aiter_bytes():
@@ -98,23 +97,12 @@ async def _read_body(
                 f"Answered with {shown(text[:_MAX_SHOWN])}, which is not JSON. Text is an answer if its content type "
                 f"is {TEXTS[0]}, and JSON Lines if it is {JSON_LINES[0]}; this is '{content_type[:80]}'."
             ) from None
-        return Reply(text, whole_at, first_at)
+        value = None
     if is_text and not isinstance(value, str | list | dict):
-        return Reply(
-            text, whole_at, first_at
-        )  # text that happens to be a number, or true
+        # Text, which may happen to be a number, or true.
+        return Reply(text, whole_at, first_at)
     by_path = fields.answer is not None or fields.contexts_only
     return Reply(value if by_path else _usual_body(value), whole_at)
-
-
-async def _read_stream(pieces: AsyncIterator[tuple[str, str]], fields: Fields) -> Reply:
-    stream = _Stream(fields)
-    async with aclosing(pieces):  # type: ignore[type-var]
-        async for event, data in pieces:
-            if data == _DONE:
-                break
-            stream.add(event, data)
-    return stream.reply()
 
 
 async def _events(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
@@ -170,15 +158,23 @@ class _Stream:
         self._count += 1
         if self._count > MAX_PIECES:
             raise BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
-        value = _loaded(data)
+        try:
+            value: object = json.loads(data)
+        except (ValueError, RecursionError):
+            value = data
+        if isinstance(value, int | float):
+            value = data  # text that happens to be a number, or true
         if event == "error":
             raise ReportedError(shown(value))
         piece: object = None
         if isinstance(value, Mapping):
-            _raise_reported(value)
-            piece = value
-            if self._fields.answer is None:
-                piece = _usual_piece(value, self._fields)
+            error = value.get("error")
+            if value.get("type") in ("error", "response.failed"):
+                raise ReportedError(shown(error or value.get("response") or value))
+            if error and read_piece(value, Fields())[0] is None:
+                raise ReportedError(shown(error))
+            by_path = self._fields.answer is not None
+            piece = value if by_path else _usual_piece(value, self._fields)
         elif event in _TEXT_EVENTS and isinstance(value, str):
             piece = value
         text, parts = read_piece(piece, self._fields)
@@ -196,24 +192,6 @@ class _Stream:
                 message += f" One of its pieces: {shown(self._unread)}."
             raise BadReturn(f"{message} {named_texts(self._unread)}{EXPECTED}")
         return Reply(self._pieces.whole(), whole_at, self._first_text_at)
-
-
-def _loaded(data: str) -> object:
-    """JSON, or else the text itself, also if it happens to be a number, or true."""
-    try:
-        value: object = json.loads(data)
-    except (ValueError, RecursionError):
-        return data
-    return data if isinstance(value, int | float) else value
-
-
-def _raise_reported(value: Mapping[str, object]) -> None:
-    """Raise ReportedError if a piece of a stream says that the service failed."""
-    error = value.get("error")
-    if value.get("type") in ("error", "response.failed"):
-        raise ReportedError(shown(error or value.get("response") or value))
-    if error and read_piece(value, Fields())[0] is None:
-        raise ReportedError(shown(error))
 
 
 def _usual_piece(value: Mapping[str, object], fields: Fields) -> object:
@@ -243,33 +221,23 @@ def _usual_body(value: object) -> object:
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         return {**value, "answer": choices[0].get("message")}
     if value.get("object") == "response" and isinstance(output, list):
-        return {**value, **_responses_output(output)}
-    if (
-        isinstance(output, Mapping)
-        and first(output, SYSTEM_NAMES["answer"]) is not None
-    ):
+        # OpenAI's Responses: the texts of messages, and what a search of files returned.
+        blocks: list[object] = []
+        contexts: list[object] = []
+        for item in output:
+            content = get(item, "content")
+            if get(item, "type") == "message" and isinstance(content, list):
+                blocks += content
+            results = get(item, "results")
+            if isinstance(results, list):
+                contexts += [
+                    {"id": result.get("filename"), **result}
+                    for result in results
+                    if isinstance(result, Mapping)
+                ]
+        answer = {"content": blocks} if blocks else ""
+        parts = {"contexts": contexts} if contexts else {}
+        return {**value, "answer": answer, **parts}
+    if isinstance(output, Mapping) and named(output, "answer") is not None:
         return output
     return value
-
-
-def _responses_output(items: list[object]) -> dict[str, object]:
-    """The text of the messages among the items of OpenAI's Responses, and what a search
-    of files returned."""
-    blocks: list[object] = []
-    contexts: list[object] = []
-    for item in items:
-        if not isinstance(item, Mapping):
-            continue
-        content, results = item.get("content"), item.get("results")
-        if item.get("type") == "message" and isinstance(content, list):
-            blocks += content
-        if isinstance(results, list):
-            contexts += [
-                {"id": result.get("filename"), **result}
-                for result in results
-                if isinstance(result, Mapping)
-            ]
-    parts: dict[str, object] = {"answer": {"content": blocks} if blocks else ""}
-    if contexts:
-        parts["contexts"] = contexts
-    return parts

@@ -107,7 +107,6 @@ class HttpService:
                 try:
                     async with asyncio.timeout(self._settings.timeout_s):
                         reply = await self._reply(sample)
-                    return self._response(sample, reply, started)
                 except TimeoutError:
                     message = f"No answer within {self._settings.timeout_s:g} s."
                     refused = _Refused(
@@ -115,27 +114,23 @@ class HttpService:
                     )
                 except _Refused as error:
                     refused = error
+                else:
+                    first_text_s = None
+                    if reply.first_text_at is not None:
+                        first_text_s = reply.first_text_at - started
+                    latency_s = reply.whole_at - started
+                    response = read(
+                        sample.id, reply.value, latency_s, first_text_s, self._fields
+                    )
+                    if response.failure is None:
+                        return response
+                    refused = _Refused(response.failure.kind, response.failure.message)
                 if not refused.may_pass or attempt == retries:
                     break
                 await self._sleep(min(0.5 * 2**attempt, _MAX_PAUSE_S))
-        return failed(
-            sample.id,
-            refused.kind,
-            self._without_headers(refused.message),
-            self._without_headers(refused.detail or "") or None,
-        )
-
-    def _response(self, sample: Sample, reply: Reply, started: float) -> Response:
-        latency_s = reply.whole_at - started
-        first_text_s = None
-        if reply.first_text_at is not None:
-            first_text_s = reply.first_text_at - started
-        response = read(sample.id, reply.value, latency_s, first_text_s, self._fields)
-        failure = response.failure
-        if failure is None:
-            return response
-        message = self._without_headers(failure.message)
-        return failed(sample.id, failure.kind, message, latency_s=latency_s)
+        message = self._without_headers(refused.message)
+        detail = self._without_headers(refused.detail or "") or None
+        return failed(sample.id, refused.kind, message, detail)
 
     def _without_headers(self, text: str) -> str:
         """`text`, in which a service may repeat what it was sent, without the values of
@@ -163,6 +158,10 @@ class HttpService:
             try:
                 async with asyncio.timeout(within_s):
                     _, writer = await asyncio.open_connection(host, port)
+                writer.close()
+                with contextlib.suppress(OSError):
+                    await writer.wait_closed()
+                return
             except OSError as error:  # including TimeoutError and the resolver's errors
                 if monotonic() >= until:
                     reason = error.strerror or str(error) or "timed out"
@@ -171,62 +170,48 @@ class HttpService:
                         where=self.entrypoint,
                         hint="Start the service first; startup_timeout_s in [system] says how long to wait for it.",
                     ) from None
-                await asyncio.sleep(0.1)
-                continue
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-            return
+            await asyncio.sleep(0.1)
 
     async def _reply(self, sample: Sample) -> Reply:
         """The reply to `sample`. Raises TimeoutError and _Refused."""
         import httpx2
 
-        from ragstone.system.http_reply import ACCEPT
-
-        headers = {"Accept": ACCEPT, **self._headers}
-        content = None
-        if QUESTION not in self._url:
-            headers = {"Content-Type": "application/json", **headers}
-            fields = request_fields(self._settings, sample)
-            content = json.dumps(fields).encode("ascii")
-        url = request_address(self._url, sample.question)
-        try:
-            return await self._exchange(url, headers, content)
-        except httpx2.TimeoutException:
-            raise TimeoutError from None
-        except httpx2.HTTPError as error:
-            message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
-            raise _Refused(SystemFailureKind.HTTP, message, may_pass=True) from None
-
-    async def _exchange(
-        self, url: str, headers: dict[str, str], content: bytes | None
-    ) -> Reply:
-        """The reply. Raises _Refused and httpx2's errors."""
         from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
-        from ragstone.system.http_reply import ReportedError, read_reply
+        from ragstone.system.http_reply import ACCEPT, ReportedError, read_reply
 
         if self._client is None:
             raise SystemUnderTestError(
                 "the system has not been started.", where=self.entrypoint
             )
-        method = "GET" if content is None else "POST"
-        async with self._client.stream(
-            method, url, headers=headers, content=content
-        ) as reply:
-            bound_reply(reply, MAX_BODY_BYTES)
-            try:
+        method, content = "GET", None
+        headers = {"Accept": ACCEPT, **self._headers}
+        if QUESTION not in self._url:
+            headers = {"Content-Type": "application/json", **headers}
+            fields = request_fields(self._settings, sample)
+            method, content = "POST", json.dumps(fields).encode("ascii")
+        url = request_address(self._url, sample.question)
+        kind, may_pass = SystemFailureKind.BAD_RETURN, False
+        try:
+            async with self._client.stream(
+                method, url, headers=headers, content=content
+            ) as reply:
+                bound_reply(reply, MAX_BODY_BYTES)
                 if reply.is_success:
                     return await read_reply(reply, self._fields)
                 raise _refused(reply, await reply.aread())
-            except ReplyTooLarge as error:
-                message = f"Answered with {error.reason}."
-                raise _Refused(SystemFailureKind.BAD_RETURN, message) from None
-            except BadReturn as error:
-                raise _Refused(SystemFailureKind.BAD_RETURN, str(error)) from None
-            except ReportedError as error:
-                message = f"The stream reported an error: {error}."
-                raise _Refused(SystemFailureKind.RAISED, message) from None
+        except ReplyTooLarge as error:
+            message = f"Answered with {error.reason}."
+        except BadReturn as error:
+            message = str(error)
+        except ReportedError as error:
+            kind = SystemFailureKind.RAISED
+            message = f"The stream reported an error: {error}."
+        except httpx2.TimeoutException:
+            raise TimeoutError from None
+        except httpx2.HTTPError as error:
+            kind, may_pass = SystemFailureKind.HTTP, True
+            message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
+        raise _Refused(kind, message, may_pass=may_pass)
 
 
 class HttpUrl(EntrypointKind):

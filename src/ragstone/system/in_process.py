@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from copy import copy
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -81,10 +82,8 @@ class CallableSystem:
         except Exception as error:
             message = f"{summary(error)}\n\n{formatted(error, __file__)}"
             raise SystemUnderTestError(message, where=self.entrypoint) from error
-        accepts = set(self._asker.accepts)
-        if is_built(self._target):
-            accepts.add(SESSION)
-        self.accepts = frozenset(accepts)
+        sessions = {SESSION} if is_built(self._target) else set()
+        self.accepts = frozenset(self._asker.accepts | sessions)
 
     async def _built(self) -> Asker:
         """An asker of the callable. Raises EntrypointError, and whatever a class or
@@ -124,22 +123,18 @@ class CallableSystem:
                 async with deadline:
                     return await self._response(self._asker, sample)
             except BadReturn as error:
-                return failed(
-                    sample.id, SystemFailureKind.BAD_RETURN, str(error), error.detail
+                kind, message, detail = (
+                    SystemFailureKind.BAD_RETURN,
+                    str(error),
+                    error.detail,
                 )
             except Exception as error:
+                kind, message = SystemFailureKind.RAISED, summary(error)
+                detail = formatted(error, __file__)
                 if deadline.expired():
-                    return failed(
-                        sample.id,
-                        SystemFailureKind.TIMEOUT,
-                        f"No answer within {self._timeout_s:g} s.",
-                    )
-                return failed(
-                    sample.id,
-                    SystemFailureKind.RAISED,
-                    summary(error),
-                    formatted(error, __file__),
-                )
+                    kind, detail = SystemFailureKind.TIMEOUT, None
+                    message = f"No answer within {self._timeout_s:g} s."
+        return failed(sample.id, kind, message, detail)
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -159,26 +154,25 @@ class CallableSystem:
             value = asker.begin(
                 sample.question, messages_before(sample), contexts, session_id(sample)
             )
-            return (
-                value
-                if inspect.isawaitable(value)
-                else finish(value, on_text, self._fields)
-            )
+            if inspect.isawaitable(value):
+                return value
+            return finish(value, on_text, self._fields)
+
+        async def run(call: Callable[[], Any]) -> Any:
+            # What is returned may run code of the user's too, and block.
+            return call() if asker.is_async else await in_thread(call)
 
         started = perf_counter()
-        value = begin() if asker.is_async else await in_thread(begin)
+        value = await run(begin)
         if inspect.isawaitable(value):
             value = finish(await value, on_text, self._fields)
         if inspect.isawaitable(value):
             value = await value
         latency_s = perf_counter() - started
         first_text_s = text_times[0] - started if text_times else None
-
-        def reading() -> Response:
-            return read(sample.id, value, latency_s, first_text_s, self._fields)
-
-        # What is returned may run code of the user's too, and block.
-        return reading() if asker.is_async else await in_thread(reading)
+        return await run(
+            partial(read, sample.id, value, latency_s, first_text_s, self._fields)
+        )
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
@@ -187,26 +181,22 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
-    def settle(value: object, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+    def settle(set_outcome: Callable[[Any], None], outcome: object) -> None:
+        if not future.done():
+            set_outcome(outcome)
 
     def run() -> None:
-        value: object = None
-        failure: Exception | None = None
+        set_outcome: Callable[[Any], None] = future.set_exception
+        outcome: object
         try:
-            value = call()
+            outcome, set_outcome = call(), future.set_result
         except (StopIteration, SystemExit, KeyboardInterrupt) as error:
-            failure = RuntimeError(summary(error))  # which a future can't hold
+            outcome = RuntimeError(summary(error))  # which a future can't hold
         except Exception as error:
-            failure = error
+            outcome = error
         # The loop may be closed; then nothing waits for the outcome.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, value, failure)
+            loop.call_soon_threadsafe(settle, set_outcome, outcome)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
     return await future

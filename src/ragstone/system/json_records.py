@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from ragstone.errors import GoldenSetError, SystemUnderTestError
@@ -16,11 +16,11 @@ from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.formats.registry import FORMATS
 from ragstone.golden.load import table_rows
 from ragstone.golden.opened import open_cells
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.rows import SourceFile, Values
 
 MAX_RECORD_BYTES = 10_000_000
 
-Record = tuple[Mapping[str, object], int, int, int]
+Record = tuple[Values, int, int, int]
 """What a record has, its first byte in the temporary file, its size in bytes, and its
 line, or the number of its row, from 1."""
 
@@ -87,33 +87,28 @@ def _records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
         ) from None
 
 
-def _row_record(row: Mapping[str, object], is_table: bool) -> dict[str, object]:
-    """`row` without empty cells, with lists of contexts and the latency parsed from
-    text. Raises CellError."""
-    cells_with_value = {name: value for name, value in row.items() if value is not None}
-    record = _with_lists(cells_with_value, is_table)
-    latency = record.get("latency_s")
-    if isinstance(latency, str):
-        with contextlib.suppress(ValueError):
-            record["latency_s"] = float(latency)
-    return record
-
-
-def _with_lists(row: Mapping[str, object], is_table: bool) -> dict[str, object]:
-    """`row` with its cells opened, and the contexts that are written into a text as
-    lists. Raises CellError."""
-    record = open_cells(row)
+def _row_record(row: Values, is_table: bool) -> dict[str, object]:
+    """`row` without empty cells, its cells opened, with lists of contexts and the
+    latency parsed from text. Raises CellError."""
+    record = open_cells(
+        {name: value for name, value in row.items() if value is not None}
+    )
     for name, value in record.items():
         column = normal(name)
         if isinstance(value, dict) and column in OBJECTS:
-            record[name] = _with_lists(value, is_table)
-        elif isinstance(value, str) and column in SYSTEM_NAMES["context_ids"]:
+            record[name] = _row_record(value, is_table)
+        if not isinstance(value, str):
+            continue
+        if column in SYSTEM_NAMES["context_ids"]:
             record[name] = list(cells.listed(value, split_bars=True, split_commas=True))
-        elif isinstance(value, str) and column in CONTEXTS_NAMES:
+        elif name == "latency_s":
+            with contextlib.suppress(ValueError):
+                record[name] = float(value)
+        elif column in CONTEXTS_NAMES:
             try:
                 passages = cells.passages(value, split_bars=is_table)
             except cells.CellError as error:
                 raise cells.CellError(f"column '{name}' {error}") from None
-            is_one_text = not is_table and passages == [value]
-            record[name] = value if is_one_text else passages
+            if is_table or passages != [value]:
+                record[name] = passages
     return record

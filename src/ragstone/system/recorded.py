@@ -19,7 +19,7 @@ from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
-from ragstone.golden.rows import SourceFile
+from ragstone.golden.rows import SourceFile, Values
 from ragstone.golden.sample import MAX_SAMPLES, Sample, turn_id
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import (
@@ -33,7 +33,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.span_file import Steps, steps_beside
-from ragstone.system.worker.fields import Fields, number
+from ragstone.system.worker.fields import Fields, at_path, number
 from ragstone.system.worker.spans import trace_key
 
 _ID = "id"
@@ -96,13 +96,21 @@ class RecordedAnswers:
         await asyncio.to_thread(self._index, file_records)
 
     async def ask(self, sample: Sample) -> Response:
-        place = self._places.get(self._key_of(sample))
+        place = self._places.get((_ID, sample.id))
+        if place is None:
+            key = (_QUESTION, _without_spaces(sample.question))
+            # Traces have ids of their own. In a conversation, the same words may ask
+            # something else.
+            record_id = self._ids_by_question.get(key[1])
+            if record_id is not None and not sample.history:
+                key = (_ID, record_id)
+            place = self._places.get(key)
         if place is None or self._file is None:
             message = (
                 f"No recorded answer in {self._source.name} has its id or question."
             )
             return failed(sample.id, SystemFailureKind.MISSING, message)
-        record: Mapping[str, object] = record_at(self._file, place.start, place.size)
+        record: Values = record_at(self._file, place.start, place.size)
         if place.turn:
             record = dict(_answers_in(record))[place.turn]
         return recorded_response(
@@ -119,15 +127,6 @@ class RecordedAnswers:
             self._file.close()
             self._file = None
 
-    def _key_of(self, sample: Sample) -> tuple[str, str]:
-        if (_ID, sample.id) in self._places:
-            return _ID, sample.id
-        question = _without_spaces(sample.question)
-        # Traces have ids of their own. In a conversation, the same words may ask
-        # something else.
-        record_id = None if sample.history else self._ids_by_question.get(question)
-        return (_QUESTION, question) if record_id is None else (_ID, record_id)
-
     def _index(self, file_records: Iterator[Record]) -> None:
         for record, start, size, line in file_records:
             for turn, answer in _answers_in(record):
@@ -143,7 +142,7 @@ class RecordedAnswers:
                 hint='Write the id of its trace into each record: "trace_id": "…"',
             )
 
-    def _add(self, record: Mapping[str, object], place: _Place) -> None:
+    def _add(self, record: Values, place: _Place) -> None:
         where = self._source.at(place.line)
         kind, key = _key(record)
         if key == "":
@@ -196,7 +195,7 @@ class AnswersFile(EntrypointKind):
 
 def recorded_response(
     sample_id: str,
-    record: Mapping[str, object],
+    record: Values,
     where: str,
     *,
     fields: Fields | None = None,
@@ -251,11 +250,11 @@ def recorded_response(
     return response
 
 
-def _stored_response(record: Mapping[str, object]) -> object | None:
+def _stored_response(record: Values) -> object | None:
     """The first response in a line of samples.jsonl, not validated; None if it is
     none."""
-    sample, answers = record.get("sample"), record.get("answers")
-    if not isinstance(sample, dict) or not isinstance(sample.get("id"), str):
+    answers = record.get("answers")
+    if not isinstance(at_path(record, "sample.id"), str):
         return None
     if isinstance(answers, list) and answers and isinstance(answers[0], dict):
         return answers[0].get("response")
@@ -263,8 +262,8 @@ def _stored_response(record: Mapping[str, object]) -> object | None:
 
 
 def _answers_in(
-    record: Mapping[str, object],
-) -> Iterator[tuple[int, Mapping[str, object]]]:
+    record: Values,
+) -> Iterator[tuple[int, Values]]:
     """The answers in a record: itself, or those of the turns of a conversation, each as
     a record with the turn's id."""
     turns, name = record.get("turns"), record.get("id", record.get("conversation_id"))
@@ -276,7 +275,7 @@ def _answers_in(
         yield turn, {**fields, "id": turn_id(str(name), turn)}
 
 
-def _key(record: Mapping[str, object]) -> tuple[str, str]:
+def _key(record: Values) -> tuple[str, str]:
     """The kind and value of a record's key: its id, or its question if it has no id (""
     if it has neither)."""
     identity = record.get("id")
@@ -287,41 +286,36 @@ def _key(record: Mapping[str, object]) -> tuple[str, str]:
     return (_QUESTION, _question(record)) if identity == "" else (_ID, str(identity))
 
 
-def _question(record: Mapping[str, object]) -> str:
+def _question(record: Values) -> str:
     try:
         return _without_spaces(cells.question(_column(record, _QUESTIONS)) or "")
     except cells.CellError:
         return ""
 
 
-def _column(record: Mapping[str, object], names: Iterable[str]) -> object | None:
+def _column(record: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names`: a plain one, one inside an
     object of OBJECTS, or an object."""
-    plain: dict[str, object] = {}
-    objects: dict[str, Mapping[str, object]] = {}
-    for name, value in record.items():
-        if isinstance(value, Mapping) and normal(name) in OBJECTS:
-            objects[normal(name)] = value
-        else:
-            plain[normal(name)] = value
-    ordered = [objects[name] for name in OBJECTS if name in objects]
-    for columns in (plain, *ordered, objects):
-        value = _named(columns, names)
-        if value is not None:
-            return value
-    return None
+    objects = {
+        normal(name): value
+        for name, value in record.items()
+        if isinstance(value, Mapping) and normal(name) in OBJECTS
+    }
+    plain = {
+        name: value for name, value in record.items() if normal(name) not in objects
+    }
+    inner = [objects[name] for name in OBJECTS if name in objects]
+    values = (_named(columns, names) for columns in (plain, *inner, objects))
+    return next((value for value in values if value is not None), None)
 
 
-def _named(columns: Mapping[str, object], names: Iterable[str]) -> object | None:
+def _named(columns: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names` that there is, compared as a
     golden set's columns are."""
     values = {
         normal(name): value for name, value in columns.items() if value is not None
     }
-    for name in names:
-        if name in values:
-            return values[name]
-    return None
+    return next((values[name] for name in names if name in values), None)
 
 
 @cache

@@ -7,7 +7,7 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.fields import (
@@ -22,11 +22,14 @@ from ragstone.system.worker.fields import (
 )
 from ragstone.system.worker.wording import clean, shown
 
+if TYPE_CHECKING:
+    Context = dict[str, Any]
+
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
 
 
-def read_contexts(value: object, fields: Fields) -> list[dict[str, Any]]:
+def read_contexts(value: object, fields: Fields) -> list[Context]:
     """Contexts in plain JSON types, in their order. Raises BadReturn."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
@@ -39,7 +42,7 @@ def read_contexts(value: object, fields: Fields) -> list[dict[str, Any]]:
         raise BadReturn(
             f"The contexts are {shown(value)}: it is not a list. {EXPECTED}"
         )
-    contexts: list[dict[str, Any]] = []
+    contexts: list[Context] = []
     characters = 0
     only_names = True
     for rank, item in enumerate(value, 1):
@@ -73,7 +76,7 @@ def _by_id(value: object) -> object:
     return contexts or value
 
 
-def _context(item: Any, fields: Fields, may_lack_text: bool) -> dict[str, Any] | None:
+def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
     """One context; None if it has no text. `may_lack_text`: it can be known by its id
     or name, as all before it are."""
     score = None
@@ -142,7 +145,7 @@ def _name_alone(item: object) -> str | None:
     return _identity(item) or _as_id(title)
 
 
-def with_ids(contexts: list[dict[str, Any]], ids: object) -> list[dict[str, Any]]:
+def with_ids(contexts: list[Context], ids: object) -> list[Context]:
     """`contexts` with the `ids` that were returned beside them, or, if there are none,
     those ids alone."""
     if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS:
@@ -158,7 +161,7 @@ def with_ids(contexts: list[dict[str, Any]], ids: object) -> list[dict[str, Any]
     return contexts_or_blank
 
 
-def characters_in(context: Mapping[str, Any]) -> int:
+def characters_in(context: Context) -> int:
     return len(context["text"]) + len(context["id"] or "")
 
 

@@ -36,6 +36,8 @@ from ragstone.system.worker.wording import formatted, summary
 if TYPE_CHECKING:
     import asyncio
 
+    Message = dict[str, Any]
+
 FRAME_DIGITS = 10
 _READ_BYTES = 1 << 20
 
@@ -72,7 +74,7 @@ class Link:
         body = self._read(int(head)) if head else b""
         return json.loads(body) if body else None
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Message) -> None:
         """Send `message`."""
         if os.getpid() != self._pid:
             os._exit(
@@ -156,7 +158,7 @@ class Service:
     """Answers the questions of one entrypoint, or calls the functions of custom
     metrics."""
 
-    def __init__(self, link: Link, loop: Loop, hello: dict[str, Any]) -> None:
+    def __init__(self, link: Link, loop: Loop, hello: Message) -> None:
         """Import what `hello` names. Raises EntrypointError, and whatever the user's
         code raises."""
         self._link = link
@@ -194,8 +196,8 @@ class Service:
                 return
             self._link.send(self._reply(request))
 
-    def _reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        reply: dict[str, Any] = {"number": request["number"]}
+    def _reply(self, request: Message) -> Message:
+        reply: Message = {"number": request["number"]}
         try:
             reply["payload"] = self._payload(request)
         except BadReturn as error:
@@ -206,7 +208,7 @@ class Service:
             reply["error"] = {"kind": "raised", **failure}
         return reply
 
-    def _payload(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _payload(self, request: Message) -> Message:
         """The answer to `request`. Once user code has returned, says so: serialising
         the answer takes a while."""
         resolve = self._loop.resolve
@@ -229,7 +231,7 @@ class Service:
         self._link.send(returned)
         return normalise(value, self._fields)
 
-    def _asker_of(self, request: dict[str, Any]) -> Asker:
+    def _asker_of(self, request: Message) -> Asker:
         """What answers `request`: in each session an object of its own, if the
         entrypoint builds one."""
         assert self._asker is not None  # noqa: S101

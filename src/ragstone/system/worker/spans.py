@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragstone.system.worker.fields import (
     BadReturn,
@@ -22,6 +22,9 @@ from ragstone.system.worker.fields import (
     number,
     parsed_json,
 )
+
+if TYPE_CHECKING:
+    Attributes = Mapping[str, Any]
 
 MAX_SPANS = 100_000
 """Spans of one answer, most of which are no steps."""
@@ -144,7 +147,7 @@ def trace_key(trace_id: object) -> str:
     return str(trace_id or "").replace("-", "").lower().lstrip("0x")
 
 
-def kind_of_span(attributes: Mapping[str, Any]) -> str | None:
+def kind_of_span(attributes: Attributes) -> str | None:
     """Which step a span is by its attributes: retrieval, tool or model; None if it is
     none."""
     own_kind = str(attributes.get("openinference.span.kind", "")).upper()
@@ -188,7 +191,7 @@ def _attribute_value(value: object, depth: int) -> Any:
     return inner
 
 
-def span_documents(attributes: Mapping[str, Any]) -> list[Any]:
+def span_documents(attributes: Attributes) -> list[Any]:
     """What a span retrieved, by rank; GenAI's conventions have ids of documents, and
     rarely texts."""
     listed = parsed_json(first(attributes, _DOCUMENT_LISTS))
@@ -203,7 +206,7 @@ def span_documents(attributes: Mapping[str, Any]) -> list[Any]:
     return [documents[rank] for rank in sorted(documents)]
 
 
-def _tool_arguments(attributes: Mapping[str, Any]) -> object:
+def _tool_arguments(attributes: Attributes) -> object:
     """The arguments of a call; what OpenInference calls its parameters may be the
     schema of these."""
     for name in ("gen_ai.tool.call.arguments", "tool.parameters", "input.value"):
@@ -213,7 +216,7 @@ def _tool_arguments(attributes: Mapping[str, Any]) -> object:
     return None
 
 
-def _span_error(span: object, attributes: Mapping[str, Any]) -> str | None:
+def _span_error(span: object, attributes: Attributes) -> str | None:
     status = get(span, "status")
     code = first(status, ("code", "status_code"))
     if (get(code, "name") or code) not in (2, "STATUS_CODE_ERROR", "ERROR"):
@@ -225,7 +228,7 @@ def _span_error(span: object, attributes: Mapping[str, Any]) -> str | None:
     )
 
 
-def _tokens(attributes: Mapping[str, Any], name: str, other_name: str) -> object:
+def _tokens(attributes: Attributes, name: str, other_name: str) -> object:
     names = (
         f"gen_ai.usage.{name}_tokens",
         f"gen_ai.usage.{other_name}_tokens",
