@@ -115,16 +115,14 @@ class _Columns:
         alias = normal(path[-1])
         if name == "question":
             return bool(kinds & _SPOKEN) or (alias in _CHATS and bool(kinds & _LISTED))
-        if name == "reference":
-            # Text under these names is a system's; objects are annotators' answers.
-            if alias in ("output", "outputs"):
-                return kinds == {"objects"} or (
-                    alias == "outputs" and kinds == {"object"}
-                )
-            if alias in CONTAINERS and kinds == {"object"}:
-                return False
-            return bool(kinds) and not self._is_label(path)
-        return bool(kinds)
+        if name != "reference":
+            return bool(kinds)
+        # Text under these names is a system's; objects are annotators' answers.
+        if alias in ("output", "outputs"):
+            is_object = alias == "outputs" and kinds == {"object"}
+            return is_object or kinds == {"objects"}
+        is_container = alias in CONTAINERS and kinds == {"object"}
+        return bool(kinds) and not is_container and not self._is_label(path)
 
     def _is_label(self, path: Path) -> bool:
         """Whether the column contains only numbers in [0, 1], under a name that other

@@ -4,7 +4,7 @@ that are set."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ragstone.golden.cells import CLARIFICATION
@@ -13,7 +13,6 @@ from ragstone.golden.names import are_names
 from ragstone.golden.sample import (
     Assertion,
     Assertions,
-    ConversationTurn,
     ExpectedCall,
     Sample,
 )
@@ -32,26 +31,21 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
     """
     for turns in by_conversation(samples):
         place = turns[0].turn
+        rows = [_row(sample) for sample in turns]
         if place is not None and len(turns) == place.turns:
-            rows = [_conversation(turns, place)]
-        else:
-            rows = [_row(sample) for sample in turns]
+            group = turns[0].group
+            row: Values = {"id": place.id, "group": group}
+            if group == place.id:
+                del row["group"]
+            row["history"] = "own" if place.own_history else "reference"
+            inner = [_row(replace(turn, id="", history=())) for turn in turns]
+            for turn_row in inner:
+                if turn_row.get("group") == group:
+                    turn_row.pop("group", None)
+            row["turns"] = inner
+            rows = [row]
         for row in rows:
             yield json.dumps(row, ensure_ascii=False, allow_nan=False)
-
-
-def _conversation(turns: Sequence[Sample], place: ConversationTurn) -> Values:
-    group = turns[0].group
-    rows: list[Values] = []
-    for turn in turns:
-        own_group = None if turn.group == group else turn.group
-        rows.append(_row(replace(turn, id="", history=(), group=own_group)))
-    row: Values = {"id": place.id, "group": group}
-    if group == place.id:
-        del row["group"]
-    row["history"] = "own" if place.own_history else "reference"
-    row["turns"] = rows
-    return row
 
 
 def _row(sample: Sample) -> Values:
@@ -75,7 +69,7 @@ def _row(sample: Sample) -> Values:
         "must_not_contain": asserted.must_not_contain,
         "regex": asserted.regex,
         "max_words": asserted.max_words,
-        "assert": [_typed(assertion) for assertion in asserted.typed],
+        "assert": list(map(_typed, asserted.typed)),
         "expects": CLARIFICATION if sample.expects_clarification else None,
         "min": dict(sample.min),
         "max": dict(sample.max),
@@ -83,7 +77,7 @@ def _row(sample: Sample) -> Values:
         "reviewer": review and review.reviewer,
         "reviewed_on": review and review.date,
         "provenance": sample.provenance,
-        "tools": [_call(call) for call in sample.tools],
+        "tools": list(map(_call, sample.tools)),
         "tool_order": sample.tools_in_order or None,
     }
     written = {name: value for name, value in row.items() if value not in _EMPTY}

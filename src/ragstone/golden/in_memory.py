@@ -39,29 +39,26 @@ def read_rows(data: object) -> list[Row]:
 
 
 def _items(data: Any) -> Iterable[object]:
-    if hasattr(data, "reset_index"):
-        return _pandas_rows(data)
+    items: Iterable[object]
+    if hasattr(data, "reset_index"):  # a data frame of pandas
+        if any(name is not None for name in data.index.names):
+            data = data.reset_index()  # such as set_index("id")
+        if not data.columns.is_unique:
+            twice = data.columns[data.columns.duplicated()][0]
+            raise SOURCE.error(
+                f"duplicate column '{twice}'.", hint="Rename one of the two."
+            )
+        items = data.to_dict("records")
+        return items
     for method in ("to_dicts", "to_pylist", "to_list"):
         if hasattr(data, method):
-            items: Iterable[object] = getattr(data, method)()
+            items = getattr(data, method)()
             return items
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return data
     raise SOURCE.error(
         f"a golden set can't be read from {type(data).__name__}.", hint=_EXPECTED
     )
-
-
-def _pandas_rows(frame: Any) -> Iterable[object]:
-    if any(name is not None for name in frame.index.names):  # such as set_index("id")
-        frame = frame.reset_index()
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise SOURCE.error(
-            f"duplicate column '{twice}'.", hint="Rename one of the two."
-        )
-    rows: list[object] = frame.to_dict("records")
-    return rows
 
 
 def _plain(value: Any, line: int | None, depth: int) -> Any:

@@ -26,10 +26,13 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_document(source: SourceFile) -> Any:
     """The document in `source`, None if it is empty. Raises GoldenSetError."""
     text = source.decode(source.read_bytes())
+    documents = []
     try:
-        documents = list(
-            _Builder(source, iter(yaml.parse(text, Loader=_LOADER))).documents()
-        )
+        builder = _Builder(source, iter(yaml.parse(text, Loader=_LOADER)))
+        for event in builder.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                builder.anchors.clear()
+                documents.append(builder.node(next(builder.events), 0))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise source.error(
@@ -51,13 +54,7 @@ class _Builder:
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.nodes = 0
 
-    def documents(self) -> Iterator[Any]:
-        for event in self.events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                self.anchors.clear()
-                yield self._node(next(self.events), 0)
-
-    def _node(self, event: yaml.Event, depth: int) -> Any:
+    def node(self, event: yaml.Event, depth: int) -> Any:
         line = _line(event)
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchors:
@@ -77,6 +74,7 @@ class _Builder:
                 hint="Write plain text, lists and mappings.",
             )
         before = self.nodes
+        anchor = getattr(event, "anchor", None)
         self._count(1, line)
         if isinstance(event, yaml.ScalarEvent):
             plain_null = event.implicit[0] and event.value in _NULLS
@@ -84,26 +82,21 @@ class _Builder:
                 None if plain_null or tag == "tag:yaml.org,2002:null" else event.value
             )
         elif isinstance(event, yaml.SequenceStartEvent):
-            value = self._sequence(depth)
+            value = LocatedList()
+            while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+                value.lines.append(_line(event))
+                value.append(self.node(event, depth + 1))
         else:
             value = self._mapping(depth)
-        anchor = getattr(event, "anchor", None)
         if anchor is not None:
             self.anchors[anchor] = (value, self.nodes - before)
         return value
-
-    def _sequence(self, depth: int) -> LocatedList:
-        items = LocatedList()
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            items.lines.append(_line(event))
-            items.append(self._node(event, depth + 1))
-        return items
 
     def _mapping(self, depth: int) -> LocatedDict:
         items = LocatedDict()
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             line = _line(event)
-            key = self._node(event, depth + 1)
+            key = self.node(event, depth + 1)
             if not isinstance(key, str):
                 raise self.source.error("a key must be plain text.", line)
             if key == "<<":
@@ -111,7 +104,7 @@ class _Builder:
                     "'<<' is not supported: write the keys out.", line
                 )
             after = next(self.events)
-            value = self._node(after, depth + 1)
+            value = self.node(after, depth + 1)
             if key in items:
                 raise self.source.error(f"duplicate key '{key}' in one mapping.", line)
             items[key] = value
