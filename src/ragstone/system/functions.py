@@ -135,15 +135,11 @@ def source_file(spec: str, directory: Path, *, where: str) -> Path:
     """
     check_function(spec, where=where)
     module = spec.rpartition(":")[0]
+    path = Path(*module.split("."))
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    places = [*files, *(Path("src", file) for file in files)]
     if module.endswith(".py"):
         places = [Path(module)]
-    else:
-        path = Path(*module.split("."))
-        places = [
-            folder / end
-            for folder in (Path(), Path("src"))
-            for end in (path.with_suffix(".py"), path / "__init__.py")
-        ]
     for place in places:
         if (directory / place).is_file():
             return place

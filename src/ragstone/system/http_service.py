@@ -101,6 +101,7 @@ class HttpService:
 
     async def ask(self, sample: Sample) -> Response:
         retries = self._settings.retries
+        latency_s = None
         async with self._slots:
             for attempt in range(retries + 1):
                 started = perf_counter()
@@ -130,7 +131,7 @@ class HttpService:
                 await self._sleep(min(0.5 * 2**attempt, _MAX_PAUSE_S))
         message = self._without_headers(refused.message)
         detail = self._without_headers(refused.detail or "") or None
-        return failed(sample.id, refused.kind, message, detail)
+        return failed(sample.id, refused.kind, message, detail, latency_s)
 
     def _without_headers(self, text: str) -> str:
         """`text`, in which a service may repeat what it was sent, without the values of

@@ -346,16 +346,13 @@ def _load_file(path: str) -> Any:
         raise EntrypointError(f"file not found: {full}")
     folder, file = os.path.split(full)
     name = os.path.splitext(file)[0]  # noqa: PTH122
-    loaded = sys.modules.get(name)
-    if getattr(loaded, "__file__", None) == full:
-        return loaded
-    sys.path.insert(0, folder)
-    specification = importlib.util.spec_from_file_location(name, full)
-    if specification is None or specification.loader is None:
-        raise EntrypointError(f"not a Python file: {full}")
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module
-    specification.loader.exec_module(module)
+    module = sys.modules.get(name)
+    if getattr(module, "__file__", None) != full:
+        sys.path.insert(0, folder)
+        specification: Any = importlib.util.spec_from_file_location(name, full)
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[name] = module
+        specification.loader.exec_module(module)
     return module
 
 

@@ -74,10 +74,7 @@ def grade(value: object) -> float | None:
     BadReturn."""
     if value is None:
         return None
-    if isinstance(value, bool) or type(value).__name__ in (
-        "bool_",
-        "bool",
-    ):  # numpy's bool is no bool
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's is no bool
         return 1.0 if value else 0.0
     score = number(value)
     if score is None or not 0.0 <= score <= 1.0:
