@@ -74,7 +74,7 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
     if content_type == EVENTS or content_type in JSON_LINES:
         pieces = _events(reply) if content_type == EVENTS else _lines(reply)
         stream = _Stream(fields)
-        async with aclosing(pieces):
+        async with aclosing(pieces):  # type: ignore[type-var]
             async for event, data in pieces:
                 if data == _DONE:
                     break

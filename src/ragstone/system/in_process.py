@@ -170,9 +170,9 @@ class CallableSystem:
             value = await value
         latency_s = perf_counter() - started
         first_text_s = text_times[0] - started if text_times else None
-        return await run(
-            partial(read, sample.id, value, latency_s, first_text_s, self._fields)
-        )
+        reading = partial(read, sample.id, value, latency_s, first_text_s, self._fields)
+        response: Response = await run(reading)
+        return response
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
