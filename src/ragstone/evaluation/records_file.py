@@ -3,6 +3,7 @@ of a sample."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,8 +26,10 @@ class RecordsFile:
     def __init__(self, path: Path, *, whole: bool) -> None:
         self.path = path
         self._whole = whole
-        self._places: dict[str, tuple[int, int]] | None = None
+        self._places: dict[str, tuple[int, int]] = {}
         """Where the record of each sample is: its line, from 1, and its offset."""
+        self._read_at: int | None = None
+        """When the file that the places were read from was changed."""
 
     def __iter__(self) -> Iterator[SampleRecord]:
         """Every record, one at a time. Raises RunDirectoryError with the line of a bad
@@ -50,9 +53,9 @@ class RecordsFile:
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
         with self._stream() as stream:
-            if self._places is None:
+            if self._read_at != os.fstat(stream.fileno()).st_mtime_ns:
                 deque(self._read(stream, lambda _line: None), maxlen=0)
-            places = self._places or {}
+            places = self._places
 
             def record_of(sample_id: str) -> SampleRecord | None:
                 if sample_id not in places:
@@ -77,6 +80,7 @@ class RecordsFile:
         self, stream: BinaryIO, digest: Callable[[bytes], None]
     ) -> Iterator[tuple[SampleRecord, str]]:
         places: dict[str, tuple[int, int]] = {}
+        changed_at = os.fstat(stream.fileno()).st_mtime_ns
         number, offset = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -96,4 +100,4 @@ class RecordsFile:
             places.setdefault(record.sample.id, (number, offset))
             yield record, where
             offset += len(line)
-        self._places = places
+        self._places, self._read_at = places, changed_at
