@@ -138,11 +138,11 @@ def _echoes(
     that are `wanted`."""
     if words == question_words or not question_words or not wanted:
         return words == question_words
-    others = Counter(words) - Counter(question_words)
+    additional = Counter(words) - Counter(question_words)
     return (
         f" {' '.join(question_words)} " in f" {' '.join(words)} "
-        and others.total() <= MAX_BESIDE_QUESTION
-        and not others.keys() & set(wanted)
+        and additional.total() <= MAX_BESIDE_QUESTION
+        and not additional.keys() & set(wanted)
     )
 
 
@@ -156,7 +156,7 @@ def _disordered(answer: str, source: str) -> bool:
     if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
     times, source_tokens = Counter(tokens), _TOKEN.findall(source.casefold())
-    known = sum(times[word] for word in set(source_tokens))
+    known_words = sum(times[word] for word in set(source_tokens))
     source_pairs = {
         pair
         for pair in pairwise(source_tokens)
@@ -166,7 +166,7 @@ def _disordered(answer: str, source: str) -> bool:
         times[first] * (times[second] - (first == second))
         for first, second in source_pairs
     ) / len(tokens)
-    if known < MIN_KNOWN * len(tokens) or by_chance < MIN_BY_CHANCE:
+    if known_words < MIN_KNOWN * len(tokens) or by_chance < MIN_BY_CHANCE:
         return False
     shared_pairs = sum(pair in source_pairs for pair in pairwise(tokens))
     return shared_pairs <= by_chance + 2.0 * sqrt(by_chance)

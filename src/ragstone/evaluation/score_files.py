@@ -217,24 +217,26 @@ def _metric_columns(
     """The columns of scores; other columns of numbers get one of the `remarks`. Raises
     ConfigError without a column of scores."""
     metrics: list[str] = []
-    others: dict[str, list[float]] = {}
+    number_columns: dict[str, list[float]] = {}
     for name in dict.fromkeys(name for row in rows for name in row.values):
         is_named = name.strip() in named or normal(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
         elif normal(name) not in _NO_METRICS:
-            others[name] = _numbers(row.values.get(name) for row in rows)
-    others = {name: numbers for name, numbers in others.items() if numbers}
-    if others:
-        names = some(list(others))
+            number_columns[name] = _numbers(row.values.get(name) for row in rows)
+    number_columns = {
+        name: numbers for name, numbers in number_columns.items() if numbers
+    }
+    if number_columns:
+        names = some(list(number_columns))
         remarks.append(f"Columns of numbers that no rule names are left out: {names}.")
     if metrics:
         return metrics
-    if not others:
+    if not number_columns:
         raise ConfigError("'metric' is missing.", where=rows[0].where, hint=_EXPECTED)
     rules = [
         f"  [metrics.{json.dumps(name, ensure_ascii=False)}]\n  min = 0.80"
-        for name, numbers in others.items()
+        for name, numbers in number_columns.items()
         if min(numbers) >= 0.0 and max(numbers) <= 1.0
     ]
     hint = "Scores are from 0 to 1: divide each by the maximum value of its metric."

@@ -140,7 +140,7 @@ def _choose_hosts(
         for name, value in metric.values.items():
             scores_before.setdefault(name, []).append(value)
     risen: list[tuple[float, str]] = []
-    others: list[str] = []
+    not_risen: list[str] = []
     for record in run.records():
         name = record.sample.id
         is_supported = isinstance(record.answers[0].judged.support, SupportTable)
@@ -153,10 +153,10 @@ def _choose_hosts(
         if rise > 0.0:
             risen.append((rise, name))
         else:
-            others.append(name)
+            not_risen.append(name)
     by_rise = [name for _, name in sorted(risen, reverse=True)]
     first = by_rise[: n // 2]
-    candidates = [*by_rise[n // 2 :], *others]
+    candidates = [*by_rise[n // 2 :], *not_risen]
     return (*first, *draw.sample(candidates, min(n - len(first), len(candidates))))
 
 

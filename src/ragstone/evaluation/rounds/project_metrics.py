@@ -59,8 +59,8 @@ class Measures:
             await functions.start()
 
     async def close(self) -> None:
-        each = dict.fromkeys(self.functions.values())
-        await asyncio.gather(*(functions.close() for functions in each))
+        callers = dict.fromkeys(self.functions.values())
+        await asyncio.gather(*(functions.close() for functions in callers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +141,15 @@ class ProjectMetrics:
             names = self.selected
         if names is not None:
             chosen = select_metrics(names, own)
-            others = [metric.info.name for metric in chosen if not _is_of(part, metric)]
-            if others:
+            excluded = [
+                metric.info.name for metric in chosen if not _is_of(part, metric)
+            ]
+            if excluded:
                 why = "can't be measured without an answer"
                 if part != RETRIEVAL:
                     why = "can't be measured where the golden set gives the contexts"
                 raise ConfigError(
-                    f'{some(others)} {why}: part = "{part}".',
+                    f'{some(excluded)} {why}: part = "{part}".',
                     where="run.metrics",
                     hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
                 )
