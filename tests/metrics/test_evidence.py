@@ -152,7 +152,7 @@ def test_relevant_ids_come_first_and_nothing_relevant_scores_0() -> None:
     sample = Sample("a", "?", reference_contexts=(FACT,), relevant_ids={"x": 1.0})
     assert score("recall@5", sample, Response("a", "", (Context(FACT, "y"),))) == Scored(0.0)
     assert isinstance(score("recall@5", sample, Response("a", "", (Context(FACT),))), Failed)
-    nothing = ranking.Located((), frozenset())
+    nothing = ranking.Located((), frozenset(), ())
     assert ranking.recall(nothing) == ranking.average_precision(nothing) == ranking.ndcg(nothing) == 0.0
 
 

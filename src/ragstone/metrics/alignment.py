@@ -22,9 +22,6 @@ from ragstone.system.response import Response
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
-_FIRST_WORDS = 8
-
-
 @dataclass(frozen=True, slots=True)
 class UsedContexts:
     """The contexts of one answer with different texts, and those that support the
@@ -46,11 +43,7 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     A context without text can't be used.
     """
     first_ranks: dict[str, int] = {}
-    flat = [
-        " ".join(text.split(maxsplit=_FIRST_WORDS)[:_FIRST_WORDS]) for text in texts
-    ]
-    if len(set(flat)) < len(flat):  # so far, some are equal
-        flat = [" ".join(text.split()) for text in texts]
+    flat = [" ".join(text.split()) for text in texts]
     ranks = [first_ranks.setdefault(text, rank) for rank, text in enumerate(flat)]
     rank_of = {context_id(rank): ranks[rank] for rank, text in enumerate(flat) if text}
     used = {rank_of[name] for name in supporting if name in rank_of}

@@ -80,8 +80,6 @@ def usual_limit_metrics() -> Iterator[LimitMetric]:
 def word_count(text: str) -> int:
     """Number of words separated by white space; in scripts without spaces, two
     characters count as a word."""
-    if text.isascii():
-        return len(text.split())
     unspaced = len(re.findall(_UNSPACED, text))
     return len(re.sub(_UNSPACED, " ", text).split()) + (unspaced + 1) // 2
 

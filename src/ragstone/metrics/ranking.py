@@ -23,14 +23,13 @@ class Located:
     contexts have all of it; None if the contexts don't have it."""
     relevant: frozenset[int]
     """The ranks of contexts with a relevant item or a large part of one."""
-    gains: tuple[float, ...] = ()
-    """The items' grades, above 0; empty: each is 1."""
+    gains: tuple[float, ...]
+    """The items' grades, above 0."""
 
     def retrieved(self, k: int | None) -> list[tuple[int, float]]:
         """Rank and gain of the items that the first `k` contexts have."""
-        gains = self.gains or (1.0,) * len(self.items)
         retrieved = []
-        for item, gain in zip(self.items, gains, strict=True):
+        for item, gain in zip(self.items, self.gains, strict=True):
             if item is None:
                 continue
             rank, complete = item
@@ -101,7 +100,7 @@ def ndcg(located: Located, k: int | None = None) -> float:
 
     At most 1, although one context may hold several texts.
     """
-    ideal = sorted(located.gains or (1.0,) * len(located.items), reverse=True)
+    ideal = sorted(located.gains, reverse=True)
     best = _discounted(enumerate(ideal[:k], start=1))
     if not best:
         return 0.0

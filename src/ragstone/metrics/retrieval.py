@@ -129,7 +129,7 @@ def locate_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
         else:
             relevant.add(place.first)
             items.append((place.first, place.complete))
-    return ranking.Located(tuple(items), frozenset(relevant))
+    return ranking.Located(tuple(items), frozenset(relevant), (1.0,) * len(items))
 
 
 _UNCUT: Mapping[str, tuple[str, Measure]] = {

@@ -332,7 +332,7 @@ def critical_value(drawn: Floats, p_value: float) -> float:
     """The value that a share `p_value` of `drawn` exceeds."""
     start, scale, share = _tail_of(drawn)
     if p_value >= share:
-        return float(np.quantile(drawn, 1.0 - min(1.0, p_value)))
+        return float(np.quantile(drawn, 1.0 - p_value))
     return start + scale * float(np.log(share / p_value))
 
 

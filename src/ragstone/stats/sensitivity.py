@@ -130,8 +130,6 @@ def model_of_one_run(scores: Floats) -> ScoreModel:
 def with_questions(model: ScoreModel, count: int) -> ScoreModel:
     """The model of `count` questions that are as those of `model`: some of them, or
     each several times."""
-    if count == len(model.weights):
-        return model
     places = np.linspace(0, len(model.weights) - 1, count).astype(np.int64)
     return replace(model, weights=model.weights[places])
 
