@@ -23,9 +23,9 @@ from ragstone.judge.offline.support import WHOLE_FEATURES
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.reliability import grade
 from ragstone.system.response import Context
+from tests.judge.offline.cases import CASES
 
 EN = language("en")
-SUPPORTED, CONTRADICTED, UNSUPPORTED = Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.UNSUPPORTED
 PAGE = (
     "The lighthouse on Grey Point was built in 1871 by the engineer Ada Brown. It is 34 metres tall. "
     "No keeper has lived there since March 1984. Sales of tickets rose by 12% to 3.4 million dollars in 2022."
@@ -37,97 +37,20 @@ def verdict(statement: str, page: str = PAGE) -> Verdict:
     return table.supports[0].verdict
 
 
-@pytest.mark.parametrize(
-    ("statement", "expected"),
-    [
-        ("The lighthouse was constructed in 1871.", SUPPORTED),
-        ("Ada Brown built the lighthouse on Grey Point.", SUPPORTED),
-        ("The lighthouse is 34 meters tall.", SUPPORTED),
-        ("Ticket sales increased by 12 percent in 2022.", SUPPORTED),
-        ("The lighthouse was built in 1872 by the engineer Ada Brown.", CONTRADICTED),
-        ("The lighthouse was not built by Ada Brown.", CONTRADICTED),
-        ("Sales of tickets fell by 12% in 2022.", CONTRADICTED),
-        ("The lighthouse is painted in red and white stripes.", UNSUPPORTED),
-        ("Penguins breed on southern islands.", UNSUPPORTED),
-    ],
-)
-def test_verdicts_on_a_page(statement: str, expected: Verdict) -> None:
-    assert verdict(statement) is expected
+@pytest.mark.parametrize(("statement", "expected"), CASES["verdicts"])
+def test_verdicts_on_a_page(statement: str, expected: str) -> None:
+    assert verdict(statement) == expected
 
 
-@pytest.mark.parametrize(
-    ("page", "right", "wrong"),
-    [
-        ("Der Leuchtturm wurde 1871 von Ada Braun gebaut.", "Ada Braun baute den Leuchtturm.", "Pinguine essen Fisch."),
-        ("Le phare a été construit en 1871 par Ada Brun.", "Le phare a été construit en 1871.", "Les chats dorment."),
-        ("El faro fue construido en 1871 por Ada Pardo.", "El faro fue construido por Ada Pardo.", "El pan es blanco."),
-        ("灯塔由艾达·布朗于1871年建造，高三十四米。", "灯塔于1871年建造。", "企鹅在南方岛屿上繁殖。"),
-        ("灯台は1871年にアダによって建設された。", "灯台は1871年に建設された。", "ペンギンは魚を食べる。"),
-        ("ประภาคารสร้างขึ้นในปี 1871 โดยวิศวกร", "ประภาคารสร้างขึ้นในปี 1871", "แมวนอนหลับอยู่บนเตียง"),
-        ("بنيت المنارة عام 1871 على يد المهندسة آدا.", "بنيت المنارة عام 1871.", "القطط تنام كل يوم."),
-        ("המגדלור נבנה בשנת 1871 על ידי עדה.", "המגדלור נבנה בשנת 1871.", "חתולים ישנים כל היום."),
-        ("Маяк был построен в 1871 году инженером Браун.", "Маяк построен в 1871 году.", "Пингвины едят рыбу."),
-    ],
-)
+@pytest.mark.parametrize(("page", "right", "wrong"), CASES["pages"])
 def test_other_languages_and_scripts_are_told_apart(page: str, right: str, wrong: str) -> None:
-    assert verdict(right, page) is SUPPORTED
-    assert verdict(wrong, page) is not SUPPORTED
+    assert verdict(right, page) is Verdict.SUPPORTED
+    assert verdict(wrong, page) is not Verdict.SUPPORTED
 
 
-SALES = "Sales rose by 12% in 2022, while costs decreased."
-BRUNN = "Ada Brunn gründete die Bäckerei in Marburg im Juni 1871."
-ALL_BOATS, BEFORE_NOON = "All boats in the harbour sail at noon.", "The museum opens before noon in winter."
-SKIN = "The skin is no longer strong, and it can hold the gas."
-HAIR = "Rub the hair with a towel. Avoid hot water."
-
-
-@pytest.mark.parametrize(
-    ("page", "statement", "expected"),
-    [
-        (SALES, "Sales increased by 12% in 2022.", SUPPORTED),
-        (BRUNN, "Ada Brunn gründete im Juni 1871 die Bäckerei in Marburg.", SUPPORTED),
-        # What only looks like a conflict is none.
-        ("The bridge is not only long but also the oldest of all.", "The bridge is long.", SUPPORTED),
-        (
-            "One team runs with the ball; the other, without the ball, defends.",
-            "One team runs with the ball.",
-            SUPPORTED,
-        ),
-        ("Dogs are forbidden in the museum.", "Dogs are not allowed in the museum.", SUPPORTED),
-        (
-            "Cook it to an internal temperature of 160F.",
-            "Cook it to an internal temperature of 160°F.",
-            SUPPORTED,
-        ),
-        # A conflict stays one beside what only looks like one.
-        (HAIR, "Never rub the hair with a towel.", CONTRADICTED),
-        (SKIN, "The skin is no longer strong, and it can't hold gas.", CONTRADICTED),
-        (
-            "Warm meals are served from noon.",
-            "It is not true that warm meals are served from noon.",
-            CONTRADICTED,
-        ),
-        (
-            "Die Fähre fährt im Winter jede Stunde.",
-            "Es ist nicht wahr, dass die Fähre im Winter jede Stunde fährt.",
-            CONTRADICTED,
-        ),
-        (
-            "Ada Brown taught Tom Reed to sail in Leeds.",
-            "Tom Reed taught Ada Brown to sail in Leeds.",
-            CONTRADICTED,
-        ),
-        ("The service has 5 users in Leeds.", "The service has 5m users in Leeds.", CONTRADICTED),
-        # So is another quantity or direction before the same word.
-        (ALL_BOATS, "Few boats in the harbour sail at noon.", CONTRADICTED),
-        (ALL_BOATS, "All boats in the harbour sail at noon daily.", SUPPORTED),
-        ("Some boats in the harbour sail at noon.", ALL_BOATS, CONTRADICTED),
-        (BEFORE_NOON, "The museum opens after noon in winter.", CONTRADICTED),
-        (BEFORE_NOON, "In winter, the museum opens before noon.", SUPPORTED),
-    ],
-)
-def test_what_contradicts_a_page(page: str, statement: str, expected: Verdict) -> None:
-    assert verdict(statement, page) is expected
+@pytest.mark.parametrize(("page", "statement", "expected"), CASES["conflicts"])
+def test_what_contradicts_a_page(page: str, statement: str, expected: str) -> None:
+    assert verdict(statement, page) == expected
 
 
 @pytest.mark.parametrize(

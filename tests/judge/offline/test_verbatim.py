@@ -14,32 +14,11 @@ from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.sentences import split_sentences
 from ragstone.report.escape import markdown_inline
 from ragstone.system.response import Context
+from tests.judge.offline.cases import CASES
 
 CALL = Call("s")
 
-PASSAGES = {
-    "en": "The bridge opened in 1932, and it does not carry lorries over 7.5 t. Nobody may stop on it. Tolls rose by 5 "
-    "% in May; cyclists pay nothing. Set `__debug__` to False, or pass **kwargs to <branch>.",
-    "de": "Die Brücke wurde 1932 eröffnet. Sie trägt keine Lastwagen über 7,5 t. Radfahrer zahlen nichts, aber Autos "
-    "kosten 3 €. Niemand darf auf ihr anhalten.",
-    "fr": "Le pont a ouvert en 1932. Il ne porte pas de camions de plus de 7,5 t. Les cyclistes ne paient rien.",
-    "es": "El puente se abrió en 1932. No admite camiones de más de 7,5 t. Los ciclistas nunca pagan peaje.",
-    "zh": "这座桥于1932年开放。它不允许超过7.5吨的卡车通行。骑自行车的人没有费用。",
-    "ja": "この橋は1932年に開通した。7.5トンを超えるトラックは通れない。自転車は料金がかからない。",
-    "ru": "Мост открылся в 1932 году. Грузовики тяжелее 7,5 т не допускаются. Велосипедисты ничего не платят.",
-    "ar": "افتتح الجسر عام 1932. لا يسمح بمرور الشاحنات التي يزيد وزنها على 7.5 أطنان. لا يدفع راكبو الدراجات شيئا.",
-    "hi": "पुल 1932 में खुला। इस पर 7.5 टन से भारी ट्रक नहीं चल सकते। साइकिल चालक कुछ नहीं देते।",
-    "th": "สะพานเปิดใช้ในปี 1932 รถบรรทุกที่หนักเกิน 7.5 ตันห้ามผ่าน จักรยานไม่เสียค่าผ่านทาง",
-}
-MARKED = [
-    "Set `__debug__` to 1 and read __name__ in __init__.py, or __init__ and __new__.",
-    "Pass **kwargs on, or call f(*args, **kwargs) and g(**options).",
-    "The glob src/**/*.py matches, and so do tests/** and **/*.md in ~/.config.",
-    "Put <branch> and <your-name> in place, as in SELECT * FROM <table> or List<String>.",
-    "x**2 + y**2 is 2 ** 3 ** 4 or (x)**2 + (y)**2.",
-    "Run `git log --format=%H **bold** <b>x</b>` in C:\\dir\\__x__.",
-    "Name: ____ and snake_case_name, #include <stdio.h>, argv `[1]` and >= 3.11.",
-]
+PASSAGES = CASES["passages"]
 
 
 def supports(context: str, answer: str) -> list[tuple[str, Support]]:
@@ -71,7 +50,7 @@ def test_a_passage_supports_all_that_it_says_in_every_language(code: str) -> Non
         all_supported(PASSAGES[code], sentence)
 
 
-@pytest.mark.parametrize("text", MARKED)
+@pytest.mark.parametrize("text", CASES["marked"])
 def test_names_arguments_globs_placeholders_and_code_keep_their_marks(text: str) -> None:
     assert split_sentences(text, "en") == [text]
     shown = [one for one, _ in supports(text, text)]
