@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -31,31 +30,13 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine import write_world
+
 from ragstone.judge.llm.prices import tariff
 from ragstone.judge.llm.provider import Usage
 
 FAKE = Path(__file__).with_name("fake_judge.py")
 FAULTS = {"p429": 0.05, "retry_after": 1, "p500": 0.02, "p_malformed": 0.02, "p_truncated": 0.02, "p_hang": 0.01}
-WORDS = [
-    *("stone", "river", "bridge", "mill", "north", "council", "record", "tower"),
-    *("harbour", "year", "market", "garden", "engine", "valley", "paper"),
-]
-
-
-def write_world(folder: Path, n: int) -> None:
-    """A golden set of `n` samples and recorded answers to them."""
-    chance = random.Random(7)
-
-    def text(words: int) -> str:
-        sentences = [" ".join(chance.choices(WORDS, k=12)).capitalize() + "." for _ in range(words // 12 or 1)]
-        return " ".join(sentences)
-
-    with (folder / "golden.jsonl").open("w") as golden, (folder / "answers.jsonl").open("w") as answers:
-        for at in range(n):
-            question = f"What did the {chance.choice(WORDS)} {at} do in {chance.randint(1500, 2024)}?"
-            golden.write(json.dumps({"id": f"q{at}", "question": question, "reference": text(40)}) + "\n")
-            contexts = [text(120) for _ in range(5)]
-            answers.write(json.dumps({"id": f"q{at}", "answer": text(60), "contexts": contexts}) + "\n")
 
 
 def server(port: int, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
@@ -86,7 +67,7 @@ def started(folder: Path, out: str, options: argparse.Namespace, *flags: str) ->
         "[golden]",
         'paths = "golden.jsonl"',
         "[system]",
-        'entrypoint = "file:answers.jsonl"',
+        'entrypoint = "file:out.jsonl"',
         "[judge]",
         'name = "openai:gpt-4o-mini"',
         f'base_url = "http://127.0.0.1:{options.port}/v1"',
