@@ -16,6 +16,7 @@ from ragstone.judge.llm.account import (
     EMBEDDINGS_KEY_VARIABLE,
     KEY_VARIABLE,
     Account,
+    Address,
     TokenStore,
     parse_address,
     parse_headers,
@@ -84,17 +85,12 @@ def make_account(
             "the API key contains invalid characters (a line break?).",
             where=KEY_VARIABLE,
         )
-    region = variables[cloud.needed[0]].get_secret_value() if cloud else ""
-    listed = (
-        (cloud.base_urls.get(region) or cloud.base_url.format(region=region))
-        if cloud
-        else provider.base_url
-    )
-    url = (
-        settings.base_url
-        or variable(provider.base_url_variable or "", environ)
-        or listed
-    )
+    listed = provider.base_url
+    if cloud is not None:
+        region = variables[cloud.needed[0]].get_secret_value()
+        listed = cloud.base_urls.get(region) or cloud.base_url.format(region=region)
+    own_url = variable(provider.base_url_variable or "", environ)
+    url = settings.base_url or own_url or listed
     if not url:
         raise ConfigError(
             f"judge '{name}:{model}' needs an address.",
@@ -102,13 +98,8 @@ def make_account(
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
     address = parse_address(url.strip())
-    secure = address.base_url.startswith("https://") or address.host in _LOOPBACK
-    if as_job and (not secure or "api-version" in address.query):
-        raise ConfigError(
-            "the job's identity would be used, but the judge's address is not an https address of the provider.",
-            where="judge.base_url",
-            hint="Tokens are only sent over TLS, and Azure accepts none of OpenAI's: use a key there.",
-        )
+    if as_job:
+        _check_takes_tokens(address)
     # Where the key comes from, or the credentials in place of one, for messages.
     key_variable = KEY_VARIABLE if own is None or settings.api_key else own
     if cloud is not None and key is None:
@@ -129,6 +120,17 @@ def make_account(
     )
 
 
+def _check_takes_tokens(address: Address) -> None:
+    """Raise ConfigError unless a token for the provider's own API may be sent there."""
+    secure = address.base_url.startswith("https://") or address.host in _LOOPBACK
+    if not secure or "api-version" in address.query:
+        raise ConfigError(
+            "the job's identity would be used, but the judge's address is not an https address of the provider.",
+            where="judge.base_url",
+            hint="Tokens are only sent over TLS, and Azure accepts none of OpenAI's: use a key there.",
+        )
+
+
 def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
     """Whether the job may ask for an ID token, and the ids that `provider` needs are
     set."""
@@ -147,32 +149,22 @@ def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[st
     """
     service, model = split_name(settings.name)
     if provider_of(service).api is None:
-        accounts = (
-            [own_embeddings_account(settings, "", environ)]
-            if settings.embeddings_base_url
-            else []
-        )
+        accounts: list[Account | None] = []
+        if settings.embeddings_base_url:
+            accounts.append(own_embeddings_account(settings, "", environ))
     else:
-        account = make_account(settings, service, model, environ)
-        embeddings = embeddings_account(settings, account, environ, None)
-        accounts = [account] if embeddings is None else [account, embeddings]
-    hosts: dict[str, None] = {}
-    for account in accounts:
-        parts = urlsplit(account.address.base_url)
-        hosts[
-            f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
-        ] = None
-        signs_in = account.as_job or (
-            account.provider.cloud is not None and account.key is None
-        )
-        region = (
-            account.variable(account.provider.cloud.needed[0])
-            if account.provider.cloud is not None
-            else None
-        )
-        for host in account.provider.sign_in_hosts if signs_in else ():
-            hosts[f"{host.format(region=region)}:443"] = None
-    return tuple(hosts)
+        own = make_account(settings, service, model, environ)
+        accounts = [own, embeddings_account(settings, own, environ, None)]
+    hosts: list[str] = []
+    for account in filter(None, accounts):
+        parts, cloud = urlsplit(account.address.base_url), account.provider.cloud
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        hosts.append(f"{parts.hostname}:{port}")
+        if account.as_job or (cloud is not None and account.key is None):
+            region = account.variable(cloud.needed[0]) if cloud is not None else None
+            sign_in = account.provider.sign_in_hosts
+            hosts += [f"{host.format(region=region)}:443" for host in sign_in]
+    return tuple(dict.fromkeys(hosts))
 
 
 def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:
@@ -245,7 +237,7 @@ def embeddings_account(
     key = settings.embeddings_api_key
     if service != account.service:
         # With its own key or identity.
-        update = {"api_key": key, "base_url": None, "headers": None, "auth": None}
+        update = {"api_key": key, "base_url": None, "headers": None}
         account = make_account(
             settings.model_copy(update=update), service, model, environ, tell_secret
         )
@@ -266,12 +258,8 @@ def own_embeddings_account(
     """The account at `judge.embeddings_base_url`."""
     url = str(settings.embeddings_base_url).strip()
     parse_address(url, "judge.embeddings_base_url")
-    update = {
-        "api_key": settings.embeddings_api_key,
-        "base_url": url,
-        "headers": None,
-        "auth": "key",
-    }
+    key = settings.embeddings_api_key
+    update = {"api_key": key, "base_url": url, "headers": None}
     account = make_account(
         settings.model_copy(update=update), COMPATIBLE, model, environ
     )

@@ -76,8 +76,7 @@ def assemble(
     provider, model = split_name(settings.name)
     account = make_account(settings, provider, model, environ, tell_secret)
     tls_context(account.ca_bundle)
-    price = tariff(provider, model, settings.prices)
-    _check_budget(settings, provider, model, price)
+    price = _price(settings, account)
     scheduler = Scheduler(
         concurrency=settings.concurrency,
         timeout_s=settings.timeout_s,
@@ -155,17 +154,19 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
     return {**provider_of(provider).parameters, **settings.parameters}
 
 
-def _check_budget(
-    settings: JudgeSettings, provider: str, model: str, price: Tariff | None
-) -> None:
+def _price(settings: JudgeSettings, account: Account) -> Tariff | None:
+    """The price of the account's model. Raises ConfigError if a budget needs it and it
+    is not known."""
+    price = tariff(account.service, account.model, settings.prices)
     if settings.max_cost_usd is not None and price is None:
         raise ConfigError(
-            f"can't enforce a budget of {dollars(settings.max_cost_usd)}: the price of '{provider}:{model}' is not "
-            "known.",
+            f"can't enforce a budget of {dollars(settings.max_cost_usd)}: the price of "
+            f"'{account.service}:{account.model}' is not known.",
             where="judge.max_cost_usd",
-            hint=f'Write it in ragstone.toml: [judge.prices."{model}"] with input and output in US dollars for a '
-            f"million tokens (prices that are shipped are of {price_date()}).",
+            hint=f'Write it in ragstone.toml: [judge.prices."{account.model}"] with input and output in US dollars '
+            f"for a million tokens (prices that are shipped are of {price_date()}).",
         )
+    return price
 
 
 def _provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider:
@@ -206,8 +207,7 @@ def _by_embeddings(
 ) -> EmbeddingSimilarity:
     """Embeddings of `account`."""
     tls_context(account.ca_bundle)
-    price = tariff(account.service, account.model, settings.prices)
-    _check_budget(settings, account.service, account.model, price)
+    price = _price(settings, account)
 
     def make() -> OpenAIEmbedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
