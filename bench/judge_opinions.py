@@ -239,16 +239,16 @@ def as_golden_set(items: Sequence[Item]) -> GoldenSet:
     return GoldenSet(tuple(samples.values()))
 
 
-def summarise(outcomes: Iterable[Outcome], *, seed: int = 0) -> tuple[TaskResult, ...]:
+def summarise(outcomes: Iterable[Outcome]) -> tuple[TaskResult, ...]:
     """The measures of each task, in order of first appearance."""
     by_task: dict[tuple[EvalTask, str], list[Outcome]] = {}
     for outcome in outcomes:
         kind = "pairwise" if isinstance(outcome.item, Pairwise) else "pointwise"
         by_task.setdefault((outcome.item.task, kind), []).append(outcome)
-    return tuple(_result(task, kind, found, seed) for (task, kind), found in by_task.items())
+    return tuple(_result(task, kind, found) for (task, kind), found in by_task.items())
 
 
-def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome], seed: int) -> TaskResult:
+def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome]) -> TaskResult:
     scored = [outcome for outcome in outcomes if outcome.scored]
     lost = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, NoOpinion)]
     failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in out.opinions) for out in outcomes)
@@ -257,7 +257,7 @@ def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome], seed: int) -
         groups = [outcome.item.group for outcome in scored]
         rows = _pairwise_rows(scored) if kind == "pairwise" else _pointwise_rows(scored)
         for name, measure, scores, labels in rows:
-            measured = estimate(measure, scores, labels, groups, seed=seed)
+            measured = estimate(measure, scores, labels, groups)
             if math.isfinite(measured.value):
                 found[name] = measured
     return TaskResult(
