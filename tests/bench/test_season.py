@@ -6,7 +6,7 @@ import pytest
 from season import Job, Season, accept_by_command, episodes, simulate
 
 from ragstone.gate.verdict import Status
-from tests.github.api.fake import running
+from tests.github.api.fake import FakeGitHub
 from tests.github.api.openapi import Contract
 
 pytestmark = pytest.mark.heavy
@@ -17,7 +17,7 @@ SAMPLES = 100
 
 @pytest.fixture(scope="module")
 def season(contract: Contract, tmp_path_factory: pytest.TempPathFactory) -> Season:
-    with running(contract) as github:
+    with FakeGitHub(contract) as github:
         found = simulate(
             tmp_path_factory.mktemp("season"), github, merges=MERGES, samples=SAMPLES, accept=accept_by_command
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.corpus.registry import Registry, Steps
 from tests.corpus.workbench import Workbench
-from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, running
+from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.api.openapi import load_contract
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, workflow_run
 from tests.github.builders import FACTS, POLICY, Checkout
@@ -69,7 +69,7 @@ class Jobs:
 
 @contextmanager
 def _github() -> Iterator[FakeGitHub]:
-    with running(load_contract()) as github:
+    with FakeGitHub(load_contract()) as github:
         yield github
         assert github.problems == []
 
