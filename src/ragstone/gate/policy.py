@@ -113,11 +113,6 @@ class Policy(PolicyTable):
         """This policy with accepted drops allowed."""
         return self.model_copy(update={"widened": accepted.widest})
 
-    @property
-    def accepted_edits(self) -> tuple[AcceptedEntry, ...]:
-        """The accepted edits of the golden set that are in force."""
-        return tuple(entry for entry in self.widened.values() if entry.is_edit)
-
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
         """This policy for some of the samples: without must-pass samples and slices
         that are not among them."""

@@ -56,8 +56,7 @@ class Applicability(Checker):
         if is_first and unjudged and returns_no_contexts(run):
             names = listed([rule.title.lower() for rule in unjudged])
             reason = f"{NO_CONTEXTS_RETURNED}, so {names} could not be judged: {RETURN_THEM}."
-            check = _check(unjudged[0], Action.BLOCK, reason)
-            yield replace(check, estimate=0.0, n=len(run.samples))
+            yield _check(unjudged[0], Action.BLOCK, reason, 0.0, len(run.samples))
         for check, counts in _hardly_applied(evidence):
             if counts:
                 yield check
@@ -66,10 +65,10 @@ class Applicability(Checker):
         return rule_key(check)
 
 
-def _check(rule: Rule, action: Action, reason: str) -> Check:
+def _check(rule: Rule, action: Action, reason: str, estimate: float, n: int) -> Check:
     kind = CheckKind.APPLICABILITY
     check = rule.check(kind, Status.INCONCLUSIVE, action, reason)
-    return replace(check, reason=reason)
+    return replace(check, reason=reason, estimate=estimate, n=n)
 
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
@@ -114,8 +113,7 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
         if is_few and 0 < count < MIN_SHARE * total:
             why = f", most often because {usual_reason(excused)}" if excused else ""
             reason = f"{rule.title} could be judged for {count:,} of {counted(total, 'answer')}{why}."
-            check = _check(rule, rule.action, reason)
-            check = replace(check, estimate=count / total, n=total)
+            check = _check(rule, rule.action, reason, count / total, total)
             yield check, rule.written or by_the_answers
 
 

@@ -46,10 +46,11 @@ class Coverage(Checker):
             scores = evidence.current.scores_of(rule.metric)
             scored = len(rule.covered(scores.values))
             failed = [scores.failed[name] for name in rule.covered(scores.failed)]
-            # With other scores missing, the joint decision may differ without these
-            # too; that is not for want of them.
-            place = (rule.metric, rule.slice) if failed else None
-            worst = at_worst.get(place, Status.PASS)
+            worst = at_worst.get((rule.metric, rule.slice), Status.PASS)
+            if not failed:
+                # With other scores missing, the joint decision may differ without these
+                # too; that is not for want of them.
+                worst = Status.PASS
             if rule.metric in unscorable:
                 continue
             if not scored and not failed:

@@ -28,7 +28,7 @@ metric and part of its samples."""
 Place = tuple[str | None, str | None]
 
 
-def verdicts_at_worst(evidence: Evidence) -> dict[Place | None, Status]:
+def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
     """By metric and slice, where a floor or drop that holds would not hold with the
     worst scores: what it would be."""
     run = evidence.current
@@ -49,7 +49,7 @@ def verdicts_at_worst(evidence: Evidence) -> dict[Place | None, Status]:
         baseline = _with_worst(baseline, unanswered, evidence)
     at_worst = evidence.with_scores(_with_worst(run, missing, evidence), baseline)
     status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
-    verdicts: dict[Place | None, Status] = {}
+    verdicts: dict[Place, Status] = {}
     for check in _floors_and_drops(at_worst):
         status = status_of.get(check.name, Status.PASS)
         is_worse = status is not Status.FAIL and check.status not in (
