@@ -67,7 +67,8 @@ class Applicability(Checker):
 
 def _check(rule: Rule, action: Action, reason: str, estimate: float, n: int) -> Check:
     kind = CheckKind.APPLICABILITY
-    check = rule.check(kind, Status.INCONCLUSIVE, action, reason)
+    short = reason.removeprefix(f"{rule.title} ")
+    check = rule.check(kind, Status.INCONCLUSIVE, action, short)
     return replace(check, reason=reason, estimate=estimate, n=n)
 
 
