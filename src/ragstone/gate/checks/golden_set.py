@@ -55,7 +55,7 @@ class GoldenSetEdits(Checker):
         limit = evidence.policy.gate.max_edited
         allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
         share = edited.count / max(1, edited.total)
-        if edited.count > allowed:
+        if edited.count > max(0, allowed):
             counts = {
                 "removed or turned into drafts": edited.removed,
                 "reworded": len(edited.reworded),
