@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Column:
         `level`, by index."""
         steps = self.series.steps(self.allowed)
         if any(step.shows(self.rule.max_drift, level) for step in steps):
-            return _first_run_chances(self.series)[0][0]
+            return _first_run_chances(self.series)[0][1]
         return None
 
     def shows_loss_since(self, start: int, level: float) -> bool:
@@ -169,27 +170,26 @@ class Column:
         )
 
 
-def _first_run_chances(series: Series) -> list[tuple[int, float]]:
-    """The newest runs, by index, and the probability of each to be the first after a
-    loss; the likeliest first."""
+def _first_run_chances(series: Series) -> list[tuple[float, int]]:
+    """The probability of each of the newest runs to be the first after a loss, and its
+    index; the likeliest first."""
     oldest = max(0, len(series.scores) - 1 - LOOKED_BACK)
     near = replace(series, scores=series.scores[oldest:])
-    chances = enumerate(near.first_run_chances().tolist(), start=oldest)
-    return sorted(chances, key=lambda item: -item[1])
+    chances = near.first_run_chances().tolist()
+    return sorted(zip(chances, count(oldest), strict=False), key=lambda pair: -pair[0])
 
 
 def cause_of(looks: Sequence[Look], series: Series) -> Cause:
     """The fewest of the runs `looks` that brought a loss with a probability of `_NAMED`
     together."""
-    indexes: list[int] = []
+    named: list[int] = []
     share = 0.0
-    for index, chance in _first_run_chances(series):
-        indexes.append(index)
+    for chance, index in _first_run_chances(series):
+        named.append(index)
         share += chance
         if share >= _NAMED:
             break
-    lines = tuple(looks[index].line for index in sorted(indexes))
-    return Cause(lines, min(1.0, share))
+    return Cause(tuple(looks[index].line for index in sorted(named)), min(1.0, share))
 
 
 def mean_of(columns: Sequence[Column]) -> list[Column]:

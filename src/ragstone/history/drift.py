@@ -95,8 +95,9 @@ def measure_drift(
             changed = {"shown": shown, "until": None}
             below[place] = below[place].model_copy(update=changed)
             continue
-        column = watch.newest_column(check)
-        if column is not None:
+        past = watch.pasts.get(place[0])
+        if past is not None and past.sound and watch.newest:
+            column = watch.column(place[0], [len(past.looks)], check.slice)
             loss = abs(check.estimate or 0.0)
             below[place] = column.part(0, shown=check.failed, loss=loss)
     lasting = [check for check, _ in followed if not check.passed]
@@ -185,7 +186,7 @@ class _Watch:
                 before = [index for index in healthy if index < place][-LOOKED_BACK:]
                 after = range(place, len(past.looks) + len(self.newest))
                 places = [*before, *after[-LOOKED_BACK:]]
-                column = self._column(metric, places, part.slice)
+                column = self.column(metric, places, part.slice)
                 start = min(len(before), column.newest)
                 key = (part.slice, _names(column), start)
                 groups.setdefault(key, []).append((column, part))
@@ -228,14 +229,6 @@ class _Watch:
         below = column.part(start, shown=shown or was_shown, loss=loss)
         return column.loss_check(start, status), below
 
-    def newest_column(self, check: Check) -> Column | None:
-        """The newest run in the metric of a drop; None if no drift is measured of
-        it."""
-        past = self.pasts.get(check.metric or "")
-        if past is None or not past.sound or not self.newest:
-            return None
-        return self._column(check.metric or "", [len(past.looks)], check.slice)
-
     def search(self, *, main: bool) -> Drift:
         """The losses that are new with this run, as checks; one check that passes if
         there is none.
@@ -255,7 +248,7 @@ class _Watch:
             if sound:
                 newest = len(past.looks) + len(self.newest) - 1
                 places = {*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}
-                column = self._column(metric, sorted(places))
+                column = self.column(metric, sorted(places))
                 groups.setdefault(_names(column), []).append(column)
         if steady and not groups:
             note = "Drift is not measured yet: the history has no earlier run to compare with."
@@ -277,7 +270,7 @@ class _Watch:
             checks = [next(iter(groups.values()))[0].passing_check()]
         return Drift(tuple(checks), below=tuple(below))
 
-    def _column(
+    def column(
         self, metric: str, places: Sequence[int], slice_: str | None = None
     ) -> Column:
         """The runs at `places` in the past of the metric, with the scores of the
