@@ -221,17 +221,18 @@ def with_ids_of(
     }
     renamed: dict[str, str] = {}
     for identity in (_content, _question):
-        unnamed, baseline_unnamed = (
-            {
-                sample_id: identity(facts)
-                for sample_id, facts in run.samples.items()
-                if sample_id not in settled
-            }
-            for run, settled in (
-                (current, unchanged.union(renamed.values())),
-                (baseline, unchanged.union(renamed)),
-            )
-        )
+        settled = unchanged.union(renamed.values())
+        baseline_settled = unchanged.union(renamed)
+        unnamed = {
+            sample_id: identity(facts)
+            for sample_id, facts in current.samples.items()
+            if sample_id not in settled
+        }
+        baseline_unnamed = {
+            sample_id: identity(facts)
+            for sample_id, facts in baseline.samples.items()
+            if sample_id not in baseline_settled
+        }
         renamed |= new_ids(unnamed, baseline_unnamed)
     baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
     for new_id in baseline_ids:

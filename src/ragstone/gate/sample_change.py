@@ -4,6 +4,7 @@ is made from."""
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -28,6 +29,7 @@ from ragstone.metrics.retrieval_change import (
     evidence_of,
     retrieval_change,
 )
+from ragstone.system.response import Context
 
 SUPPORTED_FROM = 0.5
 """A share or probability from here on counts as supported, useful or stated."""
@@ -144,14 +146,8 @@ def sample_change(
         )
         change = retrieval_change(texts, before.contexts, response.contexts)
         same_texts = {context.text for context in before.contexts}.intersection(texts)
-        ranks, ranks_before = (
-            [
-                rank
-                for rank, context in enumerate(contexts)
-                if context.text in same_texts
-            ]
-            for contexts in (response.contexts, before.contexts)
-        )
+        ranks = _ranks(response.contexts, same_texts)
+        ranks_before = _ranks(before.contexts, same_texts)
         # In a corpus of similar texts, others can have all the words of the evidence:
         # then the judge decides.
         lost = (
@@ -183,6 +179,11 @@ def sample_change(
         answer=answer,
         baseline_answer=baseline_answer,
     )
+
+
+def _ranks(contexts: Sequence[Context], texts: Collection[str]) -> list[int]:
+    """The ranks, from 0, of the contexts that are one of these texts."""
+    return [rank for rank, context in enumerate(contexts) if context.text in texts]
 
 
 def _uncompared(current: SampleRecord) -> SampleChange:

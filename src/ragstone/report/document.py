@@ -60,8 +60,6 @@ def document_of(
     links = links or Links()
     samples = RunSamples(verdict, current, baseline, links)
     explanation = verdict.explanation
-    comparability = verdict.comparability
-    compared = comparability.metrics if comparability is not None else ()
     own_parts = (CHANGED, ORACLE, USAGE)
     return Document(
         verdict=verdict_part(verdict, current, advisory=advisory),
@@ -86,9 +84,7 @@ def document_of(
         ),
         samples=SamplesPart(
             total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
-            worst=samples.worst(
-                explanation.regressions, compared, details, baseline_details
-            ),
+            worst=samples.worst(details, baseline_details),
             worst_omitted=explanation.regressed_left,
             failures=samples.failures(details),
             metrics=samples.columns,

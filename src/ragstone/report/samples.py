@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
@@ -63,7 +64,6 @@ class RunSamples:
         self.columns = tuple(scored) if columns is None else columns
         self.compared = baseline if verdict.is_compared else None
         self._current = current
-        self._baseline = baseline
         self._links = links
         self._verdict = verdict
         diagnosis = verdict.explanation.diagnosis
@@ -84,23 +84,20 @@ class RunSamples:
 
     def worst(
         self,
-        regressions: Iterable[Regression],
-        shared: Sequence[str],
         details: Mapping[str, SampleRecord],
         baseline_details: Mapping[str, SampleRecord],
     ) -> tuple[SamplePart, ...]:
-        """One part for each sample in `regressions`, in their order.
-
-        Each has all metrics of `shared` in which the sample lost, not only those in the
-        list.
-        """
+        """One part for each of the worst samples, in their order, with all compared
+        metrics in which it lost."""
+        comparability = self._verdict.comparability
+        compared = comparability.metrics if comparability is not None else ()
         by_sample: dict[str, dict[str, Regression]] = {}
-        for regression in regressions:
+        for regression in self._verdict.explanation.regressions:
             losses = by_sample.setdefault(regression.sample_id, {})
             losses[regression.metric] = regression
         parts = []
         for sample_id, losses in by_sample.items():
-            for metric in shared:
+            for metric in compared:
                 cell = self._cell(sample_id, metric)
                 if metric not in losses and cell.worse and cell.value is not None:
                     before = self._baseline_scores(metric)[sample_id]
@@ -119,17 +116,16 @@ class RunSamples:
         """Failed samples by reasons that are alike, the system's first, then the larger
         groups first."""
         unanswered = self._current.system.failures
-        reasons: dict[tuple[FailedBy, str], dict[str, str]] = {}
-        titles: dict[tuple[FailedBy, str], dict[str, None]] = {}
+        reasons: dict[tuple[FailedBy, str], dict[str, str]] = defaultdict(dict)
+        titles: dict[tuple[FailedBy, str], dict[str, None]] = defaultdict(dict)
         for sample_id, reason in unanswered.items():
-            reasons.setdefault(("system", alike(reason)), {})[sample_id] = reason
+            reasons["system", alike(reason)][sample_id] = reason
         for metric, scores in self._current.metrics.items():
             for sample_id, failed in scores.failed.items():
-                if failed.by == "system" and sample_id in unanswered:
-                    continue
-                kind = (failed.by, alike(failed.reason))
-                reasons.setdefault(kind, {})[sample_id] = failed.reason
-                titles.setdefault(kind, {})[metric_title(metric)] = None
+                if failed.by != "system" or sample_id not in unanswered:
+                    kind = (failed.by, alike(failed.reason))
+                    reasons[kind][sample_id] = failed.reason
+                    titles[kind][metric_title(metric)] = None
         parts = []
         for kind, group in reasons.items():
             samples = tuple(FailedSamplePart(name, self._place(name)) for name in group)
@@ -143,7 +139,7 @@ class RunSamples:
                 FailurePart(
                     by=kind[0],
                     reason=most_common(group.values()),
-                    metrics=tuple(titles.get(kind, ())),
+                    metrics=tuple(titles[kind]),
                     samples=samples,
                     trace=trace,
                 )
