@@ -11,7 +11,6 @@ from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
-from types import CodeType
 from typing import Any
 
 from jinja2 import (
@@ -164,7 +163,7 @@ def text_environment(package: str) -> Environment:
 
 
 class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours, compiled once; any other name is one of the user's
+    """``ragstone/NAME`` is ours, and compiled once; any other name is one of the user's
     templates."""
 
     def __init__(self, own: Templates | None) -> None:
@@ -176,36 +175,22 @@ class _Loader(BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> Template:
-        if name != OURS:
-            return super().load(environment, name, globals)
-        return environment.template_class.from_code(
-            environment, _compiled_report(environment), globals or {}
-        )
+        environment.bytecode_cache = None
+        if name == OURS:
+            environment.bytecode_cache = TemplateCache(PACKAGE, sandbox.__file__)
+        return super().load(environment, name, globals)
 
     def get_source(
         self,
         environment: Environment,  # noqa: ARG002
         template: str,
     ) -> tuple[str, str, Callable[[], bool]]:
+        if template == OURS:
+            return read_template(REPORT), OURS, lambda: True
         if self._own is None or template not in self._own.sources:
             raise TemplateNotFound(template)
         path = str(self._own.folder / template)
         return self._own.sources[template], path, lambda: True
-
-
-_compiled: dict[str, CodeType] = {}
-
-
-def _compiled_report(environment: Environment) -> CodeType:
-    """Our report's template, compiled by this process, or by one before it."""
-    if OURS not in _compiled:
-        stored = TemplateCache(PACKAGE, sandbox.__file__)
-        bucket = stored.get_bucket(environment, OURS, None, read_template(REPORT))
-        if bucket.code is None:
-            bucket.code = environment.compile(read_template(REPORT), OURS, OURS)
-            stored.set_bucket(bucket)
-        _compiled[OURS] = bucket.code
-    return _compiled[OURS]
 
 
 def render_template(
