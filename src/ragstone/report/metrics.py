@@ -96,9 +96,11 @@ def _metric_part(
     n = len(scores.values)
     for counting in (change, level):
         n = n if counting is _NO_CHECK else counting.n
-    measured = None
+    reliability = None
     if current.manifest is not None and current.manifest.judge.provider == "offline":
         measured = grade(metric)
+        if measured is not None:
+            reliability = f"{measured.letter} ({measured.word})"
     return MetricPart(
         metric=metric,
         title=metric_title(metric),
@@ -121,7 +123,7 @@ def _metric_part(
         n=n,
         not_applicable=len(scores.not_applicable) if tag is None else 0,
         failed=len(scores.failed) if tag is None else 0,
-        offline_reliability=measured and f"{measured.letter} ({measured.word})",
+        offline_reliability=reliability,
     )
 
 

@@ -74,7 +74,7 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
     texts = Texts(redact)
     sample = now.sample
     references = texts.first(sample.references, ANSWERS)
-    answers_before = () if then is None else then.answers
+    answers_before: Sequence[Answer | None] = () if then is None else then.answers
     pairs: list[Json] = []
     for answer, before in zip(
         texts.first(now.answers, ANSWERS),
