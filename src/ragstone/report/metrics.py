@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 from ragstone.evaluation.scores import RunScores
@@ -74,10 +74,8 @@ def _metric_part(
     lower_is_better: bool,
 ) -> MetricPart:
     scores = current.scores_of(metric)
-    level, change = (
-        next((check for check in checks if check.kind in kinds), _NO_CHECK)
-        for kinds in (LEVELS, CHANGES)
-    )
+    level = _of_kind(checks, LEVELS)
+    change = _of_kind(checks, CHANGES)
     score = level.estimate
     if score is None:
         score = scores.mean if tag is None else change.current
@@ -125,6 +123,11 @@ def _metric_part(
         failed=len(scores.failed) if tag is None else 0,
         offline_reliability=reliability,
     )
+
+
+def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check:
+    """The first check of one of these kinds, or else one without figures."""
+    return next((check for check in checks if check.kind in kinds), _NO_CHECK)
 
 
 def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
