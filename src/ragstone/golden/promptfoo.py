@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from ragstone.golden.aliases import INSTEAD, RECORDED, normal
 from ragstone.golden.asserted import TYPES, assertions
 from ragstone.golden.cells import CellError
-from ragstone.golden.rows import Row, line_of
+from ragstone.golden.rows import Row, Table, line_of
 
 _REFERENCES = frozenset(
     {
@@ -36,16 +35,7 @@ Values = Mapping[str, Any]
 Columns = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptfooTable:
-    """The rows in a document of promptfoo, and the path of the list that has them."""
-
-    path: str
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-
-
-def read_promptfoo(document: object) -> PromptfooTable | None:
+def read_promptfoo(document: object) -> Table | None:
     """The rows of a config, of a list of tests, or of results; None for any other
     document."""
     # Under ``results.results``, or in older versions under ``results``.
@@ -76,7 +66,7 @@ def has_expectations(rows: Iterable[Row]) -> bool:
     return any(column.startswith(_EXPECTED) for column in columns)
 
 
-def read_promptfoo_cells(rows: Iterable[Row]) -> PromptfooTable:
+def read_promptfoo_cells(rows: Iterable[Row]) -> Table:
     """The rows of a table that `has_expectations`."""
     reading = _Reading()
     for row in rows:
@@ -107,7 +97,7 @@ def _are_tests(items: Sequence[object]) -> bool:
     )
 
 
-def _tests(path: str, tests: Sequence[object], default: Values) -> PromptfooTable:
+def _tests(path: str, tests: Sequence[object], default: Values) -> Table:
     reading = _Reading()
     shared = _mapping(default.get("vars"))
     for position, test in enumerate(tests):
@@ -125,7 +115,7 @@ def _tests(path: str, tests: Sequence[object], default: Values) -> PromptfooTabl
 # --- results
 
 
-def _results(path: str, items: list[Any]) -> PromptfooTable:
+def _results(path: str, items: list[Any]) -> Table:
     """The results of the first prompt and provider: those of others are other answers
     to the same questions."""
     reading = _Reading()
@@ -203,9 +193,9 @@ class _Reading:
         self.notes: set[str] = set()
         self._rows: list[tuple[Columns, int | None]] = []
 
-    def table(self, path: str) -> PromptfooTable:
+    def table(self, path: str) -> Table:
         rows = tuple(Row(values, line) for values, line in self._rows)
-        return PromptfooTable(path, rows, tuple(sorted(self.notes)))
+        return Table(path, rows, tuple(sorted(self.notes)))
 
     def add(
         self, variables: Values, asserted: Sequence[object], line: int | None

@@ -63,6 +63,16 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Rows, the dotted path of the list that holds them ("" for the document itself),
+    and notes on what is left out."""
+
+    path: str
+    rows: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file to read, its name in messages and origins, and the folder that must
     contain it (None: anywhere).

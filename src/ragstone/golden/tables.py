@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ragstone.formatting import some
 from ragstone.golden.aliases import FIELDS, normal
 from ragstone.golden.promptfoo import read_promptfoo
-from ragstone.golden.rows import Row, SourceFile, line_of
+from ragstone.golden.rows import Row, SourceFile, Table, line_of
 from ragstone.golden.suggest import mapping_block
 
 _QUESTIONS = frozenset((*FIELDS["question"].strong, *FIELDS["question"].weak, "turns"))
@@ -17,26 +16,6 @@ Columns = dict[str, Any]
 
 _SEARCHED_LEVELS = 3
 _SEARCHED_ROWS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows, the dotted path of the list that holds them ("" for the document itself),
-    and notes on what is left out."""
-
-    path: str
-    rows: tuple[Row, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def asks(self, question: str) -> bool:
-        """Whether a row has a question: in the column of this path, or in one with a
-        known name."""
-        column = question.removeprefix(f"{self.path}.").partition(".")[0]
-        return any(
-            _is_question(key, column)
-            for row in self.rows[:_SEARCHED_ROWS]
-            for key in row.values
-        )
 
 
 def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> Table:
@@ -55,7 +34,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
                 line_of(document, "tests"),
                 hint="Name those files as golden sets.",
             )
-        return Table(tests.path, tests.rows, tests.notes)
+        return tests
     if isinstance(document, list):
         rows = []
         for place, item in enumerate(document):
@@ -82,7 +61,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     if whole:
         return Table("", whole)
     tables = list(_lists(document, "", 0))
-    chosen = [table for table in tables if table.asks(question)]
+    chosen = [table for table in tables if _asks(table, question)]
     for table in tables:
         if any(path.startswith(f"{table.path}.") for path in wanted.values()):
             chosen = [table]
@@ -101,7 +80,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         ]
         keyed = Table("", tuple(rows))
     for table in (*chosen, keyed, single):
-        if table.asks(question):
+        if _asks(table, question):
             return table
     if len(tables) == 1:
         return tables[0]
@@ -115,6 +94,17 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     raise source.error(
         f"found no list of samples with a question. Found: {some(names, 20) or 'an empty object'}.",
         hint=f"Map the columns in ragstone.toml:\n  {mapping_block(table.rows, table.path)}",
+    )
+
+
+def _asks(table: Table, question: str) -> bool:
+    """Whether a row has a question: in the column of this path, or in one with a known
+    name."""
+    column = question.removeprefix(f"{table.path}.").partition(".")[0]
+    return any(
+        _is_question(key, column)
+        for row in table.rows[:_SEARCHED_ROWS]
+        for key in row.values
     )
 
 
