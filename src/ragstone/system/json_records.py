@@ -52,13 +52,6 @@ def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
     return file, _records(source, file)
 
 
-def record_at(file: BinaryIO, start: int, size: int) -> dict[str, object]:
-    """The record of `size` bytes at `start`."""
-    file.seek(start)
-    record: dict[str, object] = json.loads(file.read(size))
-    return record
-
-
 def _records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
     start = last_line = 0
     is_table = source.path.suffix.lower() in TABLES

@@ -8,6 +8,7 @@ each record, which is read again when its sample is asked.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -27,7 +28,6 @@ from ragstone.system.json_records import (
     OBJECTS,
     Record,
     open_records,
-    record_at,
 )
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
@@ -110,7 +110,8 @@ class RecordedAnswers:
                 f"No recorded answer in {self._source.name} has its id or question."
             )
             return failed(sample.id, SystemFailureKind.MISSING, message)
-        record: Values = record_at(self._file, place.start, place.size)
+        self._file.seek(place.start)
+        record: Values = json.loads(self._file.read(place.size))
         if place.turn:
             record = dict(_answers_in(record))[place.turn]
         return recorded_response(
