@@ -27,14 +27,14 @@ def test_a_run_passes_whose_files_were_those_of_the_commit_as_github_has_it(chec
     golden = checkout.root / "golden.jsonl"
     runs = []
     for prepare in (
-        lambda: None,  # GitHub does not know the commit
         lambda: checkout.is_commit(MERGE_SHA),
         lambda: golden.write_text(golden.read_text(encoding="utf-8") + "\n", encoding="utf-8"),  # by an earlier step
+        checkout.github.files.clear,  # GitHub does not know the commit
     ):
         prepare()
         assert checkout.gate("push").code == 0
         runs.append(decided(checkout, MERGE_SHA))
-    (unknown, unknown_text), (same, same_text), (edited, edited_text) = runs
+    (same, same_text), (edited, edited_text), (unknown, unknown_text) = runs
     assert (unknown, "not known whether files differed" in unknown_text) == (2, True), unknown_text
     assert (same, same_text.startswith("Decided again: pass.")) == (0, True), same_text
     assert (edited, "1 file differed from the commit" in edited_text) == (2, True), edited_text

@@ -88,6 +88,7 @@ async def _decided(
         progress=LineProgress(job.out),
         say=lambda line: write(job.redact(line) + "\n"),
         redact=job.redact,
+        now=job.now,
         trusts_checkout=False,
     )
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")

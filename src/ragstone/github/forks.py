@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import EXIT_PASS, RagstoneError
@@ -114,7 +113,7 @@ async def _decided(
     terms = Terms(
         policy,
         ComparedRun.baseline(comparison.run),
-        datetime.now(UTC).date(),
+        job.now().date(),
         level=True,
     )
     changes = changes_by_a_fork(CommitFiles(job, api, head.head_sha), settings, policy)
@@ -173,7 +172,7 @@ async def _judged_offline(
         repeats=run.repeats,
         cached=False,
     )
-    session = Session(plan, RunContext(environ={}, redact=job.redact))
+    session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
     try:
         if current.run is None or current.run.manifest.judge != session.judge_identity:
             return Rejudged(baseline)

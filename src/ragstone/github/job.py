@@ -3,8 +3,9 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -43,6 +44,7 @@ class Job:
     places: Places
     api: GitHubApi | None
     temporary: Path
+    now: Callable[[], datetime]
 
     @property
     def runs_users_code(self) -> bool:

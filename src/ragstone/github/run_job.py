@@ -85,6 +85,7 @@ async def run_on_github(
     inputs: ActionInputs | None = None,
     container: Container | None = None,
     patience: RetryPolicy | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> int:
     """Handle the event, publish the result on GitHub, and return the exit code.
 
@@ -133,6 +134,7 @@ async def run_on_github(
                 places=Places(settings.root, workspace),
                 api=api,
                 temporary=Path(temporary),
+                now=now,
             )
             reports = plan.task is JobTask.REPORT
             report = await (_report_of_pull(job) if reports else _gate(job))
@@ -159,7 +161,7 @@ def _baseline_input(
 
 
 async def _gate(job: Job) -> Report:
-    started = datetime.now(UTC).replace(microsecond=0)
+    started = job.now().replace(microsecond=0)
     container = job.container
     warnings: tuple[str, ...] = ()
     if job.runs_users_code:
