@@ -19,8 +19,10 @@ import yaml
 
 from ragstone.cli.main import COMMANDS, cli
 from ragstone.gate.accepted import parse_accepted
-from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.policy import Policy
+from ragstone.gate.policy_file import validated
 from ragstone.gate.policy_table import GateRules, SystemRules
+from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
 from ragstone.settings.load import load_settings
@@ -130,7 +132,7 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
     gate_keys = set(document.get("gate", {}))
     system_keys = set(document.get("system", {}))
     if _POLICY_TABLES & set(document) or gate_keys & _POLICY_GATE_KEYS or system_keys & set(SystemRules.model_fields):
-        policy = policy_from_mapping(document, calibration=False)  # a file of the reader's, which isn't there
+        policy = Policy.of(validated(document, Source()))  # without the labels, a file of the reader's
         if block.page.name == "thresholds.md":
             policy.require_known_metrics()
         return
