@@ -172,7 +172,7 @@ def order(sentence: str, context: str, draw: random.Random) -> str | None:
 
 def greeting(sentence: str, context: str, draw: random.Random) -> str | None:
     """Politeness around it."""
-    return draw.choice(_WORDS["greetings"]) + sentence + draw.choice(_WORDS["farewells"])
+    return str(draw.choice(_WORDS["greetings"]) + sentence + draw.choice(_WORDS["farewells"]))
 
 
 def attribution(sentence: str, context: str, draw: random.Random) -> str | None:

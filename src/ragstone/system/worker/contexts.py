@@ -111,7 +111,9 @@ def context_text(item: object) -> str | None:
 
 
 def _identity(item: object) -> str | None:
-    """The id of a context, in it, in its metadata or in its node."""
+    """The id of a context, in it, in its metadata or in its node; a text has none."""
+    if isinstance(item, str):
+        return None
     for holder in (item, get(item, "node")):
         metadata = get(holder, "metadata")
         for name in SYSTEM_NAMES["id"]:
