@@ -22,7 +22,6 @@ from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import page_of
 from ragstone.printable import shown_name
 from ragstone.report.parts import Document
-from ragstone.settings.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +102,6 @@ def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) ->
         return default_policy(Path())
     file = thresholds or Path(POLICY_FILE)
     return load_policy(file, known_metrics=None, calibration=calibration)
-
-
-def policy_of(settings: Settings) -> Policy:
-    """The policy that `settings` name, as `read_compare_policy`, without the file named
-    in its [labels]."""
-    file = settings.path_or_none(settings.gate.thresholds)
-    return read_compare_policy(file, calibration=False)
 
 
 def compare(

@@ -17,6 +17,7 @@ from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.history.file import read_history
 from ragstone.pipeline.base_checkout import base_from_git, refuse_two_baselines
 from ragstone.pipeline.baseline import NamedRun
+from ragstone.pipeline.compare import read_compare_policy
 from ragstone.pipeline.decide_again import DecisionTerms
 from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.history import RunHistory
@@ -94,6 +95,13 @@ def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
         return default_policy(settings.root, within=settings.within)
     metric_names = {*settings.metrics, *scored}
     return load_policy(file, known_metrics=metric_names, within=settings.within)
+
+
+def policy_without_labels(settings: Settings) -> Policy:
+    """The policy that `settings` name, whatever metrics it has, without the file in its
+    [labels]."""
+    file = settings.path_or_none(settings.gate.thresholds)
+    return read_compare_policy(file, calibration=False)
 
 
 def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
