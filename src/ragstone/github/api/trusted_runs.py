@@ -97,6 +97,8 @@ class GitHubArtifacts(BaselineStore):
 
     def newest(self) -> Iterator[StoredRun]:
         with _store_failures():
+            # Read also where there is no run yet: without it, nothing is known.
+            repository_id = self.api.repository.id
             branch = self.branch or self.api.repository.default_branch
             self.branch = branch
             self.where, self.extent = (
@@ -110,7 +112,9 @@ class GitHubArtifacts(BaselineStore):
                 of_branch = None if event == "merge_group" else branch
                 runs = newest_runs(self.api, self._workflow_id, event, of_branch)
                 trusted += [
-                    run for run in runs if run.event == event and self._is_trusted(run)
+                    run
+                    for run in runs
+                    if run.event == event and self._is_trusted(run, repository_id)
                 ]
             self._has_runs = bool(trusted)
             trusted.sort(key=lambda run: (run.created_at, run.id), reverse=True)
@@ -122,7 +126,9 @@ class GitHubArtifacts(BaselineStore):
     @_store_failures()
     def of_run(self, run_id: int) -> StoredRun | None:
         run = if_present(self.api.repository.get_workflow_run(run_id).complete)
-        return self._stored(run) if run and self._is_trusted(run) else None
+        if run is None or not self._is_trusted(run, self.api.repository.id):
+            return None
+        return self._stored(run)
 
     def why_empty(self) -> str:
         first, which = (
@@ -144,7 +150,7 @@ class GitHubArtifacts(BaselineStore):
                     raise
         return workflow_id(self.api, self.named or self.workflow or "")
 
-    def _is_trusted(self, run: WorkflowRun) -> bool:
+    def _is_trusted(self, run: WorkflowRun, repository_id: int) -> bool:
         """Whether `run` is finished, and only people with write access can start it, as
         far as the run itself tells.
 
@@ -155,7 +161,6 @@ class GitHubArtifacts(BaselineStore):
             is_of_branch = (run.head_branch or "").startswith(queue)
         else:
             is_of_branch = run.head_branch == self.branch
-        repository_id = self.api.repository.id
         return (
             run.status == "completed"
             and run.id != self.run_id
