@@ -15,7 +15,7 @@ from ragstone.pipeline.init.write import write_starter
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PATH = [ROOT / place for place in re.findall(r"^\| \d\. \[[^\]]+\]\((docs/[\w-]+\.md)\)", README, re.MULTILINE)]
+PATH = [ROOT / place for place in re.findall(r"^\d\. \[[^\]]+\]\((docs/[\w-]+\.md)\)", README, re.MULTILINE)]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
