@@ -224,7 +224,9 @@ def first_problem(error: ValidationError) -> str:
     sentence = expected(first)
     if not place:
         return sentence
-    colon = "" if sentence.startswith(("must ", "is ")) else ":"
+    colon = ":"
+    if sentence.startswith(("must ", "is ")):
+        colon = ""
     return f"'{place}'{colon} {sentence}"
 
 

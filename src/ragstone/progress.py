@@ -105,7 +105,9 @@ class LineProgress:
 
     def _report(self) -> None:
         self._reported = self._states.total()
-        counts = f" ({_counts(self._states)})" if self._states else ""
+        counts = ""
+        if self._states:
+            counts = f" ({_counts(self._states)})"
         self._say(f"{self._reported:,}{self._of} done{counts}")
 
     def _say(self, line: str) -> None:

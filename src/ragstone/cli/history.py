@@ -133,7 +133,9 @@ def add(
     )
     write_history(path, past)
     for line in added:
-        did = "Replaced" if line.run in had else "Added"
+        did = "Added"
+        if line.run in had:
+            did = "Replaced"
         had.add(line.run)
         verdict = "no verdict" if line.verdict == "none" else line.verdict
         click.echo(

@@ -273,7 +273,9 @@ def _sample_ids(rows: Sequence[_TableRow], golden: GoldenSet | None) -> list[str
             ids.append(ids_by_question[row.question].pop(0))
         elif golden is None and row.question:
             count = rows_by_question[row.question]
-            suffix = f"-{count}" if count > 1 else ""
+            suffix = ""
+            if count > 1:
+                suffix = f"-{count}"
             ids.append(f"{derived_id(row.question, None, ())}{suffix}")
         else:
             question = row.question or "it has no id and no question"

@@ -165,7 +165,9 @@ class InForce:
         notes = []
         for entry in self.widest.values():
             accepted = entry.with_size
-            until = f", until {entry.expires}" if entry.expires is not None else ""
+            until = ""
+            if entry.expires is not None:
+                until = f", until {entry.expires}"
             notes.append(
                 f"{accepted[:1].upper()}{accepted[1:]} is accepted{until} ({ACCEPTED_FILE}, {entry.id}): "
                 f"{entry.reason.rstrip('.')}."

@@ -110,7 +110,9 @@ def _notes(
         return ("the baseline has a different golden set: no sample is the same.",)
     notes: list[str] = []
     if edited or not paired == total == len(baseline.samples):
-        labels = f", {edited} of them with other labels" if edited else ""
+        labels = ""
+        if edited:
+            labels = f", {edited} of them with other labels"
         notes.append(
             f"the golden set changed: compared on {paired} of {total} samples{labels}."
         )

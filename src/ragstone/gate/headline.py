@@ -85,7 +85,9 @@ def headline_of(
         for first in ending[:1]:
             fact = _sentence(first)
             if first.kind not in _FACTS or first.unsettled:
-                again = f"Asked {answers} times, not" if answers > 1 else "Not"
+                again = "Not"
+                if answers > 1:
+                    again = f"Asked {answers} times, not"
                 fact = f"{fact} {again} settled."
         headline = Headline(lead, fact)
     if not advisory:
@@ -197,11 +199,15 @@ def _sentence(check: Check) -> str:
     on = f"on {counted(check.n, 'question')}"
     limit = bound(abs(check.threshold))
     if check.kind in LEVELS:
-        side = "above" if check.kind is CheckKind.CEILING else "below"
+        side = "below"
+        if check.kind is CheckKind.CEILING:
+            side = "above"
         mean = figure(check.estimate, check.threshold)
         return f"{name} is {mean} {on}, {side} its {check.kind} of {limit}."
     if check.kind not in CHANGES or check.baseline is None or check.current is None:
         return check.reason
-    moved = "fell" if check.kind is CheckKind.DROP else "rose"
+    moved = "rose"
+    if check.kind is CheckKind.DROP:
+        moved = "fell"
     scores = f"from {score(check.baseline)} to {score(check.current)}"
     return f"{name} {moved} {scores} {on}; at most {limit} is allowed."

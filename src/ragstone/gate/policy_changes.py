@@ -27,7 +27,9 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     accepted = []
     for entry in head.accepted:
         if entry not in base.accepted:
-            until = f" until {entry.expires}" if entry.expires is not None else ""
+            until = ""
+            if entry.expires is not None:
+                until = f" until {entry.expires}"
             accepted.append(
                 f"accepts {entry.with_size}{until} ({entry.id}): {entry.reason}"
             )

@@ -100,7 +100,9 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
             is_lower = _IS_LOWER.get(key, value)
             expected = directions.setdefault(name, is_lower)
             if is_lower is not expected:
-                better = "lower" if expected else "higher"
+                better = "higher"
+                if expected:
+                    better = "lower"
                 raise source.error(
                     (*path, key),
                     f"'{'.'.join(path)}.{key}' doesn't fit: {better} is better for {name}.",

@@ -239,7 +239,9 @@ class PolicyTable(_Table):
         table = value if isinstance(value, dict) else {"samples": value}
         samples = table.get("samples")
         if samples in ("all", "baseline"):
-            key = "every" if samples == "all" else "baseline"
+            key = "baseline"
+            if samples == "all":
+                key = "every"
             return {**table, "samples": (), key: True}
         return table
 

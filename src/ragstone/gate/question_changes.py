@@ -65,7 +65,9 @@ class QuestionChanges:
 
     def __str__(self) -> str:
         """``3 of 15 questions got worse, none better``."""
-        better = f"{len(self.mended):,}" if self.mended else "none"
+        better = "none"
+        if self.mended:
+            better = f"{len(self.mended):,}"
         return f"{len(self.broken):,} of {self.questions:,} questions got worse, {better} better"
 
     @property

@@ -129,12 +129,16 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         texts = _sentences()[problem.kind.name.lower()]
         text = texts["short" if baseline is None else "changed"]
         text = text.format(place=problem.place, detail=problem.detail)
-        unit = "conversation" if problem.kind is ProblemKind.FORGOTTEN else "answer"
+        unit = "answer"
+        if problem.kind is ProblemKind.FORGOTTEN:
+            unit = "conversation"
         total = counted(possible[problem.place or problem.kind], unit)
         example = min(samples.caused or samples.present)
         text = f"{text[0].upper()}{text[1:]} ({len(samples.present):,} of {total}, such as {example})."
         if problem in causes:
-            where = problem.place if problem == look_at else ""
+            where = ""
+            if problem == look_at:
+                where = problem.place
             yield Finding(STEPS, Level.ALERT, text, where or None)
         elif len(samples.present) >= MIN_BROKEN:
             yield Finding(STEPS, Level.NOTE, text)

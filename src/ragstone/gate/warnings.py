@@ -31,7 +31,9 @@ def permissive(evidence: Evidence) -> Iterator[str]:
         rule.min is not None and rule.floor_action is Action.WARN
         for rule in evidence.rules
     )
-    floors = f", and {FLOORS_WARN}" if evidence.offline and floors_warn else ""
+    floors = ""
+    if evidence.offline and floors_warn:
+        floors = f", and {FLOORS_WARN}"
     yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
 
 
@@ -127,7 +129,9 @@ def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
     and what was."""
     uncalled = {tools for tools in expected if called.isdisjoint(tools.split(" or "))}
     if uncalled:
-        calls = f"called were {some(sorted(called))}" if called else "no tool was"
+        calls = "no tool was"
+        if called:
+            calls = f"called were {some(sorted(called))}"
         yield (
             f"The golden set expects tools that were never called: {some(sorted(uncalled))}; {calls}. Names are "
             "compared as written."

@@ -57,7 +57,9 @@ class Places:
             return None
         if origin.line is None:
             return f"{blob}/{quote(path)}"
-        plain = "?plain=1" if path.lower().endswith(_LINE_NUMBERED) else ""
+        plain = ""
+        if path.lower().endswith(_LINE_NUMBERED):
+            plain = "?plain=1"
         return f"{blob}/{quote(path)}{plain}#L{origin.line}"
 
 
@@ -114,7 +116,9 @@ def error_annotation(error: RagstoneError, places: Places) -> Annotation:
     if place is not None:
         file, line = place["file"], int(place["line"])
     is_file = place is not None or (places.root / where).is_file()
-    hint = f"\n{error.hint}" if error.hint else ""
+    hint = ""
+    if error.hint:
+        hint = f"\n{error.hint}"
     annotation = places.annotation(
         Level.ERROR,
         f"{error.message}{hint}",

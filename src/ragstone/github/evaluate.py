@@ -263,6 +263,8 @@ def _show_log(log: Path, write: Write, of: str = "") -> None:
     except OSError:
         return
     text = output[-_LOG_TAIL:].decode("utf-8", "replace")
-    part = " (last part)" if len(output) > _LOG_TAIL else ""
+    part = ""
+    if len(output) > _LOG_TAIL:
+        part = " (last part)"
     if text.strip():
         write(f"-- output of the system under test{of}{part} --\n{text}\n--\n")

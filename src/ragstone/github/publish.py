@@ -104,7 +104,9 @@ def _noting(notices: list[str], what: str, permission: str = "") -> Iterator[Non
     try:
         yield
     except GitHubApiError as api_error:
-        why = permission if api_error.lacks_permission else "GitHub refused it."
+        why = "GitHub refused it."
+        if api_error.lacks_permission:
+            why = permission
         notices.append(f"{what}: {why} {api_error}")
     except OSError as error:
         notices.append(f"{what}: {error.strerror}.")

@@ -245,7 +245,9 @@ def _refuse_exposed(
     this run's author wrote."""
     provider = find_provider(_provider_of(settings))
     name = None if provider is None else provider.credentials_variable
-    path = variable(name, environ) if name else ""
+    path = ""
+    if name:
+        path = variable(name, environ)
     file = Path(os.path.realpath(workspace / path))
     if file.is_file() and file.is_relative_to(os.path.realpath(workspace)):
         raise ConfigError(
@@ -256,7 +258,9 @@ def _refuse_exposed(
 
 
 def _refused(key: str, settings: Settings, base: CommitFiles) -> ConfigError:
-    with_key = "" if key in (DIGESTS, CLUSTER) else "with a key, "
+    with_key = "with a key, "
+    if key in (DIGESTS, CLUSTER):
+        with_key = ""
     return ConfigError(
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
         f"{with_key}it is not accepted from an unreviewed checkout.",

@@ -169,7 +169,9 @@ class _Loading:
             for row in reading.rows(table.rows()):
                 yield Row(open_cells(row.values), row.line, row.turn)
 
-        inside = f"{table.prefix}." if table.prefix else ""
+        inside = ""
+        if table.prefix:
+            inside = f"{table.prefix}."
         columns = {
             name: path.removeprefix(inside) for name, path in self.columns.items()
         }

@@ -48,7 +48,9 @@ def _are_spoken(messages: Any) -> bool:
 
 
 def _message(message: Values) -> dict[str, Any]:
-    role = "user" if message["speaker"] == "user" else "assistant"
+    role = "assistant"
+    if message["speaker"] == "user":
+        role = "user"
     enrichments = message.get("enrichments")
     own = enrichments if isinstance(enrichments, dict) else {}
     return {"role": role, "content": message["text"], **_labels({**message, **own})}

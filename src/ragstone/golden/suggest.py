@@ -30,8 +30,12 @@ def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
     ]
     longest = max(prose, key=lambda column: len(texts[column]), default="")
     reference = _named(texts, "reference") or longest
-    inside = f"{prefix}." if prefix else ""
-    asked = f"{inside}{question}" if question else "NAME OF THE COLUMN"
+    inside = ""
+    if prefix:
+        inside = f"{prefix}."
+    asked = "NAME OF THE COLUMN"
+    if question:
+        asked = f"{inside}{question}"
     block = f'[golden.columns]\n  question = "{asked}"'
     return f'{block}\n  reference = "{inside}{reference}"' if reference else block
 

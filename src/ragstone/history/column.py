@@ -212,7 +212,9 @@ def mean_of(columns: Sequence[Column]) -> list[Column]:
 
 def since(commit: str | None, merges: int) -> str:
     """``since 3f2a91c, 4 merges ago``."""
-    start = commit[:7] if commit else "a run of no known commit"
+    start = "a run of no known commit"
+    if commit:
+        start = commit[:7]
     if merges:
         return f"since {start}, {counted(merges, 'merge')} ago"
     return f"since {start}, the newest merge"

@@ -367,7 +367,9 @@ def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]
 def _notice(part: BelowPart) -> str:
     """What a pull request says of a loss on the main branch."""
     title = title_of(part.metric, part.slice)
-    may = "is" if part.shown else "may be"
+    may = "may be"
+    if part.shown:
+        may = "is"
     return (
         f"The main branch {may} {figure(part.loss)} below its level of {title} {since(part.commit, part.merges)}. "
         "This run is compared with the main branch as it is now, and does not fail for that."

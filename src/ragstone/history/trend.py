@@ -67,7 +67,9 @@ def _differences(before: RunLine, after: RunLine) -> Iterator[tuple[MarkKind, st
     if before.golden != after.golden:
         yield "golden", "golden set changed"
     if before.part != after.part:
-        part = f"{after.part} alone" if after.part else "the whole system"
+        part = "the whole system"
+        if after.part:
+            part = f"{after.part} alone"
         yield "part", f"evaluated: {part}"
     if before.system != after.system:
         yield "system", f"system: {after.system or 'no version'}"

@@ -234,7 +234,9 @@ def _refuse_other_than_file(path: Path) -> None:
     except OSError:
         return
     if not stat.S_ISREG(mode):
-        what = "a link, which is not followed" if stat.S_ISLNK(mode) else "no file"
+        what = "no file"
+        if stat.S_ISLNK(mode):
+            what = "a link, which is not followed"
         raise ConfigError(
             f"it is {what}.",
             where=str(path),
@@ -272,7 +274,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _read_only(path: Path) -> sqlite3.Connection:
     # Without a log next to it nobody is writing, so SQLite need not lock, and can read
     # from a read-only folder.
-    how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
+    how = "immutable=1"
+    if path.with_name(path.name + "-wal").exists():
+        how = "mode=ro"
     db = sqlite3.connect(
         f"file:{urllib.parse.quote(str(path.resolve()))}?{how}", uri=True, timeout=10.0
     )

@@ -164,7 +164,9 @@ class _Round:
             case JudgementKind.REFERENCE_MATCH if sample.reference:
                 return await best_match(references, answer, match)
             case JudgementKind.PREVIOUS_MATCH if not statements.abstains:
-                before = self.previous.answer if self.previous is not None else ""
+                before = ""
+                if self.previous is not None:
+                    before = self.previous.answer
                 if before.strip() and before != answer:
                     return await match(before)
             case JudgementKind.CONTEXT_USE if contexts:

@@ -128,7 +128,9 @@ def near_end(provider: str, model: str, today: date) -> str | None:
     end = provider_info.end(model) if provider_info else None
     if provider_info is None or end is None or (end - today).days > SOON_DAYS:
         return None
-    when = "was due to be retired on" if end < today else "will be retired on"
+    when = "will be retired on"
+    if end < today:
+        when = "was due to be retired on"
     return (
         f"The judge's model '{model}' {when} {end.isoformat()} (as announced by {provider_info.read_on}): choose "
         "another, and let the main branch create a baseline with it."

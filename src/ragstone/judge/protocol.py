@@ -70,7 +70,9 @@ class JudgeIdentity:
     def label(self) -> str:
         """A short name for reports, such as ``openai gpt-x`` or ``offline judge 2``."""
         provider = find_provider(self.provider)
-        label = provider.label if provider is not None else "{provider} {model}"
+        label = "{provider} {model}"
+        if provider is not None:
+            label = provider.label
         return label.format(
             provider=self.provider, model=self.model, version=self.version
         )

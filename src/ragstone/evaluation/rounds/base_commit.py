@@ -110,7 +110,9 @@ async def evaluate_both(
         reason = f"interrupted ({type(stopped).__name__})"
         if isinstance(stopped, BaseExceptionGroup):
             error = first_in(stopped)
-            reason = error.message if isinstance(error, RagstoneError) else ""
+            reason = ""
+            if isinstance(error, RagstoneError):
+                reason = error.message
         # An error of the directory is one of an earlier run in it, which stays as it
         # is. Both runs were stopped, also the one that had finished or was only
         # cancelled with the other.

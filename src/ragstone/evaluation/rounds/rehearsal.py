@@ -112,7 +112,9 @@ async def _answer(system: System, sample: Sample) -> Response:
     hint = "Fix the system; it is asked like this for each sample."
     if failure.kind is SystemFailureKind.TIMEOUT:
         hint = "Fix the system, or raise timeout_s in [system] if it needs longer."
-    detail = f"\n{failure.detail}" if failure.detail else ""
+    detail = ""
+    if failure.detail:
+        detail = f"\n{failure.detail}"
     name = response.sample_id
     raise SystemUnderTestError(
         f"the entrypoint failed on the first question ({name}): {failure.kind}: {failure.message}{detail}",

@@ -222,7 +222,9 @@ def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
         if sample.answerable and not sample.reference_contexts
     ]
     if bare:
-        have = "has" if len(bare) == 1 else "have"
+        have = "have"
+        if len(bare) == 1:
+            have = "has"
         raise GoldenSetError(
             f"{counted(len(bare), 'sample')} {have} no reference_contexts to give to the system: "
             f"{some([sample.id for sample in bare])}.",

@@ -54,7 +54,9 @@ def _check(
         action = Action.WARN
         why = "there are no human labels for it"
     elif not same_judge(calibration, run):
-        judge = calibration.judge.label() if calibration.judge else "another evaluator"
+        judge = "another evaluator"
+        if calibration.judge:
+            judge = calibration.judge.label()
         why = f"the human labels were compared with {judge}"
     elif not calibrated_version(calibration, rule.metric, run):
         why = "its formula changed since the human labels were compared"

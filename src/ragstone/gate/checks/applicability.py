@@ -112,7 +112,9 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
         # That few of many questions have labels may be meant, but not so few.
         is_few = by_the_answers or count < MIN_SAMPLES
         if is_few and 0 < count < MIN_SHARE * total:
-            why = f", most often because {usual_reason(excused)}" if excused else ""
+            why = ""
+            if excused:
+                why = f", most often because {usual_reason(excused)}"
             reason = f"{rule.title} could be judged for {count:,} of {counted(total, 'answer')}{why}."
             check = _check(rule, rule.action, reason, count / total, total)
             yield check, rule.written or by_the_answers

@@ -227,11 +227,19 @@ def _check(
     else:
         status = Status.PASS
         beyond = "no more than is allowed"
-    kind = "answerable question" if guard.answerable else "unanswerable question"
-    verb = "is" if len(hits) == 1 else "are"
-    before = f" ({change.before} before)" if change.samples else ""
+    kind = "unanswerable question"
+    if guard.answerable:
+        kind = "answerable question"
+    verb = "are"
+    if len(hits) == 1:
+        verb = "is"
+    before = ""
+    if change.samples:
+        before = f" ({change.before} before)"
     counts = Counter(_SIGNS[sign] for sign in hits if sign)
-    signs = f": {', '.join(tally(dict(counts.most_common())))}" if counts else ""
+    signs = ""
+    if counts:
+        signs = f": {', '.join(tally(dict(counts.most_common())))}"
     reason = f"{len(hits)} of {counted(n, kind)} {verb} {guard.what}{before}, {beyond}{signs}."
     share = len(hits) / n
     check = limit_check(

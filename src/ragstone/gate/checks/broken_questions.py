@@ -40,14 +40,20 @@ class BrokenQuestions(Checker):
         is_over = share > allowed and broken >= MIN_BROKEN - 1
         many_more = broken - len(changes.mended) >= MIN_BROKEN
         status = Status.PASS
-        limit = ", which chance explains" if share > allowed else ""
+        limit = ""
+        if share > allowed:
+            limit = ", which chance explains"
         if is_over and changes.shown and many_more:
             status = Status.FAIL
             limit = f" (at most {percent(allowed)} may)"
         elif is_over and changes.suspected:
             status = Status.INCONCLUSIVE
-            limit = "" if changes.shown else ", which may be chance"
-        named = f": {some(list(changes.broken))}" if broken else ""
+            limit = ", which may be chance"
+            if changes.shown:
+                limit = ""
+        named = ""
+        if broken:
+            named = f": {some(list(changes.broken))}"
         yield Check(
             "questions.broken",
             CheckKind.QUESTIONS,

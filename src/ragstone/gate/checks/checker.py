@@ -99,5 +99,7 @@ class Checker(Protocol):
         if check.threshold is None:
             return ""
         written = self.unit(check) or bound
-        at = self.at if check.metric is None else "at least"
+        at = "at least"
+        if check.metric is None:
+            at = self.at
         return f"{at} {written(check.threshold)}"

@@ -78,7 +78,9 @@ class MustPass(Checker):
         total = len(required)
         passed = total - not_passed
         if passed or 0 < total == len(not_compared):
-            aside = f" Not compared: {some(not_compared)}." if not_compared else ""
+            aside = ""
+            if not_compared:
+                aside = f" Not compared: {some(not_compared)}."
             yield replace(
                 summary,
                 status=Status.PASS if passed else Status.ERROR,
@@ -183,7 +185,9 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
             gap = sign * (value - bound)
             if gap > _SAME:
                 compared.gaps[metric] = gap
-                at_most = "at most " if direction.lower_is_better else ""
+                at_most = ""
+                if direction.lower_is_better:
+                    at_most = "at most "
                 required_words = f"required {at_most}{threshold(bound)}"
                 compared.misses.append(
                     f"{metric} is {figure(value, bound)}, {required_words}"
@@ -216,7 +220,9 @@ def _result(
     if compared.by_system and (times_asked == 1 or not scored):
         return Status.FAIL, some(compared.by_system), most_asked > 1
     if 2 * failing > scored:
-        often = f"{failing} of {scored} answers fail: " if scored > 1 else ""
+        often = ""
+        if scored > 1:
+            often = f"{failing} of {scored} answers fail: "
         why = f"{often}{some(compared.misses)}"
         return Status.FAIL, why, 2 * failing <= most_asked
     unscored = [*compared.unscored, *compared.by_system]

@@ -154,7 +154,9 @@ def _limit_check(
         assured = mean.high <= limit
     within = estimate <= limit
     status = _status(within=within, shown=shown, assured=assured, policy=policy)
-    side = "within" if within else "over"
+    side = "over"
+    if within:
+        side = "within"
     doubt = ""
     if status is Status.INCONCLUSIVE:
         doubt = ", but with too few answers to rule out chance"

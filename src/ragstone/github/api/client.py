@@ -77,7 +77,9 @@ class GitHubApiError(Exception):
         return self.kind is ApiErrorKind.REFUSED
 
     def __str__(self) -> str:
-        status = f" ({self.status})" if self.status else ""
+        status = ""
+        if self.status:
+            status = f" ({self.status})"
         return f"{self.kind}{status}: {self.message}"
 
 

@@ -43,9 +43,13 @@ class ReviewedBase:
         if it does."""
         if self.unreviewed is None:
             return None
-        change = "merge" if self.event.kind is EventKind.MERGE_GROUP else "pull request"
+        change = "pull request"
+        if self.event.kind is EventKind.MERGE_GROUP:
+            change = "merge"
         name = self.event.default_branch
-        default = f"'{name}'" if name else "the default branch"
+        default = "the default branch"
+        if name:
+            default = f"'{name}'"
         return (
             f"'{self.named}', the base of this {change}, {self.unreviewed}, so it doesn't count as "
             f"reviewed: no judge's key is used, {default} is trusted instead, and the run can't pass; protect the "

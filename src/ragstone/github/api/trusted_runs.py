@@ -65,7 +65,9 @@ def _store_failures() -> Iterator[None]:
             yield
     except GitHubApiError as refused:
         right = "Give the job `permissions: actions: read` (and `contents: read`)."
-        hint = right if refused.lacks_permission else ""
+        hint = ""
+        if refused.lacks_permission:
+            hint = right
         raise StoreFailed(str(refused), hint) from None
 
 

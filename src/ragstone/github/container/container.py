@@ -104,7 +104,9 @@ class Container:
             directory = base_checkout / directory.resolve().relative_to(workspace)
         added_names: tuple[str, ...] = ()
         if self.base is not None:
-            side = "head" if base_checkout is None else "base"
+            side = "base"
+            if base_checkout is None:
+                side = "head"
             environ, added_names = {**environ, SIDE: side}, (SIDE,)
         environ = container_environ(environ, confinement)
         python = system.python or base_python()

@@ -38,7 +38,9 @@ class _Walker:
         if level == _WALKED_LEVELS or opening not in ("[", "{"):
             return decode_at(self.text, position)
         items, fields = LocatedList(), LocatedDict()
-        closing = "]" if opening == "[" else "}"
+        closing = "}"
+        if opening == "[":
+            closing = "]"
         position = self.skip(position + 1)
         is_closed = self.text.startswith(closing, position)
         while not is_closed:

@@ -71,7 +71,9 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
         if brief and not example.get("brief"):
             continue
         blocks = [Block(name=block[0], text=block[1]) for block in example["blocks"]]
-        request = request_line(example["asked"]) if "asked" in example else ""
+        request = ""
+        if "asked" in example:
+            request = request_line(example["asked"])
         parts.append(f"{fenced(blocks)}{request}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
