@@ -66,6 +66,9 @@ def test_agreement_with_people(
     is_of_another = labelled is not now
     assert [check.status for check in corrected] == [Status.ERROR] * is_of_another
     assert not checks_of(decide(now, metrics=FLOOR, labels=labels), CheckKind.AGREEMENT)
+    warning = {"faithfulness": {"min": 0.3, "action": "warn"}}
+    warned = checks_of(decide(now, metrics=warning, labels={**labels, "estimate": "corrected"}), CheckKind.AGREEMENT)
+    assert [check.status for check in warned] == [Status.ERROR] * is_of_another
 
 
 def test_only_judged_metrics_over_all_samples_need_labels_and_without_them_there_is_a_warning(tmp_path: Path) -> None:

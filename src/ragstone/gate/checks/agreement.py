@@ -9,6 +9,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, threshold
 from ragstone.gate.calibration import (
     Calibration,
+    MetricCalibration,
     calibrated_version,
     same_judge,
 )
@@ -44,36 +45,46 @@ class Agreement(Checker):
 def _check(
     rule: Rule, run: RunScores, calibration: Calibration, required: float | None
 ) -> Iterator[Check]:
-    action = rule.action
-    status = Status.ERROR
-    estimate = None
-    n = 0
-    why = ""
     if rule.metric not in calibration.metrics:
-        status = Status.INCONCLUSIVE
-        action = Action.WARN
-        why = "there are no human labels for it"
-    elif not same_judge(calibration, run):
-        judge = "another evaluator"
-        if calibration.judge:
-            judge = calibration.judge.label()
-        why = f"the human labels were compared with {judge}"
+        if required is not None:
+            why = "there are no human labels for it"
+            yield _unmeasured(rule, Status.INCONCLUSIVE, Action.WARN, why, required)
+        return
+    if not same_judge(calibration, run):
+        judge = calibration.judge.label() if calibration.judge else "another evaluator"
+        yield _unmeasured(
+            rule,
+            Status.ERROR,
+            rule.action,
+            f"the human labels were compared with {judge}",
+            required,
+        )
     elif not calibrated_version(calibration, rule.metric, run):
         why = "its formula changed since the human labels were compared"
-    if required is None and (not why or action is Action.WARN):
-        return
+        yield _unmeasured(rule, Status.ERROR, rule.action, why, required)
+    elif required is not None:
+        yield _measured(rule, calibration.metrics[rule.metric], required)
+
+
+def _unmeasured(
+    rule: Rule, status: Status, action: Action, why: str, required: float | None
+) -> Check:
     reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
-    if not why and required is not None:
-        labels = calibration.metrics[rule.metric]
-        estimate = labels.agreement.estimate
-        n = len(labels.pairs)
-        labelled = counted(n, "labelled sample")
-        if estimate is None:
-            status = Status.INCONCLUSIVE
-            reason = f"agreement can't be measured: all {labelled} have the same score and label."
-        else:
-            status = Status.PASS if estimate >= required else Status.ERROR
-            figures = f"{figure(estimate, required)} on {labelled}"
-            reason = f"the agreement of judge and people is {figures}, required {threshold(required)}."
-    check = rule.check(CheckKind.AGREEMENT, status, action, reason)
-    yield replace(check, estimate=estimate, threshold=required, n=n)
+    return replace(
+        rule.check(CheckKind.AGREEMENT, status, action, reason), threshold=required
+    )
+
+
+def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:
+    agreement = calibration.agreement.estimate
+    n = len(calibration.pairs)
+    labelled = counted(n, "labelled sample")
+    if agreement is None:
+        status = Status.INCONCLUSIVE
+        reason = f"agreement can't be measured: all {labelled} have the same score and label."
+    else:
+        status = Status.PASS if agreement >= required else Status.ERROR
+        figures = f"{figure(agreement, required)} on {labelled}"
+        reason = f"the agreement of judge and people is {figures}, required {threshold(required)}."
+    check = rule.check(CheckKind.AGREEMENT, status, rule.action, reason)
+    return replace(check, estimate=agreement, threshold=required, n=n)
