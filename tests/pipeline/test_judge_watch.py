@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.directory import CACHE
 from ragstone.evaluation.round_facts import Planted
 from ragstone.evaluation.rounds.judge_watch import CANARIES, choose_canaries
 from ragstone.gate.verdict import CheckKind, Status
@@ -214,6 +215,7 @@ def test_without_a_gate_it_is_an_error_too(project: Project) -> None:
     config = f'{CONFIG}{judge}[run]\nmetrics = ["faithfulness"]\n'
     (project.root / "ragstone.toml").write_text(config, encoding="utf-8")
     project.run("one", judge__planted=0)
+    (project.root / "one" / CACHE).unlink()
     for command in (["run"], ["rescore", "one", "--out", "two"]):
         said = ragstone(command, project.root, env=KEY, exit_code=5).stderr
         assert "let 3 of 3 planted wrong answers pass" in said
