@@ -83,7 +83,8 @@ async def collect_judgements(
                 statements = partial(judging.judgement, JudgementKind.STATEMENTS)
                 judging.statements = group.create_task(_outcome(statements))
                 tasks[JudgementKind.STATEMENTS] = judging.statements
-            for kind in needs - _APART:
+            # In an order that doesn't change from process to process.
+            for kind in sorted(needs - _APART):
                 judgement = partial(judging.judgement, kind)
                 tasks[kind] = group.create_task(_outcome(judgement))
             if JudgementKind.PREFERENCE in needs and isinstance(

@@ -60,13 +60,23 @@ texts = [line.format(n) for n in range(2, 9)]
 sample = Sample("a", "Which boat sails with salt?", reference=texts[3] + " " + texts[1])
 answer = texts[2] + " The harbour was closed and the captain stayed at home."
 response = Response("a", answer, tuple(map(Context, texts)))
-judge = OfflineJudge()
+calls = []
+
+class Recording(OfflineJudge):
+    def __getattribute__(self, name):
+        calls.append(name)
+        return super().__getattribute__(name)
+
+judge = Recording()
 print(asyncio.run(collect_judgements(judge, sample, response, frozenset(JudgementKind), Call("a"))))
+print([name for name in calls if not name.startswith("_")])
 """
 
 
 @pytest.mark.usefixtures("processes")
-def test_another_process_with_another_hash_seed_gives_the_same_judgements_to_the_last_digit() -> None:
+def test_another_process_with_another_hash_seed_asks_in_the_same_order_and_judges_the_same_to_the_last_digit() -> (
+    None
+):
     outputs = {
         subprocess.run(
             [sys.executable, "-c", _SCRIPT],
