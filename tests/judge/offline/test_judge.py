@@ -74,9 +74,7 @@ print([name for name in calls if not name.startswith("_")])
 
 
 @pytest.mark.usefixtures("processes")
-def test_another_process_with_another_hash_seed_asks_in_the_same_order_and_judges_the_same_to_the_last_digit() -> (
-    None
-):
+def test_another_process_with_another_hash_seed_asks_in_the_same_order_and_judges_the_same_to_the_last_digit() -> None:
     outputs = {
         subprocess.run(
             [sys.executable, "-c", _SCRIPT],
