@@ -86,7 +86,7 @@ TURN = Finding(STEPS, Level.ALERT, "", "turn 3")
         (
             replace(LOST, comparability=None),
             {},
-            ("Blocked: scores are", "not retrieved for 20 of 51 questions"),
+            ("Blocked: scores are", "the evidence for 20 of 51 questions"),
         ),
         (LOST, {"advisory": True}, ("Failed, but not blocked (fail_on is 'never'): retrieval", "20 of 51")),
         (fails(check(), attribution=blamed(Side.GENERATION, **MIXED)), {}, ("Blocked: answers", "9 of 51")),
