@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from season import Job, Season, accept_by_command, episodes, simulate
 
 from ragstone.gate.verdict import Status
+from tests.bench.season import Job, Season, accept_by_command, episodes, simulate
 from tests.github.api.fake import FakeGitHub
 from tests.github.api.openapi import Contract
 

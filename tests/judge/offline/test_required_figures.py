@@ -7,13 +7,26 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from answer_shares import BEGIN, MODELS, WICE, Labelled, by_label, composed, copied, difference, flagged, labelled, own
-from answer_styles import RAGTRUTH, by_model
 from judge_opinions import TaskResult, run_judge, summarise
 from labelled_sets import load_items
+from model_answers import RAGTRUTH, by_model
 
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.lexicon import load_data
+from tests.judge.offline.answer_shares import (
+    BEGIN,
+    MODELS,
+    WICE,
+    Labelled,
+    by_label,
+    composed,
+    copied,
+    difference,
+    flagged,
+    labelled,
+    own,
+)
+from tests.judge.offline.rewordings import measure as measure_rewordings
 from tests.needs import need_data
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -108,8 +121,6 @@ def test_the_shipped_weights_are_those_that_the_training_script_makes() -> None:
 
 
 def test_other_words_for_the_same_facts_move_faithfulness_little_and_wrong_ones_much() -> None:
-    from rewordings import measure as measure_rewordings
-
     found = measure_rewordings()
     assert found.mean_move <= 0.03
     assert found.mean_unseen <= 0.055

@@ -6,11 +6,11 @@ from functools import cache
 from statistics import fmean
 
 import pytest
-from answer_styles import STYLES, by_style, load_facts
 
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.statements import split_statements
+from tests.judge.offline.styles import STYLES, by_style, load_facts
 
 
 @cache

@@ -13,7 +13,7 @@ import pytest
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
 
-WORDINGS = json.loads((Path(__file__).parents[2] / "bench" / "wordings.json").read_text(encoding="utf-8"))
+WORDINGS = json.loads(Path(__file__).with_name("wordings.json").read_text(encoding="utf-8"))
 QUESTION = "When does the night ferry to the island leave?"
 ANSWERS = (
     "The night ferry leaves at 23:40 from pier 4.",

@@ -1,28 +1,21 @@
-"""Whether faithfulness is the share of supported statements, and hallucination flags as many answers as people do:
-``python bench/answer_shares.py [DATA_DIR]``.
+"""Labelled answers: what share of them is supported, and what the offline judge's public scores say of them.
 
-Prints, by the offline judge's public scores:
-
-- the mean absolute difference of faithfulness from k / (k + m), and its bias, on answers composed of k supported and m
-  unsupported statements, each supported with a chance of BASE_RATE: labelled answers of BEGIN test and WiCE test, and
-  texts of our own in four languages (tests/bench/answers.jsonl);
-- the same on RAGTruth, where people marked what is unsupported, and the correlation with their share;
-- the share of answers that hallucination flags, beside people's, and how well it ranks them; for BEGIN also without the
-  answers that people call unsupported though all they say stands in their context word for word.
+Answers composed of k supported and m unsupported statements, each supported with a chance of BASE_RATE: labelled
+answers of BEGIN test and WiCE test, and texts of our own in four languages (answers.jsonl); and those of
+RAGTruth, where people marked what is unsupported.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from answer_styles import RAGTRUTH, load_facts
-from data_sets import data_folder, read_rows
+from data_sets import read_rows
 from judge_opinions import pearson
 from labelled_sets import Case, Pointwise, load_items
+from model_answers import RAGTRUTH
 from numpy.typing import NDArray
 from public_scores import public_scores
 
@@ -33,6 +26,7 @@ from ragstone.judge.offline.support import BASE_RATE
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.hallucination import FLAGGED_FROM
 from ragstone.tools.judging.measures import auroc
+from tests.judge.offline.styles import load_facts
 
 BEGIN, WICE = "BEGIN (wow, test)", "WiCE claims (test)"
 FILES = {BEGIN: "begin.jsonl.gz", WICE: "wice_claim.jsonl.gz"}
@@ -130,23 +124,3 @@ def flagged(cases: Sequence[Labelled]) -> tuple[float, float, float]:
     values, shares = scores(cases, "hallucination")
     wrong = (shares < 1).astype(float)
     return float((values >= FLAGGED_FROM).mean()), float(wrong.mean()), auroc(values, wrong)
-
-
-def main(data: Path) -> None:
-    sets = labelled(data)
-    differences = {f"composed of {name}": composed(*by_label(sets[name])) for name in FILES}
-    differences |= {"composed of texts of our own": own(), MODELS: sets[MODELS]}
-    print("| answers | mean difference | bias | correlation |\n|---|---|---|---|")
-    for name, cases in differences.items():
-        error, bias, correlation = difference(cases)
-        print(f"| {name} | {error:.2f} | {bias:+.2f} | {correlation:.2f} |", flush=True)
-    print("\n| answers | flagged | by people | AUROC |\n|---|---|---|---|")
-    for name, cases in sets.items():
-        share, people, area = flagged(cases)
-        print(f"| {name} | {share:.2f} | {people:.2f} | {area:.3f} |", flush=True)
-    others = [(case, label) for case, label in sets[BEGIN] if label or not copied(case)]
-    print(f"\n{BEGIN} without {len(sets[BEGIN]) - len(others)} copies: AUROC {flagged(others)[2]:.3f}")
-
-
-if __name__ == "__main__":
-    main(data_folder([*FILES.values(), RAGTRUTH], *sys.argv[1:2]))

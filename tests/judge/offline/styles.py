@@ -1,30 +1,19 @@
-"""Whether the offline judge scores what an answer says, and not how: ``python bench/answer_styles.py [DATA_DIR]``.
-
-Right answers of our own in four languages (tests/bench/answers.jsonl), each written in twelve styles, and the
-same styles of invented answers to the same questions. Prints the mean faithfulness of each style, and how far it is
-from that of the plain answers. With RAGTruth in DATA_DIR besides: the mean faithfulness of the answers of each model,
-of those in which people found nothing unsupported and of the others.
+"""Right answers of our own in four languages (answers.jsonl), each written in twelve styles, and the same styles of
+invented answers to the same questions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
-from data_sets import DEFAULT, read_rows
+from data_sets import read_rows
+from model_answers import faithfulness
 
-from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.protocol import Call
-from ragstone.system.response import Context
-
-RAGTRUTH = "ragtruth_qa_half.jsonl.gz"
-
-DATA = Path(__file__).resolve().parents[1] / "tests" / "bench"
+DATA = Path(__file__).parent
 PHRASES: dict[str, dict[str, list[str]]] = json.loads((DATA / "answer_styles.json").read_text(encoding="utf-8"))
 """Per style and language, the forms that answers take in turn. {0} and {1} are what the answer says: the first sentence
 and the rest, {0-} and {1-} without their stop; {q} is the question."""
@@ -81,21 +70,6 @@ def _lowered(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence.split()[0] in COMMON else sentence
 
 
-async def faithfulness(cases: Sequence[tuple[str, str, Sequence[str]]]) -> list[float]:
-    """The expected share of supported statements of each (question, answer, contexts); 0 for an abstention."""
-    judge = OfflineJudge()
-    found = []
-    for number, (question, answer, texts) in enumerate(cases):
-        call = Call(str(number))
-        made = await judge.statements(question, answer, call=call)
-        if made.abstains:
-            found.append(0.0)
-            continue
-        table = await judge.support([Context(text) for text in texts], made.statements, call=call)
-        found.append(fmean(one.probability or 0.0 for one in table.supports))
-    return found
-
-
 def by_style(facts: Sequence[Facts], right: bool) -> dict[str, list[float]]:
     """The faithfulness of the answers to all questions in each style, "plain" first."""
     found = {}
@@ -104,32 +78,3 @@ def by_style(facts: Sequence[Facts], right: bool) -> dict[str, list[float]]:
         cases = [(one.question, answer, one.contexts) for one, answer in zip(facts, answers, strict=True)]
         found[style] = asyncio.run(faithfulness(cases))
     return found
-
-
-def by_model(file: Path) -> dict[str, dict[bool, float]]:
-    """For each model of RAGTruth the mean faithfulness of answers with and without unsupported spans."""
-    rows = list(read_rows(file))
-    values = asyncio.run(faithfulness([(row["question"], row["answer"], row["contexts"]) for row in rows]))
-    found: dict[str, dict[bool, list[float]]] = {}
-    for row, value in zip(rows, values, strict=True):
-        found.setdefault(row["model"], {True: [], False: []})[bool(row["label_faithful"])].append(value)
-    return {name: {side: fmean(each) for side, each in sides.items() if each} for name, sides in found.items()}
-
-
-def main(data: Path) -> None:
-    facts = load_facts()
-    right, wrong = by_style(facts, True), by_style(facts, False)
-    plain = fmean(right["plain"])
-    print("| style | right | from plain | invented |\n|---|---|---|---|")
-    for style, values in right.items():
-        print(f"| {style} | {fmean(values):.2f} | {fmean(values) - plain:+.2f} | {fmean(wrong[style]):.2f} |")
-    if not (data / RAGTRUTH).is_file():
-        print(f"RAGTruth is not in {data}.")
-        return
-    print("\n| model | nothing unsupported | something unsupported |\n|---|---|---|")
-    for name, means in by_model(data / RAGTRUTH).items():
-        print(f"| {name} | {means[True]:.2f} | {means.get(False, float('nan')):.2f} |")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT)

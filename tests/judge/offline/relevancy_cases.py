@@ -1,10 +1,9 @@
-"""Answer relevancy on our own cases: ``python bench/relevancy_cases.py``.
+"""Answer relevancy on our own cases, all through `ragstone.evaluate`. They have served for tuning.
 
-Prints the shares of right short answers from 0.8, of wrong ones that no text holds up to 0.3, and of true sentences
-about another subject below 0.2, each judged with contexts and a reference, and with one of them; the mean of halves of
-right answers ÷ the mean of the whole ones, and by how much two true sentences about other subjects lower these, with
-contexts, and with a reference or without; and evasive answers. All through `ragstone.evaluate`. It needs no data. These
-cases have served for tuning.
+The shares of right short answers from 0.8, of wrong ones that no text holds up to 0.3, and of true sentences about
+another subject below 0.2, each judged with contexts and a reference, and with one of them; the mean of halves of right
+answers ÷ the mean of the whole ones, and by how much two true sentences about other subjects lower these, with
+contexts, and with a reference or without; and evasive answers.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from answer_styles import load_facts
 from labelled_sets import Case
 from public_scores import public_scores
+
+from tests.judge.offline.styles import load_facts
 
 _DATA: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 PAGES: Mapping[str, str] = _DATA["pages"]
@@ -41,7 +41,7 @@ def cases() -> Iterator[tuple[str, Case]]:
 
 
 def changed_answers() -> Iterator[tuple[str, Case]]:
-    """Right answers of tests/bench/answers.jsonl, whole, in halves, and with two sentences about other subjects."""
+    """Right answers of answers.jsonl, whole, in halves, and with two sentences about other subjects."""
     for at, facts in enumerate(load_facts()):
         between = "" if facts.language in ("zh", "ja") else " "
         sentences = list(facts.right)
@@ -94,19 +94,3 @@ def _is_yes_or_no(answer: str) -> bool:
 
 def judged() -> Mapping[str, float]:
     return public_scores(dict(cases()), ["answer_relevancy"])["answer_relevancy"]
-
-
-def main() -> None:
-    scores = judged()
-    for name, share in shares(scores).items():
-        print(f"{name}: {share:.3f}")
-    for name, value in scores.items():
-        kind, at, _ = name.split("/")
-        if (kind == "right" and value < 0.8) or (kind.startswith("other") and value >= 0.2):
-            print(f"  {name}: {value:.2f} {ANSWERS[int(at)][1:3]}")
-        if kind == "wrong" and value > 0.3:
-            print(f"  {name}: {value:.2f} {ANSWERS[int(at)][1:4]}")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import relevancy_cases
+
+from tests.judge.offline import relevancy_cases
 
 
 @pytest.fixture(scope="module")

@@ -1,32 +1,23 @@
-"""The judge's scheduler against servers that limit requests or tokens, on a virtual clock.
+"""Servers that limit requests or tokens, on a virtual clock.
 
-    python bench/rate_limits.py                     # the table of docs/llm-judges.md; --latency 4 for slow models
-
-Each line is one server and 300 calls: how long they took, divided by what a sender that knows the limit would need; how
-many were lost; how many requests were refused. A server says how long to wait (`says`), or only refuses. Limits are 10,
-30 and 60 requests a minute in fixed windows, from the first call or from the full minute, in sliding windows, and from
-buckets that hold a minute's requests or five; three in six seconds; 20,000 tokens a minute; and some change midway.
+A server says how long to wait (`says`), or only refuses. Limits are 10, 30 and 60 requests a minute in fixed windows,
+from the first call or from the full minute, in sliding windows, and from buckets that hold a minute's requests or five;
+three in six seconds; 20,000 tokens a minute; and some change midway.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from ragstone.errors import JudgeError
 from ragstone.judge.llm.provider import Busy
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.protocol import JudgementFailed
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from tests.judge.llm.virtual_time import Time
 
 CALLS = 300
@@ -177,18 +168,3 @@ def _ideal_s(server: Server, units: list[float]) -> float:
         while (wait_s := server.take(at, one)) is not None:
             at += max(wait_s, 1e-6)
     return at
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--latency", type=float, default=1.0, metavar="SECONDS")
-    given = parser.parse_args()
-    print("| server | says how long | time ÷ ideal | lost | refused of 300 |\n|:--|:--|--:|--:|--:|")
-    for case in cases():
-        found = measure(case, given.latency)
-        says = "yes" if case.says else "no"
-        print(f"| {case.name} | {says} | {found.ratio:.2f} | {found.lost} | {found.refused} |")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,7 @@
-"""Whether other words leave faithfulness as it is, and a wrong number, name or negation doesn't.
-
-``python bench/rewordings.py``. It needs no data; no weights were learnt from these answers.
+"""Other words for the same facts, and a wrong number, name or negation in them.
 
 300 answers: each fact of `rewordings.toml` in 30 ways, ten of them written when weights and patterns were fixed,
-against its page between two others. Prints, by template, how far the mean moves from that of the page's own sentence,
-and the share of the changed answers that lose 0.3 or more against the reworded one.
+against its page between two others. No weights were learnt from them.
 """
 
 from __future__ import annotations
@@ -87,17 +84,3 @@ def measure() -> Measured:
     means = {rank: fmean(each) for rank, each in moves.items()}
     unseen = fmean(move for rank, move in means.items() if rank >= len(DATA["templates"]))
     return Measured(means, fmean(means.values()), unseen, fmean(facts), fmean(negations))
-
-
-def main() -> None:
-    found = measure()
-    print("| template | move |\n|---|---|")
-    for rank, move in found.moves.items():
-        print(f"| {TEMPLATES[rank]!r} | {move:+.3f} |")
-    print(f"mean move {found.mean_move:+.3f}, largest of a template {max(found.moves.values()):+.3f}")
-    print(f"mean move of the unseen templates {found.mean_unseen:+.3f}")
-    print(f"wrong numbers and names that lose {LOSS}: {found.facts_seen:.3f}, negations: {found.negations_seen:.3f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,10 @@
-"""A provider's rate limit costs time, and no call: on the servers of the benchmark, at every latency."""
+"""A provider's rate limit costs time, and no call: on servers of many kinds, at every latency."""
 
 from __future__ import annotations
 
 import pytest
-from rate_limits import CALLS, Case, cases, measure
+
+from tests.judge.llm.rate_limits import CALLS, Case, cases, measure
 
 pytestmark = pytest.mark.heavy
 
