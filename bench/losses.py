@@ -1,26 +1,20 @@
-"""How often the gate fails a change, and how often it asks again: healthy changes and losses of several kinds.
+"""How often the gate fails a change: healthy changes and losses of several kinds.
 
-    python bench/losses.py                      # the tables of docs/statistics.md
+    python bench/losses.py                      # the table of docs/statistics.md
     python bench/losses.py --runs 100 --n 80
     python bench/losses.py --renewed 0 --n 51   # a system that gives the same answers in every run
-    python bench/losses.py --tries 5 --kinds 0 5  # a pull request whose job runs five times on the same files
 
 Scores are drawn, and decided by the gate's own function (stats/losses.py) with the shares of gate/confirm.py. In a
 season there are four metrics and ten tags, each on a tenth of the samples. A sample's difficulty, Beta(6, 0.6), is
 shared by the metrics; an answer makes one to seven statements, and its score in a metric is the share that is judged
 good; the judge gets 3 % of the statements wrong; 40 % of the answers are new whenever the system is asked. A loss takes
 0.5 from the chance of as many samples as make the mean. The baseline are the scores of the last six runs, or of one.
-
-With tries, a row says in how many of them the pull request was red, and clean, at least once: looked at alone, and with
-the answers of up to four tries before, as the gate counts them (evaluation/earlier.py).
-
-One row is the loss that reports call detectable in 4 of 5 runs, as a true loss of the mean score: what is in the column
-"fail" should be 0.8.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -29,13 +23,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.evaluation.earlier import MAX_EARLIER
-from ragstone.gate.confirm import ASK, AT_ONCE, FAIL, STILL_SUSPECT, suspect_at
+from ragstone.gate.confirm import ASK, AT_ONCE, FAIL, STILL_SUSPECT, SUSPECT
 from ragstone.gate.policy import default_policy
-from ragstone.gate.sensitivity import number_of_tests
 from ragstone.stats.losses import Change, loss_test
-from ragstone.stats.score_model import learn
-from ragstone.stats.sensitivity import LossRule, model_of_pairs, visible_loss
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -96,15 +86,14 @@ class System:
 class Kind:
     """A change: its name, and what it does.
 
-    It takes `mean` from `metrics` (`tagged`: from samples with the first tag alone; `promised`: as much as is called
-    detectable), makes `spoiled` right answers wrong in one metric, and gives a share `reshuffled` another difficulty.
+    It takes `mean` from `metrics` (`tagged`: from samples with the first tag alone), makes `spoiled` right answers
+    wrong in one metric, and gives a share `reshuffled` another difficulty.
     """
 
     name: str
     mean: float = 0.0
     metrics: tuple[int, ...] = (0,)
     tagged: bool = False
-    promised: bool = False
     spoiled: int = 0
     reshuffled: float = 0.0
 
@@ -119,29 +108,11 @@ KINDS = (
     Kind("all four −5", 0.05, EVERY),
     Kind("a tag on 10 % −50, one metric", 0.05, tagged=True),
     Kind("6 right answers wrong, none better, one metric", spoiled=6),
-    Kind("one metric, as much as is called detectable", promised=True),
 )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the gate said of one change; `once` is its verdict if the system can't be asked again."""
-
-    verdict: str
-    once: str
-    judgings: float
-
-
-def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -> Outcome:
-    """One change, looked at as the gate does."""
-    system, then, tags = changed_system(kind, n, runs, renewed, seed)
-    return looked(system.ask, then, tags)
-
-
-def changed_system(
-    kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]
-) -> tuple[System, Floats, list[Ints]]:
-    """A system after the change, its scores in the runs before it, and the samples of each tag."""
+def decide(kind: Kind, n: int, runs: int, renewed: float, seed: Sequence[int]) -> str:
+    """The verdict on one change, looked at as the gate does."""
     rng = np.random.default_rng(seed)
     system = System(n, rng, renewed)
     tags = [np.sort(rng.choice(n, n // TAGS, replace=False)) for _ in range(TAGS)]
@@ -151,54 +122,29 @@ def changed_system(
     system.lose(kind.mean, kind.metrics, tags[0] if kind.tagged else None)
     system.spoil(kind.spoiled)
     system.reshuffle(kind.reshuffled)
-    return system, then, tags
+    return verdict(system.ask, then, tags)
 
 
-def decide_tries(
-    kind: Kind, n: int, runs: int, renewed: float, tries: int, pooled: bool, seed: Sequence[int]
-) -> list[str]:
-    """The verdicts on one change whose job runs several times."""
-    system, then, tags = changed_system(kind, n, runs, renewed, seed)
-    earlier: list[list[Floats]] = []
-    verdicts = []
-    for _ in range(tries):
-        counted = [scores for run in earlier[:MAX_EARLIER] for scores in run] if pooled else []
-        own: list[Floats] = []
-
-        def ask(own: list[Floats] = own) -> Floats:
-            own.append(system.ask())
-            return own[-1]
-
-        verdicts.append(looked(ask, then, tags, earlier=counted).verdict)
-        earlier.insert(0, own)
-    return verdicts
-
-
-def looked(
-    ask: Callable[[], Floats],
-    then: Floats,
-    tags: Sequence[Ints],
-    earlier: Sequence[Floats] = (),
-) -> Outcome:
-    """The verdict on the scores that `ask` gives and those of `earlier` runs, beside `then` (n, metrics, runs)."""
+def verdict(ask: Callable[[], Floats], then: Floats, tags: Sequence[Ints] = ()) -> str:
+    """The verdict on the scores (n, metrics) that `ask` gives for each run, beside `then` (n, metrics, runs)."""
     now = [ask()]
-    p = smallest([*now, *earlier], then, tags)
-    suspect = suspect_at(bool(earlier))
-    once = "fail" if p <= FAIL * ALPHA else "inconclusive" if p <= suspect * ALPHA else "pass"
-    if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
-        return Outcome("fail" if p <= AT_ONCE * ALPHA else "pass", once, 1.0)
-    before, judged = now[0], 1.0
+    p = smallest(now, then, tags)
+    if p <= AT_ONCE * ALPHA:
+        return "fail"
+    if p > ASK * ALPHA:
+        return "pass"
+    suspect = STILL_SUSPECT
     for _ in range(MORE):
         now.append(ask())
-        judged += float(np.mean(np.any(now[-1] != before, axis=1)))
-        before = now[-1]
-        if all(np.array_equal(one, now[0]) for one in (*now, *earlier)):
-            return Outcome(once, once, judged)
-        p = smallest([*now, *earlier], then, tags)
+        if all(np.array_equal(scores, now[0]) for scores in now):
+            suspect = SUSPECT
+            break
+        p = smallest(now, then, tags)
         if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
             break
-    verdict = "fail" if p <= FAIL * ALPHA else "inconclusive" if p <= STILL_SUSPECT * ALPHA else "pass"
-    return Outcome(verdict, once, judged)
+    if p <= FAIL * ALPHA:
+        return "fail"
+    return "inconclusive" if p <= suspect * ALPHA else "pass"
 
 
 def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float:
@@ -206,7 +152,7 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float
     n = len(then)
     scores = np.stack(now, axis=2)
     alike = np.full(n, len(now) > 1) & np.all(scores == scores[:, :, :1], axis=(1, 2))
-    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike) for j in range(METRICS)]
+    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike) for j in range(then.shape[1])]
     lost = np.stack([one.values for one in whole])
     # What is not estimated beyond counts among the parts, but needs no p-value.
     parts = [
@@ -217,77 +163,17 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float
         for j, one in enumerate(whole)
     ]
     p_values, of_mean = loss_test([*whole, *parts])
-    p_values[:METRICS][lost.mean(axis=1) >= -MAX_DROP] = 1.0
+    p_values[: len(whole)][lost.mean(axis=1) >= -MAX_DROP] = 1.0
     if lost.mean() >= -MAX_DROP:
         of_mean = 1.0
     return float(min(p_values.min(), of_mean))
 
 
-def detectable(n: int, runs: int, renewed: float) -> float:
-    """The loss that a report of an unchanged system calls detectable: the median of a few."""
-    tests = number_of_tests(METRICS, parts=True)
-    rule = LossRule(FAIL * ALPHA / tests, ASK * ALPHA / tests, 1 + MORE, MAX_DROP, runs)
-    found = []
-    for seed in range(12):
-        system = System(n, np.random.default_rng((seed, n)), renewed)
-        then = np.stack([system.ask() for _ in range(runs)], axis=2)
-        now = system.ask()
-        for metric in range(METRICS):
-            before = then[:, metric]
-            model = learn(before) if runs > 1 else model_of_pairs(before[:, 0], now[:, metric])
-            loss = visible_loss(model, rule)
-            found.append(1.0 if loss is None else loss)
-    return float(np.median(found))
-
-
-def fall_of_scores() -> float:
-    """By how much a mean score falls where a loss of chances by `FALL` is taken from every sample."""
-    chance = np.random.default_rng(0).beta(6.0, 0.6, size=100_000)
-    return float(np.minimum(chance, FALL).mean()) * (1.0 - 2.0 * MISJUDGED)
-
-
 def row(kind: Kind, n: int, runs: int, renewed: float, draws: int) -> str:
     """One row of a table."""
-    order = KINDS.index(kind)
-    if kind.promised:
-        size = detectable(n, runs, renewed)
-        kind = replace(kind, name=f"{kind.name}: −{100 * size:.1f}", mean=size * FALL / fall_of_scores())
-    return cells(kind.name, [decide(kind, n, runs, renewed, (seed, n, order)) for seed in range(draws)])
-
-
-def row_of_tries(kind: Kind, n: int, runs: int, renewed: float, tries: int, draws: int) -> str:
-    """One row of the table of tries."""
-    shares = [kind.name]
-    for pooled in (False, True):
-        found = [
-            decide_tries(kind, n, runs, renewed, tries, pooled, (seed, n, KINDS.index(kind))) for seed in range(draws)
-        ]
-        for verdict in ("fail", "pass"):
-            share = np.mean([verdict in verdicts for verdicts in found])
-            shares.append(f"{share:.3f}".replace("0.", ".", 1))
-    return "| " + " | ".join(shares) + " |"
-
-
-def cells(name: str, found: Sequence[Outcome]) -> str:
-    """A row of shares."""
-
-    def share(verdict: str, of: str = "verdict") -> str:
-        return f"{np.mean([getattr(one, of) == verdict for one in found]):.3f}".replace("0.", ".", 1)
-
-    cost = np.mean([one.judgings for one in found])
-    shares = [name, share("fail"), share("inconclusive"), share("pass"), f"{cost:.2f}"]
-    return "| " + " | ".join([*shares, share("fail", "once"), share("pass", "once")]) + " |"
-
-
-COLUMNS = ("fail", "inconclusive", "pass", "judgings an answer", "fail, asked once", "pass, asked once")
-COLUMNS_OF_TRIES = ("alone: red once", "alone: clean once", "pooled: red once", "pooled: clean once")
-
-
-def print_head(title: str, columns: Sequence[str] = COLUMNS) -> None:
-    """The head of a table."""
-    print(f"\n{title}\n")
-    print("| " + " | ".join(("change", *columns)) + " |")
-    print("| " + " | ".join(["---"] * (1 + len(columns))) + " |")
+    verdicts = [decide(kind, n, runs, renewed, (seed, n, KINDS.index(kind))) for seed in range(draws)]
+    shares = [f"{verdicts.count(name) / draws:.3f}" for name in ("fail", "inconclusive", "pass")]
+    return f"| {kind.name} | {' | '.join(shares)} |"
 
 
 def main() -> None:
@@ -299,24 +185,15 @@ def main() -> None:
     parser.add_argument("--renewed", type=float, default=RENEWED, help="share of the answers that are new in a run")
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
-    parser.add_argument("--tries", type=int, default=1, help="how often the job of a change runs on the same files")
     options = parser.parse_args()
-    # What is detectable is told from the noise of runs; answers that are never new have none, and stay wrong for sure.
-    left_out = ("spoiled", "promised")[options.renewed == 0.0]
-    asked = [kind for kind in map(KINDS.__getitem__, options.kinds) if not getattr(kind, left_out)]
+    # Right answers that are never new stay wrong for sure.
+    kinds = [KINDS[index] for index in options.kinds if options.renewed > 0.0 or not KINDS[index].spoiled]
     with ProcessPoolExecutor(options.processes) as pool:
-        for n in options.n:
-            for runs in options.history:
-                title = f"n = {n}, baseline of {runs} run{'s' if runs > 1 else ''}, {options.runs} changes a row"
-                one = partial(row, n=n, runs=runs, renewed=options.renewed, draws=options.runs)
-                if options.tries > 1:
-                    print_head(f"{title}, {options.tries} tries", COLUMNS_OF_TRIES)
-                    one = partial(row_of_tries, n=n, runs=runs, renewed=options.renewed, tries=options.tries)
-                    one = partial(one, draws=options.runs)
-                else:
-                    print_head(title)
-                for line in pool.map(one, asked):
-                    print(line, flush=True)
+        for n, runs in itertools.product(options.n, options.history):
+            print(f"\nn = {n}, runs before: {runs}, changes a row: {options.runs}\n")
+            print("| change | fail | inconclusive | pass |\n| --- | --- | --- | --- |")
+            for line in pool.map(partial(row, n=n, runs=runs, renewed=options.renewed, draws=options.runs), kinds):
+                print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[20, 80, 200])
     parser.add_argument("--processes", type=int, default=None)
     options = parser.parse_args()
-    kinds = [kind for kind in KINDS if not (kind.tagged or kind.promised)]
+    kinds = [kind for kind in KINDS if not kind.tagged]
     print(f"| n | change | {' | '.join(GATES)} |\n| --- | --- |{' --- |' * len(GATES)}")
     with ProcessPoolExecutor(options.processes) as pool:
         for line in pool.map(partial(row, runs=options.runs), itertools.product(options.n, kinds)):

@@ -7,8 +7,7 @@ The data are whole runs of language models at temperature 0 that were repeated w
 282 questions, right or wrong; `../shared/data/README.md`). Each draw takes some of a system's questions, and its runs
 in random order: the first four are the history, the others are what the changed system answers. A loss takes half of
 their right answers from twice as many questions as make the mean; a reshuffle gives questions the answers of others.
-There is one metric, decided by the gate's own function with the shares of gate/confirm.py, as in bench/losses.py. The
-check that counts broken questions (gate/checks/broken_questions.py) is not part of it.
+There is one metric, decided as in bench/losses.py, without the check that counts broken questions.
 """
 
 from __future__ import annotations
@@ -21,17 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-
-from ragstone.gate.confirm import ASK, AT_ONCE, FAIL, STILL_SUSPECT
-from ragstone.gate.policy import default_policy
-from ragstone.stats.losses import Change, loss_p_value
-
-Floats = NDArray[np.float64]
+from losses import Floats, verdict
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "repeated_runs.json.gz"
-ALPHA, MAX_DROP = 0.05, 0.02
-MORE_ANSWERS = default_policy().gate.confirm_repeats
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,7 @@ KINDS = (
 
 
 class ChangedSystem:
-    """`history` (n, runs) are scores before the change; `ask` gives those of one run after it (n,)."""
+    """`history` (n, runs) are scores before the change; `ask` gives those of one run after it."""
 
     def __init__(self, scores: Floats, kind: Kind, n: int, runs: int, rng: np.random.Generator) -> None:
         questions = rng.choice(len(scores), min(n, len(scores)), replace=False)
@@ -72,36 +63,10 @@ class ChangedSystem:
         self._share_lost[rng.permutation(always_right)[: kind.broken]] = 1.0
 
     def ask(self) -> Floats:
+        """The scores (n, 1) of one run."""
         answers = self._later[self._answers_of, self._asked % self._later.shape[1]]
         self._asked += 1
-        return np.where(self._rng.random(len(answers)) < self._share_lost, 0.0, answers)
-
-
-def p_value(history: Floats, answers: Sequence[Floats]) -> float:
-    """That of "no loss"; 1 where the estimated drop is allowed."""
-    now = np.stack(answers, axis=1)
-    if now.mean() - history.mean() >= -MAX_DROP:
-        return 1.0
-    alike = np.full(len(now), now.shape[1] > 1) & np.all(now == now[:, :1], axis=1)
-    return loss_p_value(Change(np.arange(len(now)), now, history, alike))
-
-
-def verdict(system: ChangedSystem) -> str:
-    """As the gate looks: once, and if a loss is suspected again, with all answers together."""
-    answers = [system.ask()]
-    p = p_value(system.history, answers)
-    if p <= AT_ONCE * ALPHA:
-        return "fail"
-    if p > ASK * ALPHA:
-        return "pass"
-    for _ in range(MORE_ANSWERS):
-        answers.append(system.ask())
-        p = p_value(system.history, answers)
-        if not AT_ONCE * ALPHA < p <= ASK * ALPHA:
-            break
-    if p <= FAIL * ALPHA:
-        return "fail"
-    return "inconclusive" if p <= STILL_SUSPECT * ALPHA else "pass"
+        return np.where(self._rng.random(len(answers)) < self._share_lost, 0.0, answers)[:, None]
 
 
 def main() -> None:
@@ -119,7 +84,8 @@ def main() -> None:
         for draw in range(options.draws):
             rng = np.random.default_rng((draw, options.n, options.history))
             scores = systems[rng.integers(len(systems))]
-            verdicts.append(verdict(ChangedSystem(scores, kind, options.n, options.history, rng)))
+            system = ChangedSystem(scores, kind, options.n, options.history, rng)
+            verdicts.append(verdict(system.ask, system.history[:, None, :]))
         fails, doubts = (verdicts.count(name) / options.draws for name in ("fail", "inconclusive"))
         print(f"| {kind.name} | {fails:.3f} | {doubts:.3f} |", flush=True)
 
