@@ -9,9 +9,7 @@ Each is compared with the example's stored baseline. A fault is named if the com
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from processes import gate
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "support-agent"
 sys.path.insert(0, str(EXAMPLE))
@@ -215,13 +215,8 @@ def outcome_of(work: Path, change: Change) -> Outcome:
     bench = str(Path(__file__).resolve().parent)
     (folder / "changed.py").write_text(ENTRYPOINT.format(bench=bench, name=change.name), encoding="utf-8")
     arguments = ["--entrypoint", "python:changed:Agent", "--baseline", str(EXAMPLE / "baseline")]
-    command = [sys.executable, "-m", "ragstone", "gate", *arguments]
-    completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    run = folder / "ragstone-run"
-    if not (run / "report.json").is_file():
-        raise SystemExit(f"{change.name}: exit {completed.returncode}\n{completed.stdout}{completed.stderr}")
-    status = json.loads((run / "report.json").read_text("utf-8"))["verdict"]["status"]
-    return Outcome(change, status, (run / "report.md").read_text("utf-8").replace("\\", "").replace("\u200b", ""))
+    report, comment = gate(folder, *arguments)
+    return Outcome(change, report["verdict"]["status"], comment.replace("\\", "").replace("\u200b", ""))
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

@@ -2,8 +2,7 @@
 
     python bench/engine.py --samples 1000 --samples 100000
 
-Prints one JSON line for each size: seconds, milliseconds per sample, peak memory of the process, and the ratio of the
-whole run to its floor, which is the offline judge called in a bare loop over the same samples, in the same run.
+Prints a table: the whole run, and its floor, which is the offline judge called in a bare loop over the same samples.
 """
 
 from __future__ import annotations
@@ -11,26 +10,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
 import random
-import resource
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time
+
+from processes import run
 
 WORDS = [
     f"{a}{b}" for a in ("red", "old", "wide", "calm", "north", "deep") for b in ("bridge", "river", "mill", "gate")
 ]
-
-
-@dataclass(frozen=True)
-class Figures:
-    wall_s: float
-    cpu_s: float
-    peak_mib: float
 
 
 def write_world(folder: Path, n: int) -> None:
@@ -96,44 +85,26 @@ def judge_alone(folder: Path) -> None:
     asyncio.run(loop())
 
 
-def _measured(job: Callable[[Path], None], folder: Path, results: multiprocessing.Queue[Figures]) -> None:
-    started, used = perf_counter(), process_time()
-    job(folder)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * (1024 if sys.platform == "darwin" else 1))
-    results.put(Figures(perf_counter() - started, process_time() - used, peak))
-
-
-def measure(job: Callable[[Path], None], folder: Path) -> Figures:
-    """Run `job` in a fresh process, so that its memory is its own."""
-    context = multiprocessing.get_context("spawn")
-    results: multiprocessing.Queue[Figures] = context.Queue()
-    process = context.Process(target=_measured, args=(job, folder, results))
-    process.start()
-    figures = results.get()
-    process.join()
-    return figures
+STEPS = {"judge": judge_alone, "run": whole_run}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, action="append")
-    for n in parser.parse_args().samples or [1000]:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            write_world(folder, n)
-            floor, run = measure(judge_alone, folder), measure(whole_run, folder)
-        print(
-            json.dumps(
-                {
-                    "samples": n,
-                    "run_wall_s": round(run.wall_s, 2),
-                    "run_ms_a_sample": round(1000 * run.cpu_s / n, 2),
-                    "run_peak_mib": round(run.peak_mib),
-                    "judge_alone_ms_a_sample": round(1000 * floor.cpu_s / n, 2),
-                    "ratio_cpu": round(run.cpu_s / floor.cpu_s, 2),
-                }
-            )
-        )
+    parser.add_argument("--step", choices=STEPS, help="do this alone, in the folder that is named")
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    if options.step is not None:
+        STEPS[options.step](options.folder)
+        return
+    print("| samples | step | CPU per sample | wall | peak memory |\n|---|---|---|---|---|")
+    for n in options.samples or [1000]:
+        with tempfile.TemporaryDirectory() as folder:
+            write_world(Path(folder), n)
+            for step in STEPS:
+                finished = run([sys.executable, __file__, "--step", step, "--folder", folder], Path(folder))
+                cells = f"{1000 * finished.cpu_s / n:.2f} ms | {finished.wall_s:.1f} s | {finished.peak_mib:.0f} MiB"
+                print(f"| {n:,} | {step} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from processes import RAGSTONE, gate, run
 from real_systems.changes import CHANGES, HARMFUL, HARMLESS, Change
 from real_systems.corpus import read_corpus
 
@@ -31,6 +30,7 @@ SYSTEMS = {"gardens": True, "coffee": False}
 RAG = """import sys
 
 sys.path.insert(0, {bench!r})
+from processes import RAGSTONE, gate, run
 from real_systems.changes import system_after
 
 answer = system_after({system!r}, {change!r})
@@ -68,11 +68,6 @@ def prepare(folder: Path, system: str, change: str) -> None:
     (folder / "rag.py").write_text(RAG.format(bench=bench, system=system, change=change), encoding="utf-8")
 
 
-def ragstone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ragstone", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
 def evaluate_baseline(folder: Path, system: str) -> None:
     prepare(folder, system, "refactoring")
     for arguments in (
@@ -80,9 +75,9 @@ def evaluate_baseline(folder: Path, system: str) -> None:
         ("init", "--entrypoint", ENTRYPOINT),
         ("gate", "--out", BASELINE),
     ):
-        completed = ragstone(folder, *arguments)
-        if completed.returncode != 0:
-            raise SystemExit(f"{system}: {arguments[0]} ended with {completed.returncode}:\n{completed.stdout}")
+        finished = run([*RAGSTONE, *arguments], folder)
+        if finished.exit_code != 0:
+            raise SystemExit(f"{system}: {arguments[0]} ended with {finished.exit_code}:\n{finished.output}")
 
 
 def outcome_of(work: Path, system: str, change: Change) -> Outcome:
@@ -91,12 +86,7 @@ def outcome_of(work: Path, system: str, change: Change) -> Outcome:
     prepare(folder, system, change.name)
     for name in WRITTEN_BY_INIT:
         (folder / name).write_bytes((before / name).read_bytes())
-    completed = ragstone(folder, "gate", "--baseline", str(before / BASELINE))
-    run = folder / "ragstone-run"
-    if not (run / "report.json").is_file():
-        raise SystemExit(f"{system}, {change.name}: exit {completed.returncode}\n{completed.stdout}{completed.stderr}")
-    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
-    comment = (run / "report.md").read_text(encoding="utf-8")
+    report, comment = gate(folder, "--baseline", str(before / BASELINE))
     attribution = report["explanation"]["attribution"]
     half = "" if attribution is None else str(attribution["side"])
     return Outcome(system, change, str(report["verdict"]["status"]), first_line(comment), half, comment)

@@ -3,7 +3,7 @@
     python bench/startup.py
     python bench/startup.py --runs 15
 
-Runs each command in turn, in processes of their own, on 13 recorded answers of the example with the offline judge. The
+Runs each command in turn, in processes of their own, on 13 recorded answers with the offline judge. The
 first round is not counted: it leaves the bytecode of all that is imported in a folder of this benchmark, as an
 installation does. CPU is user and system time; of all runs, the least counts. Prints a table.
 """
@@ -11,16 +11,16 @@ installation does. CPU is user and system time; of all runs, the least counts. P
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "docs-qa"
+from engine import write_world
+from processes import RAGSTONE, run_gate
+from scale import write_policy
+
 SAMPLES = 13
 REFERENCE = "python -c 'import openai'"
 SETTINGS = """\
@@ -28,81 +28,41 @@ SETTINGS = """\
 paths = ["golden.jsonl"]
 
 [system]
-entrypoint = "file:answers.jsonl"
-"""
-POLICY = """\
-[metrics.faithfulness]
-min = 0.1
-max_drop = 0.1
-
-[metrics.context_recall]
-min = 0.1
+entrypoint = "file:out.jsonl"
 """
 
 
 def commands(baseline: Path) -> Mapping[str, Sequence[str]]:
     """The words of each command, by the name it has in the table. `gate` writes the run that `report` renders."""
-    ragstone = (sys.executable, "-m", "ragstone")
     return {
         "python -c pass": (sys.executable, "-c", "pass"),
         REFERENCE: (sys.executable, "-c", "import openai"),
-        "ragstone --version": (*ragstone, "--version"),
-        "ragstone --help": (*ragstone, "--help"),
-        "ragstone check": (*ragstone, "check"),
-        "ragstone run": (*ragstone, "run", "--out", "run"),
-        "ragstone gate": (*ragstone, "gate", "--out", "gate"),
-        "ragstone gate --baseline": (*ragstone, "gate", "--out", "compared", "--baseline", str(baseline)),
-        "ragstone report": (*ragstone, "report", "gate"),
-        "ragstone report --format html": (*ragstone, "report", "gate", "--format", "html"),
+        "ragstone --version": (*RAGSTONE, "--version"),
+        "ragstone --help": (*RAGSTONE, "--help"),
+        "ragstone check": (*RAGSTONE, "check"),
+        "ragstone run": (*RAGSTONE, "run", "--out", "run"),
+        "ragstone gate": (*RAGSTONE, "gate", "--out", "gate"),
+        "ragstone gate --baseline": (*RAGSTONE, "gate", "--out", "compared", "--baseline", str(baseline)),
+        "ragstone report": (*RAGSTONE, "report", "gate"),
+        "ragstone report --format html": (*RAGSTONE, "report", "gate", "--format", "html"),
     }
-
-
-def write_project(folder: Path) -> None:
-    """The first questions of the example, and its answers as they were recorded."""
-    questions = (EXAMPLE / "golden.jsonl").read_text(encoding="utf-8").splitlines()[:SAMPLES]
-    records = (EXAMPLE / "baseline" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    responses = {record["sample"]["id"]: record["response"] for record in map(json.loads, records)}
-    answers = []
-    for question in questions:
-        sample_id = json.loads(question)["id"]
-        response = responses[sample_id]
-        answer = {"id": sample_id, "answer": response["answer"], "contexts": response["contexts"]}
-        answers.append(json.dumps(answer))
-    write_lines(folder / "golden.jsonl", questions)
-    write_lines(folder / "answers.jsonl", answers)
-    write_lines(folder / "ragstone.toml", SETTINGS.splitlines())
-    write_lines(folder / "thresholds.toml", POLICY.splitlines())
-
-
-def write_lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def cpu_s(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> float:
-    """The CPU seconds of `command` and its children. Ends the program if it fails; a gate may say no."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 1, 8):
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def measure(runs: int) -> Mapping[str, float]:
     """The least CPU seconds of each command."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_project(folder)
+        write_world(folder, SAMPLES)
+        write_policy(folder, ("faithfulness", "context_recall"))
+        (folder / "ragstone.toml").write_text(SETTINGS, encoding="utf-8")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         environment |= {"PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-        cpu_s((sys.executable, "-m", "ragstone", "gate", "--out", "baseline"), folder, environment)
-        least: dict[str, float] = {}
-        for counted in (False, *[True] * runs):
+        run_gate([*RAGSTONE, "gate", "--out", "baseline"], folder, environment)
+        seconds: dict[str, list[float]] = {}
+        for _ in range(1 + runs):
             for label, command in commands(folder / "baseline").items():
-                seconds = cpu_s(command, folder, environment)
-                if counted:
-                    least[label] = min(seconds, least.get(label, seconds))
-    return least
+                seconds.setdefault(label, []).append(run_gate(command, folder, environment).cpu_s)
+    return {label: min(each[1:]) for label, each in seconds.items()}
 
 
 def table(least: Mapping[str, float]) -> str:

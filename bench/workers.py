@@ -25,32 +25,13 @@ from engine import write_world
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.rows import SourceFile
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.portable import portable_judge
 from ragstone.metrics.registry import select_metrics
-from ragstone.system.response import Context, Response
-
-
-class Answers:
-    """A system that gives the recorded answers from memory."""
-
-    entrypoint = "python:world:answer"
-    concurrency = 4
-    can_be_asked_again = True
-
-    def __init__(self, file: Path) -> None:
-        rows = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
-        self._rows = {row["id"]: row for row in rows}
-
-    async def start(self) -> None: ...
-
-    async def ask(self, sample: Sample) -> Response:
-        await asyncio.sleep(0)
-        row = self._rows[sample.id]
-        return Response(sample.id, row["answer"], tuple(map(Context, row["contexts"])))
-
-    async def close(self) -> None: ...
+from ragstone.settings.settings import SystemSettings
+from ragstone.system.recorded import RecordedAnswers
 
 
 @contextmanager
@@ -82,9 +63,10 @@ def _wait_for(workers: int, address: str) -> None:
         client.wait_for_workers(workers)
 
 
-async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Answers) -> tuple[float, list[str]]:
+async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: RecordedAnswers) -> tuple[float, list[str]]:
     """How long judging takes once the workers are ready, and the lines of the records."""
     judge = OfflineJudge()
+    await answers.start()
     work, lines = Work(golden, answers, judge, select_metrics()), list[str]()
     if workers is None:
         started = time.perf_counter()
@@ -116,7 +98,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="workers-") as temporary:
         folder = Path(temporary)
         write_world(folder, given.answers)
-        golden, answers = load_golden_set([folder / "golden.jsonl"]), Answers(folder / "out.jsonl")
+        golden = load_golden_set([folder / "golden.jsonl"])
+        answers = RecordedAnswers(SourceFile(folder / "out.jsonl", "out.jsonl"), SystemSettings())
         alone, expected = asyncio.run(seconds_of(None, golden, answers))
         processes, found = asyncio.run(seconds_of(ProcessWorkers(given.workers, task_of(golden)), golden, answers))
         assert found == expected

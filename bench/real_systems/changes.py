@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -337,10 +337,3 @@ def system_after(name: str, change_name: str) -> Callable[[str], dict[str, Any]]
     change = CHANGES[change_name]
     system = RagSystem(name, change.steps(World(name)))
     return lambda question: change.returned(system.answer(question))
-
-
-def differing(name: str, change: Change) -> Sequence[str]:
-    """The questions to which the changed system returns something else."""
-    before = _unchanged(name)
-    after = system_after(name, change.name)
-    return [one.text for one in before.corpus.questions if after(one.text) != before.answer(one.text)]

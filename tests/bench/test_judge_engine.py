@@ -37,9 +37,8 @@ def test_every_score_is_there_and_a_second_run_asks_nothing() -> None:
     assert again["cells"] == first["cells"]
     assert again["chat"] + again["embeddings"] == 0
     assert 0 < first["start_s"] < first["wall_s"]
-    assert 0 < first["ratio_after_start"] < first["ratio"]
-    assert 0 < first["cpu_ms_per_call_after_start"] < first["cpu_ms_per_call"]
-    assert again["ratio_after_start"] is None
+    assert first["cpu_ms_per_call"] > 0
+    assert "ratio" not in again
 
 
 STOPPED = ("--samples", "60", "--latency-ms", "60", "--stop")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from real_systems.changes import HARMFUL, HARMLESS, Change, differing
+from real_systems.changes import HARMFUL, HARMLESS, Change, system_after
 from real_systems.corpus import read_corpus
 from real_systems.system import SORRY, RagSystem
 
@@ -28,7 +28,9 @@ def test_a_system_quotes_what_answers_the_question(name: str) -> None:
 
 @pytest.mark.parametrize("change", [*HARMLESS[1:], *HARMFUL], ids=lambda change: change.name)
 def test_a_change_changes_what_is_returned(change: Change) -> None:
-    assert len(differing("gardens", change)) >= 10
+    before, after = RagSystem("gardens"), system_after("gardens", change.name)
+    questions = [question.text for question in before.corpus.questions]
+    assert sum(after(question) != before.answer(question) for question in questions) >= 10
 
 
 @pytest.mark.heavy
