@@ -7,8 +7,7 @@ Prints, all from the public faithfulness score (`ragstone.evaluate`):
   the half of the sentences of the training contexts that the judge was not trained on);
 - the same for small self-written texts in each language (`contrast_frames.py`), which need no data.
 
-`judge_reliability.py` stores the accuracy of each
-language, which is what a run's report warns by.
+`judge_reliability.py` stores the accuracy of each language, which is what a run's report warns by.
 """
 
 from __future__ import annotations
@@ -49,9 +48,6 @@ def by_kind(sentences: Sequence[Copied]) -> None:
     drops: list[float] = []
     for name, change in (HARMFUL | HARMLESS).items():
         pairs = contrasts(name, change, sentences, MOST)
-        if not pairs:
-            print(f"| {name} | does not apply to any sentence |")
-            continue
         before = {f"{name} {at}": Case("", one.text, (one.context,)) for at, (one, _) in enumerate(pairs)}
         after = {f"{name} {at}": Case("", text, (one.context,)) for at, (one, text) in enumerate(pairs)}
         was = public_scores(before, ["faithfulness"])["faithfulness"]

@@ -8,8 +8,7 @@ sample has a question of 15 words, an answer of 60 in 3 to 8 sentences (a statem
 and 3 to 6 contexts of 120 words. A quote has 6 words. Tokens are those of o200k, OpenAI's encoding.
 
 "With caches": requests that begin with what was sent before, from 1,024 tokens on and in steps of 128, pay the cached
-price for it, as OpenAI describes its cache. "Without": all input at the full price. "Later run": the statements of the
-references are known, all else is new. "Short prompts": what models get whose cache isn't known to hold the long ones.
+price for it, as OpenAI describes its cache. "Later run": the statements of the references are known, all else is new.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from aiohttp import web
+from fake_judge import Provider, completion
 from pydantic import SecretStr
 
 from ragstone.golden.sample import GoldenSet, Sample
@@ -36,7 +36,7 @@ from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff
 from ragstone.judge.llm.prompts import layout_of, schema_of
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Call, Surroundings
-from ragstone.settings.settings import JudgeSettings, Price
+from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
 
 HEADLINE = ("statements", "support", "context_use", "reverse_questions")
@@ -56,7 +56,6 @@ WORDS = re.findall(
 )
 REQUESTED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
 CONTEXT = re.compile(r"^<<<context c1 \d+>>>\n(.*?)\n<<<", re.MULTILINE | re.DOTALL)
-MARK = re.compile(r"^<<<.*?>>>\n?", re.MULTILINE)
 
 
 def encoder() -> Any:
@@ -113,25 +112,13 @@ class Sent:
     reply: str
 
 
-@dataclass
-class Model:
+class Model(Provider):
     """The server: a model that does what is asked, and never says more."""
 
-    samples: Mapping[int, Texts]
-    sent: list[Sent] = field(default_factory=list)
-
-    def app(self) -> web.Application:
-        app = web.Application(client_max_size=2**26)
-        app.router.add_post("/v1/chat/completions", self.chat)
-        app.router.add_post("/v1/embeddings", self.embeddings)
-        return app
-
-    async def embeddings(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
-        data = [{"object": "embedding", "index": at, "embedding": [0.5, 0.5]} for at in range(len(texts))]
-        usage = {"prompt_tokens": 9, "total_tokens": 9}
-        return web.json_response({"object": "list", "model": body["model"], "data": data, "usage": usage})
+    def __init__(self, samples: Mapping[int, Texts]) -> None:
+        super().__init__(0.0)
+        self.samples = samples
+        self.sent: list[Sent] = []
 
     async def chat(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -143,10 +130,7 @@ class Model:
         text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
         fixed = json.dumps(schema) + "".join(texts[:-1])
         self.sent.append(Sent(next(iter(schema["properties"])), fixed, texts[-1], text))
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-        usage = {"prompt_tokens": 4_000, "completion_tokens": 100, "total_tokens": 4_100}
-        document = {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"], "usage": usage}
-        return web.json_response({**document, "choices": [choice]})
+        return web.json_response(completion(body["model"], texts[-1], text, "stop"))
 
 
 def text_of(content: Any) -> str:
@@ -202,9 +186,9 @@ class Spent:
     cached: float = 0.0
     output: float = 0.0
 
-    def dollars(self, price: Tariff, *, caches: bool) -> float:
+    def dollars(self, price: Tariff) -> float:
         """US dollars of 1,000 samples."""
-        cached = round(1_000 * self.cached) if caches else 0
+        cached = round(1_000 * self.cached)
         return price.cost_usd(Usage(round(1_000 * self.input) - cached, cached, 0, round(1_000 * self.output)))
 
 
@@ -226,12 +210,9 @@ def shared(one: Sequence[int], other: Sequence[int]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-async def ragstone(url: str, model: Model, *, brief: bool = False) -> tuple[list[Sent], list[Sent]]:
+async def ragstone(url: str, model: Model) -> tuple[list[Sent], list[Sent]]:
     """What a first run and a later one send."""
-    price = tariff("openai", MODEL)
-    assert price is not None
-    uncached = {MODEL: Price(input=price.input, cached_input=price.input, output=price.output)} if brief else {}
-    settings = JudgeSettings(name=f"openai:{MODEL}", base_url=url, api_key=SecretStr("none"), prices=uncached)
+    settings = JudgeSettings(name=f"openai:{MODEL}", base_url=url, api_key=SecretStr("none"))
     judge = assemble(settings, Surroundings(GoldenSet(()), None, {}))
     runs = []
     for _ in range(2):
@@ -246,48 +227,30 @@ async def ragstone(url: str, model: Model, *, brief: bool = False) -> tuple[list
     return runs[0], runs[1]
 
 
-def parts(sent: Sequence[Sent], task: str, samples: int) -> dict[str, float]:
-    """Mean tokens of the parts of a task's requests and of its replies."""
-    prompt = layout_of("openai", MODEL).prompts[task]
-    instructions, _, examples = prompt.static.partition("Worked examples")
-    group = next(iter(schema_of(task)["properties"]))  # type: ignore[call-overload]
-    own = [one for one in sent if one.task == group]
-    data = sum(len(encoded(one.data)) for one in own) / samples
-    plain = sum(len(encoded(MARK.sub("", REQUESTED.sub("", one.data)))) for one in own) / samples
-    return {
-        "schema": len(encoded(json.dumps(schema_of(task)))),
-        "instructions": len(encoded(instructions)),
-        "examples": len(encoded(examples)),
-        "data": plain,
-        "marks": data - plain,
-        "reply": sum(len(encoded(one.reply)) for one in own) / samples,
-    }
-
-
-def by_model(found: Mapping[str, Mapping[str, float]]) -> None:
+def by_model(sent: Sequence[Sent], samples: int) -> None:
     """The cost by model, each with the prompts that it gets; one call of each task warms the cache."""
     print("\n| model | cost | input read from the cache | reasoning tokens a call, assumed |\n|---|---|---|---|")
+    tokens: dict[str, tuple[float, float]] = {}
+    for task in HEADLINE:
+        group = next(iter(schema_of(task)["properties"]))  # type: ignore[call-overload]
+        own = [request for request in sent if request.task == group]
+        data = sum(len(encoded(request.data)) for request in own) / samples
+        tokens[task] = data, sum(len(encoded(request.reply)) for request in own) / samples
     for provider, model in MODELS:
         price, layout = tariff(provider, model), layout_of(provider, model)
         assert price is not None
         reasoning = reasoning_tokens(JudgeSettings(name=f"{provider}:{model}"), provider, model)
-        usage = [0.0, 0.0, float(len(HEADLINE) * reasoning)]
-        for task in HEADLINE:
-            one = found[task]
-            prefix = len(encoded(layout.prompts[task].static)) + one["schema"]
-            cached = task in layout.cached
-            usage[0] += one["data"] + one["marks"] + (0 if cached else prefix)
-            usage[1] += prefix if cached else 0
-            usage[2] += one["reply"]
-        whole = Usage(round(1_000 * usage[0]), round(1_000 * usage[1]), 0, round(1_000 * usage[2]))
-        cached_share = usage[1] / (usage[0] + usage[1])
-        print(f"| {model} | ${price.cost_usd(whole):.2f} | {cached_share:.0%} | {reasoning:,} |")
-
-
-def row(name: str, tokens: Spent, price: Tariff) -> str:
-    costs = " | ".join(f"${tokens.dollars(price, caches=caches):.2f}" for caches in (True, False))
-    counts = f"{tokens.calls:.1f} | {tokens.input:,.0f} | {tokens.cached:,.0f} | {tokens.output:,.0f}"
-    return f"| {name} | {counts} | {costs} |"
+        new, cached, output = 0.0, 0.0, float(len(HEADLINE) * reasoning)
+        for task, (data, reply) in tokens.items():
+            prefix = len(encoded(layout.prompts[task].static)) + len(encoded(json.dumps(schema_of(task))))
+            new += data
+            output += reply
+            if task in layout.cached:
+                cached += prefix
+            else:
+                new += prefix
+        usage = Usage(round(1_000 * new), round(1_000 * cached), 0, round(1_000 * output))
+        print(f"| {model} | ${price.cost_usd(usage):.2f} | {cached / (new + cached):.0%} | {reasoning:,} |")
 
 
 async def measure(count: int) -> None:
@@ -300,17 +263,13 @@ async def measure(count: int) -> None:
     price = tariff("openai", MODEL)
     assert price is not None
     first, later = await ragstone(url, model)
-    brief, _ = await ragstone(url, model, brief=True)
     await runner.cleanup()
-    print("| | calls | input | of it cached | output | with caches | without |\n|---|---|---|---|---|---|---|")
-    for name, sent in (("first run", first), ("later run", later), ("short prompts", brief)):
-        print(row(name, spent(sent, count), price))
-    by_task = {task: parts(first, task, count) for task in HEADLINE}
-    names = list(by_task["support"])
-    print("\n| prompt |", " | ".join(names), "|\n|---|" + "---|" * len(names))
-    for task, tokens in [*by_task.items(), ("context_use, later run", parts(later, "context_use", count))]:
-        print(f"| {task} |", " | ".join(f"{tokens[name]:,.0f}" for name in names), "|")
-    by_model(by_task)
+    print("| | calls | input | of it cached | output | with caches |\n|---|---|---|---|---|---|")
+    for name, sent in (("first run", first), ("later run", later)):
+        tokens = spent(sent, count)
+        counts = f"{tokens.calls:.1f} | {tokens.input:,.0f} | {tokens.cached:,.0f} | {tokens.output:,.0f}"
+        print(f"| {name} | {counts} | ${tokens.dollars(price):.2f} |")
+    by_model(first, count)
 
 
 def main() -> None:

@@ -81,7 +81,6 @@ class NoOpinion:
     """The judge gave no opinion: not applicable, or failed."""
 
     failed: bool
-    reason: str
 
 
 _METRIC = {
@@ -111,7 +110,7 @@ async def opinion(judge: Judge, task: EvalTask, case: Case, case_id: str, ledger
 
 def _count(found: StatementList | JudgementFailure | None) -> Opinion | NoOpinion:
     if not isinstance(found, StatementList):
-        return NoOpinion(found is None or not found.not_applicable, found.reason if found else "no statements")
+        return NoOpinion(found is None or not found.not_applicable)
     count = 0 if found.abstains else len(found.statements)
     return Opinion(count, count, count > 0)
 
@@ -122,7 +121,7 @@ def read_opinion(
     """The opinion from `judgements`: the metric's score, refined by the judge's probabilities if it gives any."""
     score = metric.score(sample, response, judgements)
     if not isinstance(score, Scored):
-        return NoOpinion(not isinstance(score, NotApplicable), score.reason)
+        return NoOpinion(not isinstance(score, NotApplicable))
     plain = Opinion(score.value, score.value, score.value >= _GOOD[task])
     if task is EvalTask.FAITHFULNESS and isinstance(judgements.support, SupportTable):
         supports = judgements.support.supports
@@ -209,9 +208,7 @@ class TaskResult:
     kind: str
     items: int
     scored: int
-    not_applicable: int
     failed: int
-    reasons: tuple[str, ...]
     measures: dict[str, Measured]
 
 
@@ -250,26 +247,16 @@ def summarise(outcomes: Iterable[Outcome]) -> tuple[TaskResult, ...]:
 
 def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome]) -> TaskResult:
     scored = [outcome for outcome in outcomes if outcome.scored]
-    lost = [one for outcome in outcomes for one in outcome.opinions if isinstance(one, NoOpinion)]
-    failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in out.opinions) for out in outcomes)
-    found: dict[str, Measured] = {}
+    failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in outcome.opinions) for outcome in outcomes)
+    measures: dict[str, Measured] = {}
     if scored:
         groups = [outcome.item.group for outcome in scored]
         rows = _pairwise_rows(scored) if kind == "pairwise" else _pointwise_rows(scored)
         for name, measure, scores, labels in rows:
             measured = estimate(measure, scores, labels, groups)
             if math.isfinite(measured.value):
-                found[name] = measured
-    return TaskResult(
-        task=task,
-        kind=kind,
-        items=len(outcomes),
-        scored=len(scored),
-        not_applicable=len(outcomes) - len(scored) - failed,
-        failed=failed,
-        reasons=tuple(dict.fromkeys(one.reason for one in lost))[:5],
-        measures=found,
-    )
+                measures[name] = measured
+    return TaskResult(task, kind, len(outcomes), len(scored), failed, measures)
 
 
 _Rows = list[tuple[str, Measure, Floats, Floats]]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from data_sets import data_folder, read_rows
+from jinja2 import Environment
 from judge_contrast import by_language
 from judge_opinions import NoOpinion, Opinion, Outcome, summarise
 from labelled_sets import Case, EvalTask, Item, Pairwise, Pointwise, load_items
@@ -179,7 +180,7 @@ def measure(items: Sequence[Item], metric: str) -> list[Outcome]:
     def opinion(name: str) -> Opinion | NoOpinion:
         value = scores.get(name)
         value = 1 - value if value is not None and METRIC[metric].info.lower_is_better else value
-        return NoOpinion(False, "no score") if value is None else Opinion(value, value, value >= 0.5)
+        return NoOpinion(failed=False) if value is None else Opinion(value, value, value >= 0.5)
 
     return [
         Outcome(item, tuple(opinion(f"{item.id}/{side}") for side in range(2 if isinstance(item, Pairwise) else 1)))
@@ -205,35 +206,9 @@ def calibration(outcomes: Sequence[Outcome]) -> list[tuple[float, float, int]]:
 
 def diagram(curves: dict[str, list[tuple[float, float, int]]]) -> str:
     """A reliability diagram as SVG, 480 by 480."""
-    low, size = 50.0, 400.0
-    colours = ("#1f6feb", "#bf8700")
-
-    def at(x: float, y: float) -> tuple[str, str]:
-        return f"{low + x * size:.1f}", f"{20 + (1 - y) * size:.1f}"
-
-    parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 480" font-family="sans-serif" font-size="12" '
-        'role="img" aria-label="Reliability diagram of the offline judge">',
-        '<rect width="480" height="480" fill="#ffffff"/>',
-        f'<rect x="{low}" y="20" width="{size}" height="{size}" fill="none" stroke="#8c959f"/>',
-        f'<line x1="{low}" y1="{20 + size}" x2="{low + size}" y2="20" stroke="#8c959f" stroke-dasharray="4 4"/>',
-    ]
-    for tick in range(0, 11, 2):
-        x, y = at(tick / 10, 0)[0], at(0, tick / 10)[1]
-        parts.append(f'<text x="{x}" y="{36 + size}" text-anchor="middle">{tick / 10:.1f}</text>')
-        parts.append(f'<text x="{low - 8}" y="{y}" text-anchor="end" dominant-baseline="middle">{tick / 10:.1f}</text>')
-    for row, ((name, points), colour) in enumerate(zip(curves.items(), colours, strict=False)):
-        places = [at(x, y) for x, y, _ in points]
-        line = " ".join(",".join(place) for place in places)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.extend(f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in places)
-        parts.append(f'<text x="{low + 12}" y="{44 + 18 * row}" fill="{colour}">{name}</text>')
-    parts.append(f'<text x="{low + size / 2}" y="{54 + size}" text-anchor="middle">the judge\'s probability</text>')
-    parts.append(
-        f'<text x="14" y="{20 + size / 2}" text-anchor="middle" transform="rotate(-90 14 {20 + size / 2})">'
-        "share that people called supported</text></svg>"
-    )
-    return "\n".join(parts) + "\n"
+    text = Path(__file__).with_name("reliability_diagram.svg.j2").read_text(encoding="utf-8")
+    template = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True).from_string(text)
+    return template.render(curves=curves)
 
 
 def measured_sets(data: Path) -> list[tuple[str, str, Sequence[Item]]]:
@@ -278,13 +253,7 @@ def main(data: Path) -> None:
         chosen = EVIDENCE.get((metric, result.task, result.kind))
         if chosen is not None:
             found = result.measures[chosen]
-            row = {
-                "dataset": name,
-                "measure": chosen,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
-            }
+            row = {"dataset": name, "measure": chosen, "value": found.value, "low": found.low, "high": found.high}
             rounded = {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
             metrics.setdefault(metric, []).append({**rounded, "items": result.scored})
     document = {

@@ -84,11 +84,7 @@ HARD_CASES_NAME = "hard cases, version 2"
 
 
 def load_items(path: Path) -> tuple[Item, ...]:
-    """The items of a published data set (.jsonl or .jsonl.gz), in file order, of its test split, if it has one; or our
-    `HARD_CASES`.
-    """
-    if path == HARD_CASES:
-        return hard_cases()
+    """The items of a published data set (.jsonl or .jsonl.gz), in file order, of its test split, if it has one."""
     rows = list(read_rows(path))
     adapt = next((adapter for fields, adapter in _ADAPTERS if fields <= rows[0].keys()), None)
     if adapt is None:

@@ -8,8 +8,6 @@ dev.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import sys
 from collections import Counter
@@ -19,25 +17,23 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
-from data_sets import data_folder
+from data_sets import data_folder, read_rows
 from labelled_sets import Case, Pairwise, load_items
-from numpy.typing import NDArray
 from public_scores import public_scores
-from scipy.optimize import minimize
+from train_offline_judge import Floats, Row, fit, training_texts
 
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.passage import read_passage
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.tools.judging.measures import auroc
 
-Floats = NDArray[np.float64]
 FILES = {
     "BEGIN (wow, test)": "begin.jsonl.gz",
     "WiCE claims (test)": "wice_claim.jsonl.gz",
     "RAGTruth QA": "ragtruth_qa_half.jsonl.gz",
     "HaluEval QA": "halueval_qa_500.jsonl.gz",
 }
-RIDGE = 0.03
+FIVE = ("content words", "in the best context", "bigrams", "shared numbers", "missing words")
 Labelled = tuple[Case, float]
 
 
@@ -117,38 +113,22 @@ def tf_idf(overlaps: Sequence[Overlap]) -> list[float]:
 
 def fit_five(data: Path) -> Callable[[Sequence[Overlap]], Floats]:
     """The logistic regression of the five features; each training set and each label has the same weight."""
-    rows: list[tuple[str, float, tuple[float, ...]]] = []
-    for name, file in list(FILES.items())[:2]:
-        with gzip.open(data / file, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                if row["split"] != "dev" or row["label_faithful"] is None:
-                    continue
-                text = row["context"] if "context" in row else "\n".join(row["evidence_sentences"])
-                case = Case("", row.get("answer") or row["claim"], (text,))
-                rows.append((name, float(row["label_faithful"]), read_overlap(case).features()))
-    features = np.array([row[2] for row in rows])
-    labels = np.array([row[1] for row in rows])
-    sides = Counter((name, label) for name, label, _ in rows)
-    importance = np.array([1 / sides[name, label] for name, label, _ in rows]) * len(rows) / 4
-
-    def loss(point: Floats) -> tuple[float, Floats]:
-        z = features @ point[:-1] + point[-1]
-        value = (importance * (np.logaddexp(0, z) - labels * z)).sum() + RIDGE * (point[:-1] ** 2).sum() / 2
-        slope = importance * (1 / (1 + np.exp(-z)) - labels)
-        return float(value), np.concatenate([features.T @ slope + RIDGE * point[:-1], [slope.sum()]])
-
-    bounds: list[tuple[float | None, float | None]] = [(0.0, 5.0)] * features.shape[1]
-    point = minimize(loss, np.zeros(6), jac=True, method="L-BFGS-B", bounds=[*bounds, (None, None)]).x
-    return lambda overlaps: np.array([one.features() for one in overlaps]) @ point[:-1]
+    rows = []
+    for source, answer, text, label in training_texts(data):
+        features = np.array(read_overlap(Case("", answer, (text,))).features())
+        rows.append(Row(source.partition("/")[0], features, label))
+    sources = {row.source for row in rows}
+    fitted = fit(rows, dict.fromkeys(sources, 1.0), FIVE, dict.fromkeys(sources, 0.5))
+    return lambda overlaps: fitted.chances(np.array([overlap.features() for overlap in overlaps]))
 
 
 def labelled(path: Path) -> list[Labelled]:
     """The answers of a set with 1 or 0; of RAGTruth 1 where people marked nothing, of pairs 1 for the right answer."""
     if path.name == FILES["RAGTruth QA"]:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
-        return [(Case(row["question"], row["answer"], tuple(row["contexts"])), float(not row["spans"])) for row in rows]
+        return [
+            (Case(row["question"], row["answer"], tuple(row["contexts"])), float(not row["spans"]))
+            for row in read_rows(path)
+        ]
     found: list[Labelled] = []
     for item in load_items(path):
         if isinstance(item, Pairwise):
