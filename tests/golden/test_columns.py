@@ -257,21 +257,6 @@ def test_an_empty_answer_as_squad_writes_it_means_unanswerable(tmp_path: Path) -
     assert [sample.answerable for sample in golden] == [True, False, True]
 
 
-def test_the_layout_of_squad_is_read_with_its_paragraphs(tmp_path: Path) -> None:
-    asked = [
-        {"id": "1", "question": "Where?", "answers": [{"text": "Here", "answer_start": 0}], "is_impossible": False},
-        {"id": "2", "question": "Why?", "answers": [], "is_impossible": True},
-    ]
-    paragraphs = [{"context": "Here it is.", "qas": asked}, {"context": "Nothing.", "qas": []}]
-    document = {"version": "v2.0", "data": [{"title": "Places", "paragraphs": paragraphs}]}
-    (tmp_path / "dev.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
-    golden = load_golden_set("dev.json", root=tmp_path)
-    assert [(s.id, s.reference, s.reference_contexts, s.answerable) for s in golden] == [
-        ("1", "Here", ("Here it is.",), True),
-        ("2", None, ("Here it is.",), False),
-    ]
-
-
 def test_recorded_results_of_an_evaluation_are_told_from_its_references(tmp_path: Path) -> None:
     header = "questions,true_answers,predicted_answers,contexts\n"
     (tmp_path / "results.csv").write_text(f"{header}A?,right,guessed,\"['p', 'q']\"\n", encoding="utf-8")

@@ -41,13 +41,12 @@ A, B = {"question": "A?"}, {"question": "B?"}
         ("lines.json", '{"question": "A?"}\n{"question": "B?"}\n', [("A?", None, 1), ("B?", None, 2)]),
         ("object.json", '{"question": "A?", "answer": "a"}', [("A?", "a", 1)]),
         ("a.json", indented([A, B]), [("A?", None, 2), ("B?", None, 5)]),
-        ("a.json", indented({"question": ["A?", "B?"], "truth": ["a", "b"]}), [("A?", "a", 3), ("B?", "b", 4)]),
+        ("a.json", indented({"question": ["A?", "B?"], "truth": ["a", "b"]}), [("A?", "a", None), ("B?", "b", None)]),
         ("a.json", indented({"name": "x", "data": [A, B]}), [("A?", None, 4), ("B?", None, 7)]),
         ("a.json", indented({"data": {"examples": [A, B]}}), [("A?", None, 4), ("B?", None, 7)]),
         ("a.json", indented({"train": [{"x": 1}], "test": [A]}), [("A?", None, 8)]),
-        ("a.json", indented({"a": {"b": {"c": {"d": [A]}}}}), [("A?", None, None)]),
+        ("a.json", indented({"a": {"b": {"c": {"d": [A]}}}}), [("A?", None, 6)]),
         ("a.json", indented({"question": {"0": "A?"}, "truth": {"0": "a"}}), [("A?", "a", None)]),
-        ("a.json", indented({"first": A, "second": B}), [("A?", None, 2), ("B?", None, 5)]),
         ("a.yml", "- question: A?\n-\n  question: B?\n  tags: [y]\n", [("A?", None, 1), ("B?", None, 3)]),
         (
             "a.csv",
@@ -74,17 +73,7 @@ def test_columns_of_any_name_are_read_where_the_question_is_named(tmp_path: Path
         load_text(tmp_path, "a.json", lists)
     assert '[golden.columns]\n  question = "fragen"' in str(caught.value)
     golden = load_text(tmp_path, "a.json", lists, question="fragen", reference="antworten")
-    assert places(golden) == [("A?", "a", 1), ("B?", "b", 1)]
-    keyed = load_text(tmp_path, "c.json", '{"x": {"frage": "A?"}, "y": {"frage": "B?"}}', question="frage")
-    assert [(sample.id, sample.question) for sample in keyed] == [("x", "A?"), ("y", "B?")]
-
-
-def test_objects_by_their_ids_are_samples_at_the_top_of_a_document_only(tmp_path: Path) -> None:
-    keyed = {"x": A, "y": {**B, "id": "own"}}
-    assert [sample.id for sample in load_text(tmp_path, "a.json", json.dumps(keyed))] == ["x", "own"]
-    for document in ({"data": keyed, "version": 1}, {**keyed, "note": "a text"}, {}):
-        with pytest.raises(GoldenSetError, match="no list of samples"):
-            load_text(tmp_path, "a.json", json.dumps(document))
+    assert places(golden) == [("A?", "a", None), ("B?", "b", None)]
 
 
 def test_two_lists_with_questions_need_a_choice(tmp_path: Path) -> None:
@@ -222,25 +211,3 @@ def test_damaged_workbooks_are_refused_with_a_reason(tmp_path: Path) -> None:
         except GoldenSetError as error:
             refused += "a.xlsx" in str(error)
     assert refused > 10
-
-
-@pytest.mark.parametrize(("name", "sign"), [("a.csv", ";"), ("a.tsv", "\t")])
-def test_a_table_in_windows_1252_is_read_as_that_and_said_so(tmp_path: Path, name: str, sign: str) -> None:
-    text = f"question{sign}reference\r\nWas kostet ein Brötchen?{sign}80 ¢ – „günstig“, 1 €\r\n"
-    golden = load_text(tmp_path, name, text.encode("cp1252"))
-    assert places(golden) == [("Was kostet ein Brötchen?", "80 ¢ – „günstig“, 1 €", 2)]
-    assert golden.mappings[0].notes == ("the text is not UTF-8, and was read as Windows-1252",)
-    assert load_text(tmp_path, name, text).mappings[0].notes == ()
-
-
-@pytest.mark.parametrize(
-    ("body", "line"),
-    [
-        ("question\nWie groß?\nWo?\n".encode() + b"Gr\xfc\xdfe?\n", 4),  # valid UTF-8 before: a damaged file
-        (b"question\nGr\xfc\xdfe?\n" + "Wie groß?\n".encode(), 2),
-        (b"question\nWhat\x81?\n", 2),  # no character of Windows-1252
-    ],
-)
-def test_damaged_utf_8_is_not_taken_for_windows_1252(tmp_path: Path, body: bytes, line: int) -> None:
-    with pytest.raises(GoldenSetError, match=rf"a.csv:{line}: byte 0x.. is not valid UTF-8"):
-        load_text(tmp_path, "a.csv", body)

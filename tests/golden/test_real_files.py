@@ -8,6 +8,7 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.sample import Origin
 from tests.needs import DATA_SETS
 
 DATA = Path(__file__).parents[2] / "../shared/data/golden_sets"
@@ -22,18 +23,24 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=DATA_SETS)
         ("azure_ai-rag-chat-evaluator__qa_dontknows.jsonl", 45, 1, "What are the key benefits", "Generated from this"),
         ("clapnq__clapnq_dev_answerable.jsonl", 300, 1, "which method of forecasting", "Seasonality"),
         ("continuous-eval__correctness_sm.jsonl", 10, 1, "who is playing halftime", "Justin Timberlake"),
-        ("haystack-evaluation_ARAGOG__eval_questions.json", 107, 3, "What are the two main tasks", "Masked LM (MLM)"),
+        (
+            "haystack-evaluation_ARAGOG__eval_questions.json",
+            107,
+            None,
+            "What are the two main tasks",
+            "Masked LM (MLM)",
+        ),
         ("llama_index_LabelledRagDataset__rag_dataset.json", 58, 3, "What are the key issues", "The key issues"),
         ("microsoft_ai-agent-evals__dataset.json", 15, 111, "Tell me about Smart eyeware", "Smart eyeware includes"),
         ("ragas_improve_rag__hf_doc_qa_eval.csv", 66, 2, "What architecture is", "x86_64-unknown-linux-musl"),
         ("ragchecker__checking_inputs.json", 2, 3, "What's the longest river", "The Nile is"),
     ],
 )
-def test_a_real_golden_set_is_read(name: str, samples: int, line: int, question: str, reference: str) -> None:
+def test_a_real_golden_set_is_read(name: str, samples: int, line: int | None, question: str, reference: str) -> None:
     golden = load_golden_set(name, root=DATA)
     first = golden.samples[0]
     assert len(golden) == samples
-    assert str(first.origin) == f"{name}:{line}"
+    assert first.origin == Origin(name, line)
     assert first.question.startswith(question)
     assert (first.reference or "").startswith(reference)
 

@@ -83,8 +83,6 @@ def _text(value: object, depth: int) -> str | None:
         return None
     if isinstance(value, Mapping):
         return _text(_only_text(value), depth + 1)
-    if not isinstance(value, int) and not hasattr(value, "isoformat"):
-        raise CellError(f"contains {shown(value)}, expected text")
     try:
         return str(value)
     except ValueError:
@@ -92,7 +90,7 @@ def _text(value: object, depth: int) -> str | None:
 
 
 def _only_text(value: Mapping[str, object]) -> object:
-    content = _pick(value, TEXT_KEYS)
+    content = pick(value, TEXT_KEYS)
     if content is None:
         keys = ", ".join(map(shown, list(value)[:12]))
         raise CellError(
@@ -131,7 +129,7 @@ def _has_texts(value: object) -> bool:
     items = value if isinstance(value, list) else [value]
     return bool(items) and all(
         (isinstance(item, str) and item is not value)
-        or (isinstance(item, Mapping) and _pick(item, TEXT_KEYS) is not None)
+        or (isinstance(item, Mapping) and pick(item, TEXT_KEYS) is not None)
         for item in items
     )
 
@@ -298,7 +296,7 @@ def grades(value: object) -> dict[str, float]:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         raise CellError(f"contains {shown(value)}, expected document ids")
     if isinstance(value, Mapping):
-        if isinstance(_pick(value, ID_KEYS), str):
+        if isinstance(pick(value, ID_KEYS), str):
             value = [value]
         else:
             graded = {name: grade for name, grade in value.items() if grade is not None}
@@ -306,8 +304,8 @@ def grades(value: object) -> dict[str, float]:
     grade_by_id: dict[str, float] = {}
     for item in listed(value, split_bars=True, split_commas=True):
         if isinstance(item, Mapping):
-            grade = _pick(item, GRADE_KEYS)
-            name = identifier(_pick(item, ID_KEYS))
+            grade = pick(item, GRADE_KEYS)
+            name = identifier(pick(item, ID_KEYS))
             grade_by_id[name] = 1.0 if grade is None else _grade(grade)
         elif str(item).strip():
             grade_by_id[identifier(item)] = 1.0
@@ -480,7 +478,8 @@ def _python_value(value: str) -> object:
         return ast.literal_eval(value) if len(value) <= _MAX_LITERAL else None
 
 
-def _pick(value: Mapping[str, object], names: Texts) -> object | None:
+def pick(value: Mapping[str, object], names: Texts) -> object | None:
+    """What `value` has under the first of `names`; None if it has none of them."""
     by_name = {normal(str(key)): inner for key, inner in value.items()}
     for name in names:
         inner = by_name.get(name.strip("_"))

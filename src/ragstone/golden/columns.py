@@ -50,8 +50,11 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: ByField) -> Colum
     if "answerable" in fields or wanted.get("answerable") == "":
         fields.pop("unanswerable", None)
     notes = _settle_answers(columns, fields)
-    recorded = {name: columns.recorded(name, fields) for name in RECORDED}
-    recorded = {name: path for name, path in recorded.items() if path}
+    recorded = {}
+    for name in RECORDED:
+        path = columns.recorded(name, fields)
+        if path:
+            recorded[name] = path
     columns.refuse_labels(source, fields)
     refuse_misspelt(source, profile, wanted)
     used = {*fields.values(), *recorded.values()}
@@ -95,10 +98,8 @@ class _Columns:
 
     def first(self, names: Texts) -> str:
         """The best column of `names` that has values."""
-        for path in self.named(names):
-            if self._profile.columns[path]:
-                return ".".join(path)
-        return ""
+        filled = (path for path in self.named(names) if self._profile.columns[path])
+        return ".".join(next(filled, ()))
 
     def by_alias(self, name: str) -> str:
         for names in (FIELDS[name].strong, FIELDS[name].weak):

@@ -78,16 +78,15 @@ class TurnReading:
                 f"column '{column}' contains {cells.shown(history)}, expected own or reference beside 'turns'.",
                 row.line,
             )
-        places = list(range(len(turns)))
         if turns and all(map(_is_message, turns)):
-            turns, places = _from_messages(turns, self.question)
+            turns = _from_messages(turns, self.question)
         if not 0 < len(turns) <= MAX_CONVERSATION_TURNS:
             raise self.source.error(
                 f"{label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.",
                 row.line,
             )
         for number, turn in enumerate(turns, 1):
-            line = line_of(row.values["turns"], places[number - 1]) or row.line
+            line = line_of(turn) or row.line
             values = self._values(shared, turn, f"turn {number} of {label}", line)
             place = TurnPlace(label, number, len(turns), history == "own")
             yield Row(values, line, place)
@@ -138,30 +137,25 @@ def _named(values: Values, names: Iterable[str]) -> str | None:
 
 
 def _is_message(turn: object) -> bool:
-    if not isinstance(turn, Mapping) or "content" not in turn:
-        return False
-    return str(turn.get("role")).lower() in {*ROLES, "tool"}
+    has_content = isinstance(turn, Mapping) and "content" in turn
+    return has_content and str(turn.get("role")).lower() in {*ROLES, "tool"}  # type: ignore[attr-defined]
 
 
-def _from_messages(
-    turns: Sequence[Values], question: str
-) -> tuple[list[dict[str, Any]], list[int]]:
-    """The turns that begin with a message of the user, and where each begins.
+def _from_messages(turns: Sequence[Values], question: str) -> list[dict[str, Any]]:
+    """The turns that begin with a message of the user.
 
     The answer of the assistant is the reference of its turn: of several, the last.
     """
     questions: list[dict[str, Any]] = []
-    places: list[int] = []
-    for place, message in enumerate(turns):
+    for message in turns:
         fields = dict(message)
         role = ROLES.get(str(fields.pop("role")).lower())
         content = fields.pop("content")
         if role == "user":
             questions.append({**fields, question: content})
-            places.append(place)
         elif role == "assistant" and content and questions:
             questions[-1] |= {**fields, "reference": content}
-    return questions, places
+    return questions
 
 
 def first_rows(rows: Iterable[Row], count: int) -> Iterator[Row]:

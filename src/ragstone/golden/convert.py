@@ -4,7 +4,7 @@ that are set."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ragstone.golden.cells import CLARIFICATION
@@ -13,6 +13,7 @@ from ragstone.golden.names import are_names
 from ragstone.golden.sample import (
     Assertion,
     Assertions,
+    ConversationTurn,
     ExpectedCall,
     Sample,
 )
@@ -33,19 +34,22 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
         place = turns[0].turn
         rows = [_row(sample) for sample in turns]
         if place is not None and len(turns) == place.turns:
-            group = turns[0].group
-            row: Values = {"id": place.id, "group": group}
-            if group == place.id:
-                del row["group"]
-            row["history"] = "own" if place.own_history else "reference"
-            inner = [_row(replace(turn, id="", history=())) for turn in turns]
-            for turn_row in inner:
-                if turn_row.get("group") == group:
-                    turn_row.pop("group", None)
-            row["turns"] = inner
-            rows = [row]
+            rows = [_conversation(turns, place)]
         for row in rows:
             yield json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _conversation(turns: Sequence[Sample], place: ConversationTurn) -> Values:
+    group = turns[0].group
+    row: Values = {"id": place.id}
+    if group != place.id:
+        row["group"] = group
+    row["history"] = "own" if place.own_history else "reference"
+    inner = [_row(replace(turn, id="", history=())) for turn in turns]
+    for turn in inner:
+        if turn.get("group") == group:
+            del turn["group"]
+    return {**row, "turns": inner}
 
 
 def _row(sample: Sample) -> Values:

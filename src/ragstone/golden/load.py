@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from ragstone.golden.conversations import (
     first_rows,
     join_turns,
 )
-from ragstone.golden.formats import delimited
 from ragstone.golden.formats.registry import format_of
 from ragstone.golden.opened import open_cells
 from ragstone.golden.profile import profile_rows
@@ -239,43 +237,35 @@ def find_files(
         )
     files: dict[str, SourceFile] = {}
     for pattern in map(str, patterns):
+        shown = pattern.encode("utf-8", "backslashreplace").decode()[:200]
         try:
             for path in _expand(pattern, root):
                 name = path.as_posix()
                 with suppress(ValueError):  # on another drive
                     name = Path(os.path.relpath(path, root)).as_posix()
+                name.encode()  # file names are written into records and reports
                 source = SourceFile(path, name, within)
                 files.setdefault(os.path.realpath(path), source)
-        except UnicodeEncodeError:
-            shown = pattern.encode("utf-8", "backslashreplace").decode()[:200]
+        except ValueError:
             raise GoldenSetError(
-                "the file name is not UTF-8.", where=shown, hint="Rename the file."
+                "a file name must be UTF-8, and can't contain a null character.",
+                where=shown,
+                hint="Rename the file.",
             ) from None
         except OSError as error:
             raise GoldenSetError(
-                f"can't be looked up: {error.strerror}.", where=pattern[:200]
+                f"can't be looked up: {error.strerror}.", where=shown
             ) from None
     return list(files.values())
 
 
 def _expand(pattern: str, root: Path) -> list[Path]:
-    if "\0" in pattern:
-        raise GoldenSetError(
-            "a file name can't contain a null character.", where="golden paths"
-        )
-    pattern.encode()  # file names are written into records and reports
     path = root / pattern
-    try:
-        # From Python 3.14 on, Path.is_file() hides all errors.
-        mode = path.stat().st_mode
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
-            raise
-    else:
-        if stat.S_ISREG(mode):
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISREG(path.stat().st_mode):
             return [path]
         raise GoldenSetError(
-            "is a folder." if stat.S_ISDIR(mode) else "is not a regular file.",
+            "is a folder, or not a regular file.",
             where=pattern,
             hint='Name files, such as "golden/*.jsonl".',
         )
@@ -283,7 +273,6 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError("not found.", where=pattern, hint=hint)
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
-    "".join(matches).encode()
     files = [root / match for match in matches if (root / match).is_file()]
     if not files:
         raise GoldenSetError("no file matches this pattern.", where=pattern, hint=hint)
@@ -295,19 +284,11 @@ def _open(source: SourceFile, columns: ByField) -> _Table:
     if file_format.is_document:
         document = file_format.read(source)
         return _document(source, file_format.name, document, columns)
-    notes: tuple[str, ...] = ()
-    if file_format.name in ("csv", "tsv"):
-        encoding = delimited.encoding_of(source)
-        if encoding == delimited.WINDOWS:
-            source = replace(source, encoding=encoding)
-            notes = ("the text is not UTF-8, and was read as Windows-1252",)
     read = partial(file_format.read, source)
     if file_format.name in _TABLES and has_expectations(read()):
         tests = read_promptfoo_cells(list(read()))
-        return _Table(
-            file_format.name, lambda: tests.rows, notes=(*notes, *tests.notes)
-        )
-    return _Table(file_format.name, read, notes=notes)
+        return _Table(file_format.name, lambda: tests.rows, notes=tests.notes)
+    return _Table(file_format.name, read)
 
 
 def _document(source: SourceFile, kind: str, document: Any, columns: ByField) -> _Table:
@@ -338,10 +319,11 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan) -> ColumnMappi
 
 
 def _duplicate(first: Sample, second: Sample, table: _Table) -> GoldenSetError:
-    message = f"duplicate id '{second.id}' at {first.origin} and {second.origin}."
+    places = f"at {first.origin} and {second.origin}"
+    message = f"duplicate id '{second.id}' {places}."
     hint = "Give each sample a unique id."
     if second.id.startswith("q-") and first.content_hash() == second.content_hash():
-        message = f"duplicate question at {first.origin} and {second.origin}: {first.question[:80]!r}."
+        message = f"duplicate question {places}: {first.question[:80]!r}."
         hint = "Remove one, or give each a unique id."
         rows = list(table.rows())
         for name in rows[0].values:

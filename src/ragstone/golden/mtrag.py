@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragstone.golden.profile import follow
+from ragstone.golden.profile import MISSING, follow
 
 Values = Mapping[str, Any]
 
@@ -61,25 +61,26 @@ def _labels(values: Values) -> dict[str, Any]:
     found relevant, with their ids."""
     answerability = str(values.get("Answerability", values.get("answerability")))
     contexts = values.get("contexts")
-    relevant = []
-    for context in contexts if isinstance(contexts, list) else []:
-        verdicts = follow(context, "feedback.relevant")
-        last: Any = {"value": "yes"}
-        if isinstance(verdicts, dict) and verdicts:
-            last = [*verdicts.values()][-1]  # of the last annotator
-        if (
-            isinstance(context, dict)
-            and isinstance(last, dict)
-            and last.get("value") == "yes"
-        ):
-            relevant.append(context)
+    found = contexts if isinstance(contexts, list) else []
+    relevant = [context for context in found if _is_relevant(context)]
     labels = {
         "tags": values.get("Question Type"),
         "unanswerable": "UNANSWERABLE" in answerability,
         "expects": "clarification" if "UNDERSPECIFIED" in answerability else None,
         "reference_contexts": relevant,
-        "relevant_ids": [
-            context["document_id"] for context in relevant if "document_id" in context
-        ],
+        "relevant_ids": follow(relevant, "document_id"),
     }
-    return {name: value for name, value in labels.items() if value}
+    return {
+        name: value for name, value in labels.items() if value and value is not MISSING
+    }
+
+
+def _is_relevant(context: object) -> bool:
+    """What the last annotator says of a context; without one, it is."""
+    if not isinstance(context, dict):
+        return False
+    verdicts = follow(context, "feedback.relevant")
+    if not isinstance(verdicts, dict) or not verdicts:
+        return True
+    *_, last = verdicts.values()
+    return isinstance(last, dict) and last.get("value") == "yes"

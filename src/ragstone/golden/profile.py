@@ -3,6 +3,7 @@ built."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -45,44 +46,39 @@ def profile_rows(
 ) -> Profile:
     """Read all `rows`. Raises GoldenSetError if there are too many columns."""
     profile = Profile()
-    kinds: dict[str, set[Kind]] = {}
-    inner_kinds: dict[str, dict[str, set[Kind]]] = {}
+    columns = profile.columns
+    inner_columns: Counter[str] = Counter()
     missing = {path for path in wanted if path}
     for row in rows:
         profile.rows += 1
         if len(profile.first_rows) < MAX_FIRST_ROWS:
             profile.first_rows.append(row)
         for key, value in row.values.items():
-            _add_kind(kinds, str(key), value)
-            if isinstance(value, dict):
-                _add_object(inner_kinds.setdefault(str(key), {}), value)
-        if len(kinds) + sum(map(len, inner_kinds.values())) > MAX_COLUMNS:
+            _add_kind(columns, (str(key),), value)
+            for inner, nested in value.items() if isinstance(value, dict) else ():
+                path = (str(key), str(inner))
+                if path not in columns:
+                    # An object whose keys are data (ids and grades) has no columns.
+                    if inner_columns[key] == MAX_INNER_COLUMNS:
+                        continue
+                    inner_columns[key] += 1
+                _add_kind(columns, path, nested)
+        if len(columns) > MAX_COLUMNS:
             raise source.error(
                 f"more than {MAX_COLUMNS:,} different columns.", row.line
             )
-        for path in list(missing):
-            if follow(row.values, path) is not MISSING:
-                missing.remove(path)
-                profile.found.add(path)
-    for key, kinds_of_column in kinds.items():
-        profile.columns[(key,)] = kinds_of_column
-        for inner, kinds_inside in inner_kinds.get(key, {}).items():
-            profile.columns[(key, inner)] = kinds_inside
+        for wanted_path in list(missing):
+            if follow(row.values, wanted_path) is not MISSING:
+                missing.remove(wanted_path)
+                profile.found.add(wanted_path)
     return profile
 
 
-def _add_object(kinds: dict[str, set[Kind]], value: Mapping[str, object]) -> None:
-    for inner, nested in value.items():
-        # An object whose keys are data (document ids and grades) has no columns.
-        if inner in kinds or len(kinds) < MAX_INNER_COLUMNS:
-            _add_kind(kinds, str(inner), nested)
-
-
-def _add_kind(kinds: dict[str, set[Kind]], column: str, value: object) -> None:
-    kinds_of_column = kinds.setdefault(column, set())
+def _add_kind(columns: dict[Path, set[Kind]], path: Path, value: object) -> None:
+    kinds = columns.setdefault(path, set())
     kind = kind_of(value)
     if kind is not None:
-        kinds_of_column.add(kind)
+        kinds.add(kind)
 
 
 def kind_of(value: object) -> Kind | None:

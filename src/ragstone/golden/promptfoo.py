@@ -10,7 +10,7 @@ from typing import Any
 
 from ragstone.golden.aliases import INSTEAD, RECORDED, normal
 from ragstone.golden.asserted import TYPES, assertions
-from ragstone.golden.cells import CellError
+from ragstone.golden.cells import CellError, pick
 from ragstone.golden.rows import Row, Table, line_of
 
 _REFERENCES = frozenset(
@@ -28,11 +28,10 @@ _REFERENCES = frozenset(
 _EXPECTED = "__expected"
 _ANSWERS = ("answer", *RECORDED["answer"].strong, *RECORDED["answer"].weak, "text")
 _CONTEXTS = ("context", "contexts", *RECORDED["contexts"].strong)
-_SLOT = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _TEMPLATE = re.compile(r"\{[{%#]")
 
 Values = Mapping[str, Any]
-Columns = dict[str, object]
 
 
 def read_promptfoo(document: object) -> Table | None:
@@ -44,11 +43,10 @@ def read_promptfoo(document: object) -> Table | None:
     while isinstance(results, Mapping) and "results" in results:
         results = results["results"]
         path.append("results")
-    is_whole = path and isinstance(results, list) and _are_tests(results)
-    if is_whole and all("success" in item for item in results):
+    if path and _are_tests(results) and all("success" in item for item in results):
         return _results(".".join(path), results)
-    if isinstance(document, list) and _are_tests(document):
-        return _tests("", document, {})
+    if _are_tests(document):
+        return _tests("", _as_list(document), {})
     if isinstance(document, Mapping) and "tests" in document:
         tests = _as_list(document["tests"])
         if _are_tests(tests) or {"prompts", "providers", "targets"} & document.keys():
@@ -62,45 +60,49 @@ def read_promptfoo(document: object) -> Table | None:
 def has_expectations(rows: Iterable[Row]) -> bool:
     """Whether a table has tests of promptfoo: columns ``__expected`` with assertions
     such as ``contains: 24``."""
-    columns = [str(name) for row in islice(rows, 1) for name in row.values]
-    return any(column.startswith(_EXPECTED) for column in columns)
+    for row in islice(rows, 1):
+        return any(str(name).startswith(_EXPECTED) for name in row.values)
+    return False
 
 
 def read_promptfoo_cells(rows: Iterable[Row]) -> Table:
     """The rows of a table that `has_expectations`."""
     reading = _Reading()
     for row in rows:
-        asserted: list[dict[str, Any]] = []
+        asserted: list[dict[str, str]] = []
         variables = {}
         for name, value in row.values.items():
             if not name.startswith("__"):
                 variables[name] = value
             elif name.startswith(_EXPECTED) and isinstance(value, str):
-                # A type, perhaps with a threshold, and a value; or the answer itself.
-                kind, colon, expected = value.strip().partition(":")
-                kind = kind.partition("(")[0]
-                base = kind.removeprefix("not-")
-                if base == "is-json":
-                    asserted.append({"type": kind})
-                elif colon and (base in TYPES or base in INSTEAD):
-                    asserted.append({"type": kind, "value": expected.strip()})
-                else:
-                    asserted.append({"type": "equals", "value": value.strip()})
+                asserted.append(_assertion_in(value))
         reading.add(variables, asserted, row.line)
     return reading.table("")
 
 
-def _are_tests(items: Sequence[object]) -> bool:
-    return bool(items) and all(
-        isinstance(item, Mapping) and isinstance(item.get("vars"), Mapping)
-        for item in items
-    )
+def _assertion_in(cell: str) -> dict[str, str]:
+    """The assertion in a cell: a type, perhaps with a threshold, and a value; or the
+    answer itself."""
+    kind, colon, expected = cell.strip().partition(":")
+    kind = kind.partition("(")[0]
+    base = kind.removeprefix("not-")
+    if base == "is-json":
+        return {"type": kind}
+    if colon and (base in TYPES or base in INSTEAD):
+        return {"type": kind, "value": expected.strip()}
+    return {"type": "equals", "value": cell.strip()}
+
+
+def _are_tests(items: object) -> bool:
+    if not isinstance(items, list) or not items:
+        return False
+    return all(isinstance(_mapping(item).get("vars"), Mapping) for item in items)
 
 
 def _tests(path: str, tests: Sequence[object], default: Values) -> Table:
     reading = _Reading()
     shared = _mapping(default.get("vars"))
-    for position, test in enumerate(tests):
+    for test in tests:
         if not isinstance(test, Mapping):
             reading.notes.add(
                 "tests in other files are left out; name those files as golden sets too"
@@ -108,7 +110,7 @@ def _tests(path: str, tests: Sequence[object], default: Values) -> Table:
             continue
         asserted = [*_as_list(default.get("assert")), *_as_list(test.get("assert"))]
         variables = {**shared, **_mapping(test.get("vars"))}
-        reading.add(variables, asserted, line_of(tests, position))
+        reading.add(variables, asserted, line_of(test))
     return reading.table(path)
 
 
@@ -125,7 +127,7 @@ def _results(path: str, items: list[Any]) -> Table:
             left_out += 1
             continue
         asserted = _as_list(_mapping(item.get("testCase")).get("assert"))
-        row = reading.add(item["vars"], asserted, line_of(items, position))
+        row = reading.add(item["vars"], asserted, line_of(item))
         row |= {"testIdx": item.get("testIdx", position), **_response(item)}
     if left_out:
         reading.notes.add(
@@ -141,20 +143,20 @@ def _asked_of(result: Values) -> tuple[str, object]:
     return provider, prompt
 
 
-def _response(result: Values) -> Columns:
+def _response(result: Values) -> dict[str, object]:
     """The answer and the contexts of the system in a result."""
     response = _mapping(result.get("response"))
     output = response.get("output")
-    row: Columns = {}
+    row: dict[str, object] = {}
     if output is None:
         row["error"] = str(response.get("error") or result.get("error") or "no output")
     elif isinstance(output, str):
         row["actual_output"] = output
     else:
         written = json.dumps(output, ensure_ascii=False, default=str)
-        row["actual_output"] = _named(output, _ANSWERS) or written
+        row["actual_output"] = pick(_mapping(output), _ANSWERS) or written
     for place in (output, response.get("metadata"), result["vars"]):
-        contexts = _named(place, _CONTEXTS)
+        contexts = pick(_mapping(place), _CONTEXTS)
         if contexts is not None:
             row["retrieval_context"] = contexts
             break
@@ -162,15 +164,6 @@ def _response(result: Values) -> Columns:
     if isinstance(latency_ms, int | float) and not isinstance(latency_ms, bool):
         row["latency_s"] = latency_ms / 1000
     return row
-
-
-def _named(value: object, names: Sequence[str]) -> object:
-    """What `value` has under the first of `names`; None if it has none of them."""
-    by_name = {normal(str(name)): item for name, item in _mapping(value).items()}
-    for name in names:
-        if by_name.get(name) is not None:
-            return by_name[name]
-    return None
 
 
 def _mapping(value: object) -> Values:
@@ -191,60 +184,60 @@ class _Reading:
 
     def __init__(self) -> None:
         self.notes: set[str] = set()
-        self._rows: list[tuple[Columns, int | None]] = []
+        self._rows: list[Row] = []
 
     def table(self, path: str) -> Table:
-        rows = tuple(Row(values, line) for values, line in self._rows)
-        return Table(path, rows, tuple(sorted(self.notes)))
+        return Table(path, tuple(self._rows), tuple(sorted(self.notes)))
 
     def add(
         self, variables: Values, asserted: Sequence[object], line: int | None
-    ) -> Columns:
-        """Add the row of a test; returns it."""
-        row: Columns = {
+    ) -> dict[str, object]:
+        """Add the row of a test; returns its values."""
+        values: dict[str, object] = {
             name: value
             for name, value in variables.items()
             if normal(str(name)) not in ("assert", "min", "max")
         }
         references: list[str] = []
-        checked: list[Columns] = []
+        checked: list[Values] = []
         for assertion in asserted:
             if not isinstance(assertion, Mapping):
                 continue
             kind = str(assertion.get("type"))
             filled = _filled_in(assertion, variables)
             texts = _as_list(filled.get("value"))
-            is_text = all(
-                isinstance(text, str) and not text.startswith("file://")
-                for text in texts
-            )
-            is_reference = kind in _REFERENCES and bool(texts) and is_text
+            is_reference = bool(texts) and kind in _REFERENCES and _are_texts(texts)
             if is_reference:
                 references += texts
-            try:
-                # Whether a golden row can make the assertion as it stands.
-                is_checked = bool(filled and assertions([filled]))
-            except CellError:
-                is_checked = False
-            if is_checked:
+            if _is_checked(filled):
                 checked.append(filled)
             elif not is_reference:
-                instead = INSTEAD.get(kind.removeprefix("not-"))
-                why = (
-                    f"use {instead}"
-                    if instead
-                    else "its value or an option is not supported"
-                )
-                self.notes.add(f"an assertion {kind} is left out: {why}")
+                base = kind.removeprefix("not-")
+                instead = INSTEAD.get(base, "a plain value without options")
+                self.notes.add(f"an assertion {kind} is left out: use {instead}")
         if references:
-            row["reference"] = list(dict.fromkeys(references))
+            values["reference"] = list(dict.fromkeys(references))
         if checked:
-            row["assert"] = checked
-        self._rows.append((row, line))
-        return row
+            values["assert"] = checked
+        self._rows.append(Row(values, line))
+        return values
 
 
-def _filled_in(assertion: Values, variables: Values) -> dict[str, Any]:
+def _are_texts(values: Sequence[object]) -> bool:
+    return all(
+        isinstance(value, str) and not value.startswith("file://") for value in values
+    )
+
+
+def _is_checked(assertion: Values) -> bool:
+    """Whether a golden row can make the assertion as it stands."""
+    try:
+        return bool(assertion and assertions([assertion]))
+    except CellError:
+        return False
+
+
+def _filled_in(assertion: Values, variables: Values) -> Values:
     """The assertion with the variables that its value names; empty if it has anything
     else to fill in, or counts for nothing.
 
@@ -257,10 +250,10 @@ def _filled_in(assertion: Values, variables: Values) -> dict[str, Any]:
     texts: list[object] = []
     for item in _as_list(value):
         if isinstance(item, str):
-            names = _SLOT.findall(item)
+            names = _VARIABLE.findall(item)
             if not all(isinstance(variables.get(name), str | int) for name in names):
                 return {}
-            item = _SLOT.sub(lambda slot: str(variables[slot[1]]), item)
+            item = _VARIABLE.sub(lambda slot: str(variables[slot[1]]), item)
             if _TEMPLATE.search(item):
                 return {}
         texts.append(item)

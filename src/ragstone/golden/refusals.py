@@ -69,21 +69,18 @@ def refuse_misspelt(source: SourceFile, profile: Profile, wanted: ByField) -> No
     """Raise GoldenSetError for a column that is almost named like a field: ignoring it
     would silently lose scores."""
     for path in profile.columns:
-        name = normal(path[0])
-        if name in _KNOWN or path[0] in wanted.values():
+        column, name = path[0], normal(path[0])
+        if name in _KNOWN or column in wanted.values():
             continue
-        for field_name in _MISSPELLABLE:
-            if field_name in wanted or name[:1] != field_name[:1]:
-                continue
+        for field_name in difflib.get_close_matches(name, _MISSPELLABLE, 1, cutoff=0.9):
             # groups, reference2: a separate column
             is_separate = name.rstrip("s0123456789_") == field_name.rstrip("s")
-            is_near = abs(len(name) - len(field_name)) <= 1
-            likeness = difflib.SequenceMatcher(None, name, field_name, autojunk=False)
-            if is_near and not is_separate and likeness.ratio() >= 0.85:
+            is_near = name[0] == field_name[0] and not is_separate
+            if is_near and field_name not in wanted:
                 raise source.error(
-                    f"column '{path[0]}' looks like a misspelt '{field_name}', and would be ignored.",
+                    f"column '{column}' looks like a misspelt '{field_name}', and would be ignored.",
                     hint="Rename it, or map the field in ragstone.toml "
-                    f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{path[0]}"',
+                    f'("" leaves the field out):\n  [golden.columns]\n  {field_name} = "{column}"',
                 )
 
 

@@ -77,14 +77,12 @@ class SourceFile:
     """A file to read, its name in messages and origins, and the folder that must
     contain it (None: anywhere).
 
-    `encoding` is that of a CSV or TSV file whose text is not UTF-8; `limit` is the
-    maximum size in bytes.
+    `limit` is the maximum size in bytes.
     """
 
     path: Path
     name: str
     within: Path | None = None
-    encoding: str | None = None
     limit: int = MAX_FILE_BYTES
 
     def at(self, line: int | None) -> str:
@@ -164,30 +162,16 @@ class SourceFile:
             ) from None
 
 
-class LocatedList(list[Any]):
-    """A list; `lines[i]` is the line of item i."""
-
-    __slots__ = ("lines",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[int] = []
-
-
 class LocatedDict(dict[str, Any]):
-    """An object; `lines[key]` is the line of that key's value."""
+    """An object of a document, which knows the line that it begins on."""
 
-    __slots__ = ("lines",)
+    __slots__ = ("line",)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: dict[str, int] = {}
+    def __init__(self, fields: Mapping[str, Any], line: int) -> None:
+        super().__init__(fields)
+        self.line = line
 
 
-def line_of(container: object, key: int | str) -> int | None:
-    """The line of a member, None where the container doesn't know."""
-    if isinstance(container, LocatedList) and isinstance(key, int):
-        return container.lines[key]
-    if isinstance(container, LocatedDict) and isinstance(key, str):
-        return container.lines.get(key)
-    return None
+def line_of(value: object) -> int | None:
+    """The line of an object, None where it isn't known."""
+    return value.line if isinstance(value, LocatedDict) else None

@@ -327,11 +327,9 @@ class GoldenSet:
 
     def __getitem__(self, place: int | slice) -> Sample | Self:
         """The sample at a place, or a golden set of some samples: ``golden[:5]``."""
-        return (
-            self.samples[place]
-            if isinstance(place, int)
-            else replace(self, samples=self.samples[place])
-        )
+        if isinstance(place, int):
+            return self.samples[place]
+        return replace(self, samples=self.samples[place])
 
     def only(self, wanted: Callable[[Sample], bool]) -> Self:
         return replace(self, samples=tuple(filter(wanted, self.samples)))

@@ -22,21 +22,20 @@ def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
     for row in rows:
         for column, text in _texts(row.values):
             texts.setdefault(column, text)
-    question = _named(texts, "question") or _asking(texts)
-    prose = [
-        column
-        for column in _without(NO_REFERENCE, texts)
-        if _is_prose(texts[column]) and column != question
+    sentences = [column for column, text in texts.items() if _is_prose(text)]
+    asking = [
+        column for column, text in texts.items() if text.endswith(_QUESTION_MARKS)
     ]
-    longest = max(prose, key=lambda column: len(texts[column]), default="")
-    reference = _named(texts, "reference") or longest
-    inside = ""
-    if prefix:
-        inside = f"{prefix}."
-    asked = "NAME OF THE COLUMN"
-    if question:
-        asked = f"{inside}{question}"
-    block = f'[golden.columns]\n  question = "{asked}"'
+    inside = f"{prefix}." if prefix else ""
+    question = _named(texts, "question") or _first_without(
+        NO_QUESTION, [*asking, *sentences]
+    )
+    longest_first = sorted(sentences, key=lambda column: -len(texts[column]))
+    reference = _named(texts, "reference") or _first_without(
+        NO_REFERENCE, [column for column in longest_first if column != question]
+    )
+    block = "[golden.columns]\n  question = "
+    block += f'"{inside}{question}"' if question else '"NAME OF THE COLUMN"'
     return f'{block}\n  reference = "{inside}{reference}"' if reference else block
 
 
@@ -49,27 +48,22 @@ def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str
             yield f"{inside}{key}", value.strip()
 
 
-def _named(texts: Iterable[str], field: str) -> str:
+def _named(columns: Iterable[str], field: str) -> str:
     """The first column with a name of `field`."""
     names = (*FIELDS[field].strong, *FIELDS[field].weak)
-    return next((column for column in texts if _name(column) in names), "")
+    return next((column for column in columns if _name(column) in names), "")
+
+
+def _first_without(words: frozenset[str], columns: Iterable[str]) -> str:
+    """The first column whose name has none of `words`."""
+    for column in columns:
+        if words.isdisjoint(_name(column).split("_")):
+            return column
+    return ""
 
 
 def _name(column: str) -> str:
     return normal(column.rpartition(".")[2])
-
-
-def _asking(texts: Mapping[str, str]) -> str:
-    """The first column with questions, or else with sentences."""
-    columns = _without(NO_QUESTION, texts)
-    asking = [column for column in columns if texts[column].endswith(_QUESTION_MARKS)]
-    prose = [column for column in columns if _is_prose(texts[column])]
-    return next(iter([*asking, *prose]), "")
-
-
-def _without(words: frozenset[str], texts: Iterable[str]) -> list[str]:
-    """The columns whose names have none of `words`."""
-    return [column for column in texts if words.isdisjoint(_name(column).split("_"))]
 
 
 def _is_prose(text: str) -> bool:

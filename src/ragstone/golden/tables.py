@@ -19,8 +19,8 @@ _SEARCHED_ROWS = 50
 
 
 def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> Table:
-    """The rows of `document`: a list of objects, an object of columns, or of objects by
-    id, or an object that holds a list of objects.
+    """The rows of `document`: a list of objects, an object of columns, or an object that
+    holds a list of objects.
 
     `wanted` is the user's map of field to column; a path that begins with the name of a
     list chooses that list. Raises GoldenSetError if there is no list of rows, or if the
@@ -31,21 +31,18 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         if not tests.rows:
             raise source.error(
                 "the tests of this promptfoo config are in other files.",
-                line_of(document, "tests"),
                 hint="Name those files as golden sets.",
             )
         return tests
     if isinstance(document, list):
         rows = []
-        for place, item in enumerate(document):
-            line = line_of(document, place)
+        for number, item in enumerate(document, 1):
             if not isinstance(item, dict):
                 raise source.error(
-                    f"item {place + 1} is {item!r:.60}, expected an object.",
-                    line,
+                    f"item {number} is {item!r:.60}, expected an object.",
                     hint='Write each sample as an object like {"id": "…", "question": "…"}.',
                 )
-            rows.append(Row(item, line))
+            rows.append(Row(item, line_of(item)))
         return Table("", tuple(rows))
     if not isinstance(document, dict):
         raise source.error(
@@ -54,10 +51,10 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             hint='Expected a list of objects like {"question": "…"}.',
         )
     question = wanted.get("question", "")
-    single = Table("", (Row(document, line_of(document, next(iter(document), ""))),))
+    single = Table("", (Row(document, line_of(document)),))
     if isinstance(document.get("turns"), list):
         return single
-    whole = _from_squad(document) or _from_columns(source, document, question)
+    whole = _from_columns(source, document, question)
     if whole:
         return Table("", whole)
     tables = list(_lists(document, "", 0))
@@ -71,15 +68,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             hint="Choose one in ragstone.toml:\n"
             f"  {mapping_block(chosen[0].rows, chosen[0].path)}",
         )
-    keyed = Table("")
-    if all(isinstance(value, dict) for value in document.values()):
-        # The key is the id of a row without one.
-        rows = [
-            Row({"id": key, **value}, line_of(document, key))
-            for key, value in document.items()
-        ]
-        keyed = Table("", tuple(rows))
-    for table in (*chosen, keyed, single):
+    for table in (*chosen, single):
         if _asks(table, question):
             return table
     if len(tables) == 1:
@@ -101,11 +90,8 @@ def _asks(table: Table, question: str) -> bool:
     """Whether a row has a question: in the column of this path, or in one with a known
     name."""
     column = question.removeprefix(f"{table.path}.").partition(".")[0]
-    return any(
-        _is_question(key, column)
-        for row in table.rows[:_SEARCHED_ROWS]
-        for key in row.values
-    )
+    names = set[str]().union(*(row.values for row in table.rows[:_SEARCHED_ROWS]))
+    return any(_is_question(name, column) for name in names)
 
 
 def _lists(document: Columns, prefix: str, level: int) -> Iterator[Table]:
@@ -115,20 +101,7 @@ def _lists(document: Columns, prefix: str, level: int) -> Iterator[Table]:
         if isinstance(value, dict) and level < _SEARCHED_LEVELS:
             yield from _lists(value, f"{path}.", level + 1)
         elif _objects(value):
-            rows = [Row(item, line_of(value, at)) for at, item in enumerate(value)]
-            yield Table(path, tuple(rows))
-
-
-def _from_squad(document: Columns) -> tuple[Row, ...]:
-    """The questions of a file in SQuAD's layout (articles, their paragraphs, their
-    questions), with their paragraph."""
-    rows: list[Row] = []
-    for article in _objects(document.get("data")):
-        for paragraph in _objects(article.get("paragraphs")):
-            context = {"context": paragraph.get("context")}
-            questions = _objects(paragraph.get("qas"))
-            rows += [Row({**context, **question}) for question in questions]
-    return tuple(rows)
+            yield Table(path, tuple(Row(item, line_of(item)) for item in value))
 
 
 def _objects(value: object) -> list[Columns]:
@@ -157,14 +130,10 @@ def _from_columns(
         if len(values) != len(questions):
             raise source.error(
                 f"column '{column}' has {len(values)} values, column '{name}' has {len(questions)}.",
-                line_of(document, column),
                 hint="All columns of a golden set must have the same length.",
             )
     rows = zip(*columns.values(), strict=True)
-    return tuple(
-        Row(dict(zip(columns, values, strict=True)), line_of(questions, position))
-        for position, values in enumerate(rows)
-    )
+    return tuple(Row(dict(zip(columns, values, strict=True))) for values in rows)
 
 
 def _is_question(key: str, named: str) -> bool:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 
 from ragstone.formatting import clipped, counted, some
-from ragstone.golden.formats.json_text import NotJsonError, decode
+from ragstone.golden.formats.json_text import STRICT, NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.sample import Assertion, Assertions, Label, Sample
 from ragstone.judge.judgements import Judgements
@@ -107,7 +107,7 @@ def _holds(assertion: Assertion, answer: str) -> bool:
 
 def _is_json(answer: str) -> bool:
     try:
-        decode(answer, strict=True)
+        decode(answer, STRICT)
     except NotJsonError:
         return False
     return True

@@ -1,8 +1,4 @@
-"""CSV and TSV: a header line, and cells that can contain line breaks inside quotes.
-
-Text is UTF-8, or Windows-1252, which Excel writes as "CSV" in Western Europe and
-America.
-"""
+"""CSV and TSV: a header line, and cells that can contain line breaks inside quotes."""
 
 from __future__ import annotations
 
@@ -16,33 +12,9 @@ from ragstone.golden.aliases import FIELDS, normal
 from ragstone.golden.rows import MAX_COLUMNS, MAX_LINE_BYTES, Row, SourceFile
 
 Quoting = Literal[0, 3]
-WINDOWS = "cp1252"
 _DELIMITERS = (",", ";", "\t")
 _MAX_TITLE_ROWS = 4
 _QUESTION_NAMES = frozenset(FIELDS["question"].strong)
-
-
-def encoding_of(source: SourceFile) -> str:
-    """``utf-8``, or ``cp1252`` for a file that can only be that. Raises GoldenSetError
-    if it can't be read.
-
-    A file with both valid and broken UTF-8 is damaged UTF-8, so it is not taken for
-    Windows-1252: that would be read without an error, as other text.
-    """
-    encoding = "utf-8"
-    for number, raw in source.lines():
-        if raw.isascii():
-            continue
-        valid = raw.decode("utf-8", "ignore")
-        is_utf_16 = number == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-        if not valid.isascii() or is_utf_16:
-            return "utf-8"
-        try:
-            raw.decode(WINDOWS)
-        except UnicodeDecodeError:
-            return "utf-8"
-        encoding = WINDOWS
-    return encoding
 
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
@@ -130,10 +102,7 @@ def _records(
 ) -> Iterator[tuple[int, list[str]]]:
     # The module's limit of 131,072 characters a cell is one for the whole process.
     csv.field_size_limit(MAX_LINE_BYTES)
-    lines = (
-        raw.decode(source.encoding) if source.encoding else source.decode(raw, number)
-        for number, raw in source.lines()
-    )
+    lines = (source.decode(raw, number) for number, raw in source.lines())
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
     for cells in reader:

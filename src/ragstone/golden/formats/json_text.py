@@ -3,90 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
+import json.decoder
+import json.scanner
 from collections.abc import Iterator
 from typing import Any
 
-from ragstone.golden.rows import LocatedDict, LocatedList, Row, SourceFile
-
-_WALKED_LEVELS = 3
-_SPACE = re.compile(r"[ \t\r\n]*")
-
-
-class _Walker:
-    """Reads a document with the lines of what is in its outer lists and objects."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._line = 1
-        self._counted = 0
-
-    def line(self, position: int) -> int:
-        """The line of `position`; positions must not decrease from call to call."""
-        self._line += self.text.count("\n", self._counted, position)
-        self._counted = position
-        return self._line
-
-    def skip(self, position: int) -> int:
-        """The first position from `position` on that is not white space."""
-        match = _SPACE.match(self.text, position)
-        return match.end() if match else position
-
-    def value(self, position: int, level: int) -> tuple[Any, int]:
-        """The value that begins at `position`, and the position behind it."""
-        opening = self.text[position : position + 1]
-        if level == _WALKED_LEVELS or opening not in ("[", "{"):
-            return decode_at(self.text, position)
-        items, fields = LocatedList(), LocatedDict()
-        closing = "}"
-        if opening == "[":
-            closing = "]"
-        position = self.skip(position + 1)
-        is_closed = self.text.startswith(closing, position)
-        while not is_closed:
-            if opening == "[":
-                # Decoded as it stands: only the line that it starts on is of interest.
-                items.lines.append(self.line(position))
-                item, position = decode_at(self.text, position)
-                items.append(item)
-            else:
-                position = self._field(fields, position, level)
-            position = self.skip(position)
-            is_closed = self.text.startswith(closing, position)
-            if not is_closed:
-                position = self._behind(",", position, f"',' or '{closing}'")
-        return (items if opening == "[" else fields), position + 1
-
-    def _field(self, fields: LocatedDict, position: int, level: int) -> int:
-        self._behind('"', position, "a key in double quotes")
-        key, end = decode_at(self.text, position)
-        if key in fields:
-            raise NotJsonError(f'duplicate key "{key}" in one object', position)
-        position = self._behind(":", self.skip(end), "':'")
-        fields.lines[key] = self.line(position)
-        fields[key], end = self.value(position, level + 1)
-        return end
-
-    def _behind(self, sign: str, position: int, expected: str) -> int:
-        if not self.text.startswith(sign, position):
-            raise NotJsonError(f"not valid JSON: {expected} is expected", position)
-        return self.skip(position + 1)
-
-
-def read_document(source: SourceFile) -> Any:
-    """The document in `source`. Raises GoldenSetError with the line of the fault."""
-    text = source.decode(source.read_bytes())
-    walker = _Walker(text)
-    try:
-        value, end = walker.value(walker.skip(0), 0)
-        end = walker.skip(end)
-        if end != len(text):
-            raise NotJsonError("more text after the end of the document", end)
-    except NotJsonError as error:
-        position = error.position
-        line = None if position is None else text.count("\n", 0, position) + 1
-        raise source.error(f"{error}.", line) from None
-    return value
+from ragstone.golden.rows import LocatedDict, Row, SourceFile
 
 
 class NotJsonError(ValueError):
@@ -122,18 +44,39 @@ def _null_or_refused(name: str) -> None:
         _no_constant(name)
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-_LENIENT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_null_or_refused)
+STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+LENIENT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_null_or_refused)
 """Reads NaN, which Python writes for a number that is missing, as null."""
 
 
-def decode_at(
-    text: str, position: int, decoder: json.JSONDecoder = _LENIENT
-) -> tuple[Any, int]:
-    """The value that starts at `position`, and the offset behind it. Raises
-    NotJsonError."""
+class _LocatingDecoder(json.JSONDecoder):
+    """Gives objects the lines that they begin on.
+
+    The standard library decodes an object by `parse_object`, if its scanner is the one
+    in Python; the one in C is faster, and knows no lines.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(object_pairs_hook=_unique, parse_constant=_null_or_refused)
+        self.parse_object = self._object
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+        self._line = 1
+        self._counted = 0
+
+    def _object(self, text_and_start: tuple[str, int], *options: Any) -> Any:
+        text, start = text_and_start
+        self._line += text.count("\n", self._counted, start)
+        self._counted = start
+        line = self._line
+        fields, end = json.decoder.JSONObject(text_and_start, *options)  # type: ignore[attr-defined]
+        return LocatedDict(fields, line), end
+
+
+def decode(text: str, decoder: json.JSONDecoder = LENIENT) -> Any:
+    """The one value in `text`. Raises NotJsonError."""
+    start = len(text) - len(text.lstrip(" \t\r\n"))
     try:
-        return decoder.raw_decode(text, position)
+        value, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"not valid JSON: {error.msg}", error.pos) from None
     except _RefusedError as error:
@@ -144,17 +87,22 @@ def decode_at(
         raise NotJsonError(
             f"not a number that can be read: {error}".splitlines()[0]
         ) from None
-
-
-def decode(text: str, *, strict: bool = False) -> Any:
-    """The one value in `text`, in which NaN is null unless `strict`. Raises
-    NotJsonError."""
-    start = len(text) - len(text.lstrip(" \t\r\n"))
-    value, end = decode_at(text, start, _STRICT if strict else _LENIENT)
     remainder = text[end:].lstrip(" \t\r\n")
     if remainder:
         raise NotJsonError("more text after the value", len(text) - len(remainder))
     return value
+
+
+def read_document(source: SourceFile) -> Any:
+    """The document in `source`. Raises GoldenSetError with the line of the fault."""
+    text = source.decode(source.read_bytes())
+    try:
+        return decode(text, _LocatingDecoder())
+    except NotJsonError as error:
+        line = None
+        if error.position is not None:
+            line = text.count("\n", 0, error.position) + 1
+        raise source.error(f"{error}.", line) from None
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ragstone.golden.rows import MAX_DEPTH, LocatedDict, LocatedList, SourceFile
+from ragstone.golden.rows import MAX_DEPTH, LocatedDict, SourceFile
 
 MAX_NODES = 20_000_000
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -82,18 +82,17 @@ class _Builder:
                 None if plain_null or tag == "tag:yaml.org,2002:null" else event.value
             )
         elif isinstance(event, yaml.SequenceStartEvent):
-            value = LocatedList()
+            value = []
             while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-                value.lines.append(_line(event))
                 value.append(self.node(event, depth + 1))
         else:
-            value = self._mapping(depth)
+            value = self._mapping(depth, line)
         if anchor is not None:
             self.anchors[anchor] = (value, self.nodes - before)
         return value
 
-    def _mapping(self, depth: int) -> LocatedDict:
-        items = LocatedDict()
+    def _mapping(self, depth: int, first_line: int) -> LocatedDict:
+        items = LocatedDict({}, first_line)
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             line = _line(event)
             key = self.node(event, depth + 1)
@@ -103,12 +102,10 @@ class _Builder:
                 raise self.source.error(
                     "'<<' is not supported: write the keys out.", line
                 )
-            after = next(self.events)
-            value = self.node(after, depth + 1)
+            value = self.node(next(self.events), depth + 1)
             if key in items:
                 raise self.source.error(f"duplicate key '{key}' in one mapping.", line)
             items[key] = value
-            items.lines[key] = _line(after)
         return items
 
     def _count(self, nodes: int, line: int) -> None:
