@@ -1,6 +1,5 @@
 """How often the gate fails a change: healthy changes and losses of several kinds.
 
-    python bench/losses.py                      # the table of docs/statistics.md
     python bench/losses.py --runs 100 --n 80
     python bench/losses.py --renewed 0 --n 51   # a system that gives the same answers in every run
 

@@ -1,7 +1,6 @@
 """How time and memory of a run, a gate and a report grow with the number of samples: recorded answers, offline judge.
 
-    python bench/scale.py --samples 200 --samples 10000
-    python bench/scale.py --samples 100000 --unjudged
+    python bench/scale.py --samples 200 --samples 10000 --unjudged
 
 For each size: `ragstone run`, then `gate` on the finished run, with a baseline and without evaluating anything, and
 `report --format html`, each in a process of its own. With `--unjudged`, only metrics that need no judgements are

@@ -1,9 +1,8 @@
 """What a command costs before and besides its work: its CPU against that of importing OpenAI's SDK, in the same run.
 
-    python bench/startup.py
-    python bench/startup.py --runs 15
+    python bench/startup.py --runs 10
 
-Runs each command in turn, in processes of their own, on 13 recorded answers with the offline judge. The
+Runs each command in turn, in processes of their own, on 13 recorded answers of the example with the offline judge. The
 first round is not counted: it leaves the bytecode of all that is imported in a folder of this benchmark, as an
 installation does. CPU is user and system time; of all runs, the least counts. Prints a table.
 """
@@ -17,10 +16,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine import write_world
 from processes import RAGSTONE, run_gate
 from scale import write_policy
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "docs-qa"
 SAMPLES = 13
 REFERENCE = "python -c 'import openai'"
 SETTINGS = """\
@@ -28,7 +27,7 @@ SETTINGS = """\
 paths = ["golden.jsonl"]
 
 [system]
-entrypoint = "file:out.jsonl"
+entrypoint = "file:answers.jsonl"
 """
 
 
@@ -50,9 +49,11 @@ def commands(baseline: Path) -> Mapping[str, Sequence[str]]:
 
 def measure(runs: int) -> Mapping[str, float]:
     """The least CPU seconds of each command."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_world(folder, SAMPLES)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name, file in {"golden.jsonl": "golden.jsonl", "answers.jsonl": "baseline/samples.jsonl"}.items():
+            lines = (EXAMPLE / file).read_text(encoding="utf-8").splitlines(keepends=True)
+            (folder / name).write_text("".join(lines[:SAMPLES]), encoding="utf-8")
         write_policy(folder, ("faithfulness", "context_recall"))
         (folder / "ragstone.toml").write_text(SETTINGS, encoding="utf-8")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
