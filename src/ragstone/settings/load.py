@@ -162,11 +162,9 @@ def _excerpt(text: str, message: str) -> str | None:
     if place is None or not 0 < int(place[1]) <= len(lines):
         return None
     line = lines[int(place[1]) - 1].strip()[:120]
-    return (
-        None
-        if re.search("key|token|secret|password|header", line, re.IGNORECASE)
-        else f"{place[1]} | {line}"
-    )
+    if re.search("key|token|secret|password|header", line, re.IGNORECASE):
+        return None
+    return f"{place[1]} | {line}"
 
 
 CONFIG_FILE = "ragstone.toml"
@@ -193,7 +191,6 @@ def load_settings(
     """
     file, table, read, root = _read_file(directory, config, within)
     where = read.name
-    _refuse_unknown(table, read)
     _refuse_misspelt(environ)
     merged = {name: dict(value) for name, value in table.items()}
     origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
@@ -204,53 +201,61 @@ def load_settings(
                 where=read.at(option.table, option.name),
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
-        value: object | None = (
-            environ.get(option.env, "") if environ.get(option.env, "").strip() else None
-        )
-        source = f"environment variable {option.env}"
-        override = (overrides or {}).get(option.key)
-        if override is not None:
-            value, source = override, f"option for {option.key}"
+        value, source = _value_outside(option, environ, overrides or {})
         if value == "" and option.field.default is None:
             merged.get(option.table, {}).pop(option.name, None)
             origin.pop(option.key, None)
             value = None
+        base = root
         if value is not None:
-            if option.is_path:
-                value = _from_directory(value, directory, root)
-            elif (
-                option.key == "system.entrypoint"
-                and (path := option.path_in(str(value))) is not None
-            ):
-                value = f"{option.path_after}:{_from_directory(path, directory, root)}"
-            merged.setdefault(option.table, {})[option.name] = value
+            base = directory
+            merged.setdefault(option.table, {})[option.name] = _placed_value(
+                option, value, directory, root
+            )
             origin[option.key] = source
-        _place(merged, option, root if value is None else directory, root)
+        _place(merged, option, base, root)
     from_file = frozenset(key for key, source in origin.items() if source == where)
     placed = {"root": root, "within": within, "config": config, "file": file}
+    of_file = _of_file(table, placed, root) if file else None
+    given = {**merged, **placed, "from_file": from_file, "of_file": of_file}
     try:
-        return Settings.model_validate(
-            {
-                **merged,
-                **placed,
-                "from_file": from_file,
-                "of_file": _of_file(table, placed, root) if file else None,
-            }
-        )
+        return Settings.model_validate(given)
     except ValidationError as error:
-        place, wanted, value = first_invalid(error.errors())
-        key = ".".join(str(part) for part in place[:2])
-        path = ".".join(str(part) for part in place)
-        shown = (
-            "" if "api_key" in path or "headers" in path else f", found {_shown(value)}"
-        )
-        source = origin.get(key, where)
-        named = f"'{path}' " if wanted.startswith("must ") else f"'{path}': "
-        named = "" if source == f"option for {path}" else named
-        raise ConfigError(
-            f"{named}{wanted}{shown}.",
-            where=read.at(*place) if source == where else source,
-        ) from None
+        _refuse_unknown(error, table, read)
+        place, wanted, invalid = first_invalid(error.errors())
+    key = ".".join(map(str, place[:2]))
+    path = ".".join(map(str, place))
+    source = origin.get(key, where)
+    message = wanted
+    if source != f"option for {path}":
+        message = f"'{path}'{' ' if wanted.startswith('must ') else ': '}{wanted}"
+    if "api_key" not in path and "headers" not in path:
+        message += f", found {_shown(invalid)}"
+    raise ConfigError(
+        f"{message}.", where=read.at(*place) if source == where else source
+    )
+
+
+def _value_outside(
+    option: Option, environ: Mapping[str, str], overrides: Mapping[str, object]
+) -> tuple[object | None, str]:
+    """The value of an option that is not from the file, None if there is none, and
+    where it is from."""
+    override = overrides.get(option.key)
+    if override is not None:
+        return override, f"option for {option.key}"
+    text = environ.get(option.env, "")
+    return text if text.strip() else None, f"environment variable {option.env}"
+
+
+def _placed_value(option: Option, value: object, directory: Path, root: Path) -> object:
+    """A value with its path, if it has one, relative to `root`."""
+    if option.is_path:
+        return _from_directory(value, directory, root)
+    path = option.path_in(str(value))
+    if option.key == "system.entrypoint" and path is not None:
+        return f"{option.path_after}:{_from_directory(path, directory, root)}"
+    return value
 
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
@@ -261,12 +266,11 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
         tail = name.removeprefix(_PREFIX)
         if tail == name or tail in names or not environ[name]:
             continue
-        if close := difflib.get_close_matches(tail, names, n=1, cutoff=0.85):
-            hint = f"Did you mean '{_PREFIX}{close[0]}'?"
+        for close in difflib.get_close_matches(tail, names, n=1, cutoff=0.85):
             raise ConfigError(
                 "there is no setting with this name.",
                 where=f"environment variable {name}",
-                hint=hint,
+                hint=f"Did you mean '{_PREFIX}{close}'?",
             )
 
 
@@ -362,10 +366,8 @@ def _place(
     The file of a fitted judge is taken from `base`.
     """
     judge = merged.get("judge", {})
-    if (
-        option.key == "judge.name"
-        and (file := option.path_in(str(judge.get("name", "")))) is not None
-    ):
+    file = option.path_in(str(judge.get("name", "")))
+    if option.key == "judge.name" and file is not None:
         judge["name"] = f"{option.path_after}:{base / file}"
     if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
         judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
@@ -402,31 +404,30 @@ def _tables(
     return cast(dict[str, dict[str, Any]], dict(document))
 
 
-def _refuse_unknown(table: Mapping[str, Any], read: _ConfigText) -> None:
+def _refuse_unknown(
+    error: ValidationError, table: Mapping[str, Any], read: _ConfigText
+) -> None:
     """Raise ConfigError for a key in `table` that no setting has."""
-    try:
-        Settings.model_validate(table)
-    except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            place = problem["loc"]
-            if problem["type"] != "extra_forbidden":
-                continue
-            is_metric = place[0] == METRICS and place[-1] in _THRESHOLDS
-            if is_metric and not _DEFINES & table[METRICS][str(place[1])].keys():
-                raise ConfigError(
-                    f"'{METRICS}.{place[1]}' sets thresholds, which belong in the policy.",
-                    where=read.at(*place[:2]),
-                    hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or "
-                    "'python'.",
-                ) from None
-            names: Mapping[str, Any] = TEXTS
-            for part in place[:-1]:
-                names = names.get(str(part), names)
+    for problem in error.errors(include_url=False):
+        place = problem["loc"]
+        if problem["type"] != "extra_forbidden":
+            continue
+        is_metric = place[0] == METRICS and place[-1] in _THRESHOLDS
+        if is_metric and not _DEFINES & table[METRICS][str(place[1])].keys():
             raise ConfigError(
-                f"unknown key '{'.'.join(map(str, place))}'.",
-                where=read.at(*place),
-                hint=suggestion(str(place[-1]), names),
+                f"'{METRICS}.{place[1]}' sets thresholds, which belong in the policy.",
+                where=read.at(*place[:2]),
+                hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or "
+                "'python'.",
             ) from None
+        names: Mapping[str, Any] = TEXTS
+        for part in place[:-1]:
+            names = names.get(str(part), names)
+        raise ConfigError(
+            f"unknown key '{'.'.join(map(str, place))}'.",
+            where=read.at(*place),
+            hint=suggestion(str(place[-1]), names),
+        ) from None
 
 
 _DEFINES = frozenset({"rubric", "python"})
