@@ -162,7 +162,7 @@ def test_results_of_other_prompts_and_providers_are_left_out_by_number(tmp_path:
 def test_a_result_has_what_the_system_returned(fields: dict[str, object], column: str, value: object) -> None:
     table = read_promptfoo(results(result("Why?", **fields)))
     assert table is not None
-    assert table.rows[0].values.get(column) == value
+    assert next(iter(table.rows)).values.get(column) == value
 
 
 def test_results_that_ask_one_question_twice_are_refused_with_the_column_of_their_ids(tmp_path: Path) -> None:

@@ -168,10 +168,7 @@ def patterns(value: object) -> Texts:
 def tags(value: object) -> Texts:
     """`value` as distinct tags, in order; a text is split at bars, semicolons and
     commas."""
-    value = opened(value)
-    if isinstance(value, str):
-        value = re.split(r"[|;,]", value)
-    return _distinct(value if isinstance(value, list) else [value])
+    return _distinct(listed(opened(value), split_bars=False, split_commas=True))
 
 
 # --- questions and conversations

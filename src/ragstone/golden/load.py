@@ -5,12 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.formatting import some
@@ -22,34 +20,19 @@ from ragstone.golden.conversations import (
     first_rows,
     join_turns,
 )
-from ragstone.golden.formats.registry import format_of
+from ragstone.golden.formats.registry import Format, format_of
 from ragstone.golden.opened import open_cells
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.promptfoo import has_expectations, read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.refusals import refuse_names, refuse_results
-from ragstone.golden.rows import ByField, Row, SourceFile
+from ragstone.golden.rows import ByField, FileRows, Row, SourceFile, Table
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.golden.tables import find_table
 from ragstone.printable import shown_name
 
 _GLOB_SIGNS = frozenset("*?[")
 _TABLES = frozenset({"csv", "tsv", "xlsx"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """An open file."""
-
-    format: str
-    rows: Callable[[], Iterable[Row]]
-    """Reads the file from the start on every call."""
-    prefix: str = ""
-    notes: tuple[str, ...] = ()
-
-    def path(self, column: str) -> str:
-        """The path of a column from the top of the document."""
-        return f"{self.prefix}.{column}" if self.prefix else column
 
 
 def load_golden_set(
@@ -80,7 +63,9 @@ def load_golden_set(
         if limit is not None and len(loading.samples) >= limit:
             loading.limited = True  # every file has samples
             break
-        loading.add(source, _open(source, loading.columns))
+        file_format = format_of(source)
+        table = _open(source, file_format, loading.columns)
+        loading.add(source, file_format.name, table)
     return loading.golden_set()
 
 
@@ -90,7 +75,7 @@ def table_rows(source: SourceFile) -> Iterable[Row]:
 
     Raises GoldenSetError.
     """
-    return _open(source, {}).rows()
+    return _open(source, format_of(source), {}).rows
 
 
 def golden_set_of(data: object, *, columns: ByField | None = None) -> GoldenSet:
@@ -104,11 +89,10 @@ def golden_set_of(data: object, *, columns: ByField | None = None) -> GoldenSet:
     source = in_memory.SOURCE
     if isinstance(data, Mapping):
         document = in_memory.read_document(data)
-        table = _document(source, source.name, document, loading.columns)
+        table = find_table(source, document, loading.columns)
     else:
-        rows = in_memory.read_rows(data)
-        table = _Table(source.name, lambda: rows)
-    loading.add(source, table)
+        table = Table("", in_memory.read_rows(data))
+    loading.add(source, source.name, table)
     return loading.golden_set()
 
 
@@ -157,19 +141,17 @@ class _Loading:
         samples = tuple(self.samples.values())
         return GoldenSet(samples, tuple(self._mappings), self.limited)
 
-    def add(self, source: SourceFile, table: _Table) -> None:
+    def add(self, source: SourceFile, kind: str, table: Table) -> None:
         """Read the samples of `table`. Raises GoldenSetError."""
         reading = TurnReading(
             source, self.columns.get("question") or "question", self._history
         )
 
         def rows() -> Iterable[Row]:
-            for row in reading.rows(table.rows()):
+            for row in reading.rows(table.rows):
                 yield Row(open_cells(row.values), row.line, row.turn)
 
-        inside = ""
-        if table.prefix:
-            inside = f"{table.prefix}."
+        inside = table.column("")
         columns = {
             name: path.removeprefix(inside) for name, path in self.columns.items()
         }
@@ -211,7 +193,7 @@ class _Loading:
             if first is not sample:
                 raise _duplicate(first, sample, table)
         self.limited = len(samples) < profile.rows
-        self._mappings.append(_mapping(source, table, plan))
+        self._mappings.append(_mapping(source, kind, table, plan))
 
 
 def _is_native(mapping: ColumnMapping) -> bool:
@@ -279,30 +261,25 @@ def _expand(pattern: str, root: Path) -> list[Path]:
     return files
 
 
-def _open(source: SourceFile, columns: ByField) -> _Table:
-    file_format = format_of(source)
+def _open(source: SourceFile, file_format: Format, columns: ByField) -> Table:
     if file_format.is_document:
         document = file_format.read(source)
-        return _document(source, file_format.name, document, columns)
-    read = partial(file_format.read, source)
-    if file_format.name in _TABLES and has_expectations(read()):
-        tests = read_promptfoo_cells(list(read()))
-        return _Table(file_format.name, lambda: tests.rows, notes=tests.notes)
-    return _Table(file_format.name, read)
-
-
-def _document(source: SourceFile, kind: str, document: Any, columns: ByField) -> _Table:
-    if document is None:
-        raise source.error("contains no samples.")
-    table = find_table(source, document, columns)
-    return _Table(kind, lambda: table.rows, table.path, table.notes)
+        if document is None:
+            raise source.error("contains no samples.")
+        return find_table(source, document, columns)
+    rows = FileRows(partial(file_format.read, source))
+    if file_format.name in _TABLES and has_expectations(rows):
+        return read_promptfoo_cells(rows)
+    return Table("", rows)
 
 
 # --- what is said of a file
 
 
-def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan) -> ColumnMapping:
-    columns = {name: table.path(path) for name, path in plan.fields.items()}
+def _mapping(
+    source: SourceFile, kind: str, table: Table, plan: ColumnPlan
+) -> ColumnMapping:
+    columns = {name: table.column(path) for name, path in plan.fields.items()}
     notes = [*table.notes, *plan.notes]
     inverse = columns.pop("unanswerable", None)
     if inverse:
@@ -310,25 +287,25 @@ def _mapping(source: SourceFile, table: _Table, plan: ColumnPlan) -> ColumnMappi
         notes.append(f"answerable is read from '{inverse}', inverted")
     return ColumnMapping(
         file=source.name,
-        format=table.format,
+        format=kind,
         columns=columns,
-        ignored=tuple(map(table.path, plan.ignored)),
-        recorded={name: table.path(path) for name, path in plan.recorded.items()},
+        ignored=tuple(map(table.column, plan.ignored)),
+        recorded={name: table.column(path) for name, path in plan.recorded.items()},
         notes=tuple(notes),
     )
 
 
-def _duplicate(first: Sample, second: Sample, table: _Table) -> GoldenSetError:
+def _duplicate(first: Sample, second: Sample, table: Table) -> GoldenSetError:
     places = f"at {first.origin} and {second.origin}"
     message = f"duplicate id '{second.id}' {places}."
     hint = "Give each sample a unique id."
     if second.id.startswith("q-") and first.content_hash() == second.content_hash():
         message = f"duplicate question {places}: {first.question[:80]!r}."
         hint = "Remove one, or give each a unique id."
-        rows = list(table.rows())
+        rows = list(table.rows)
         for name in rows[0].values:
             texts = {str(row.values.get(name)) for row in rows}
             if len(texts) == len(rows) and max(map(len, texts)) < 100:
-                hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{table.path(name)}"'
+                hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{table.column(name)}"'
                 break
     return GoldenSetError(message, where=str(second.origin), hint=hint)

@@ -4,7 +4,7 @@ by all formats."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -64,12 +64,26 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows, the dotted path of the list that holds them ("" for the document itself),
-    and notes on what is left out."""
+    """Rows, which can be iterated again and again, the dotted path of the list that
+    holds them ("" for the document itself), and notes on what is left out."""
 
     path: str
-    rows: tuple[Row, ...] = ()
+    rows: Iterable[Row] = ()
     notes: tuple[str, ...] = ()
+
+    def column(self, name: str) -> str:
+        """The path of a column from the top of the document."""
+        return f"{self.path}.{name}" if self.path else name
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows that are read from the start of the file whenever they are iterated."""
+
+    read: Callable[[], Iterator[Row]]
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.read()
 
 
 @dataclass(frozen=True, slots=True)

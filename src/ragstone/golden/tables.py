@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ragstone.formatting import some
@@ -28,7 +29,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     """
     tests = read_promptfoo(document)
     if tests is not None:
-        if not tests.rows:
+        if tests.rows == ():
             raise source.error(
                 "the tests of this promptfoo config are in other files.",
                 hint="Name those files as golden sets.",
@@ -90,7 +91,8 @@ def _asks(table: Table, question: str) -> bool:
     """Whether a row has a question: in the column of this path, or in one with a known
     name."""
     column = question.removeprefix(f"{table.path}.").partition(".")[0]
-    names = set[str]().union(*(row.values for row in table.rows[:_SEARCHED_ROWS]))
+    rows = islice(table.rows, _SEARCHED_ROWS)
+    names = set[str]().union(*(row.values for row in rows))
     return any(_is_question(name, column) for name in names)
 
 
