@@ -8,7 +8,12 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import ContextUse, Judgements, Verdict, context_id
+from ragstone.judge.judgements import (
+    ContextUse,
+    Judgements,
+    context_id,
+    supporting_contexts,
+)
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.system.response import Response
 
@@ -56,10 +61,7 @@ def ranked_contexts(
             rank for rank, context in enumerate(contexts) if context.id in relevant
         )
     elif isinstance(use, ContextUse) and use.against_reference:
-        supporting: set[str] = set()
-        for support in use.attributions:
-            if support.verdict is Verdict.SUPPORTED:
-                supporting.update(support.supported_by)
+        supporting = supporting_contexts(use.attributions)
         evidence.update(
             rank for rank in range(len(contexts)) if context_id(rank) in supporting
         )

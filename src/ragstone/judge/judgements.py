@@ -8,7 +8,7 @@ the retriever gave it. Statements of the answer are ``s1``…, statements of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -75,6 +75,16 @@ class Support:
             if self.probability is None
             else self.probability
         )
+
+
+def supporting_contexts(supports: Iterable[Support]) -> frozenset[str]:
+    """The ids of the contexts that support a statement."""
+    supporting = [
+        support.supported_by
+        for support in supports
+        if support.verdict is Verdict.SUPPORTED
+    ]
+    return frozenset().union(*supporting)
 
 
 @dataclass(frozen=True, slots=True)

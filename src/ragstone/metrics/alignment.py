@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, Verdict, context_id
+from ragstone.judge.judgements import (
+    JudgementKind,
+    Judgements,
+    context_id,
+    supporting_contexts,
+)
 from ragstone.metrics.context_precision import average_precision
 from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, require, supported
 from ragstone.metrics.score import NotApplicable, Score, Scored
@@ -62,13 +67,8 @@ class _Alignment(BaseMetric):
         supported(
             supports, statements, "the support verdicts do not match the statements"
         )
-        supporting: list[str] = []
-        for support in supports:
-            if support.verdict is Verdict.SUPPORTED:
-                supporting += support.supported_by
-        used = used_contexts(
-            [context.text for context in response.contexts], supporting
-        )
+        texts = [context.text for context in response.contexts]
+        used = used_contexts(texts, supporting_contexts(supports))
         return Scored(self._value(used), note=_note(used))
 
     def _value(self, used: UsedContexts) -> float:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, Verdict, context_id
+from ragstone.judge.judgements import (
+    JudgementKind,
+    Judgements,
+    Verdict,
+    context_id,
+    supporting_contexts,
+)
 from ragstone.metrics.metric import (
     BaseMetric,
     MetricInfo,
@@ -98,10 +104,7 @@ class NoiseSensitivity(BaseMetric):
         supported(use.attributions, use.reference_statements, mismatch)
         if not use.against_reference:
             fail(f"{mismatch} one to one")
-        relevant: set[str] = set()
-        for attribution in use.attributions:
-            if attribution.verdict is Verdict.SUPPORTED:
-                relevant.update(attribution.supported_by)
+        relevant = supporting_contexts(use.attributions)
         returned = {context_id(rank) for rank in range(len(response.contexts))}
         misled = 0
         for support, by_reference in zip(supports, match.answer_supports, strict=True):

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import ContextUse, Judgements, Verdict, context_id
+from ragstone.judge.judgements import (
+    ContextUse,
+    Judgements,
+    context_id,
+    supporting_contexts,
+)
 from ragstone.metrics.evidence import (
     EvidencePlace,
     Words,
@@ -64,10 +69,7 @@ def evidence_of(
     use = judgements.context_use if judgements is not None else None
     if not isinstance(use, ContextUse) or not use.against_reference:
         return ()
-    supporting: set[str] = set()
-    for attribution in use.attributions:
-        if attribution.verdict is Verdict.SUPPORTED:
-            supporting.update(attribution.supported_by)
+    supporting = supporting_contexts(use.attributions)
     return distinct(
         tuple(
             context.text

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations, pairwise
 from statistics import fmean
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, Statement, Support
+from ragstone.judge.judgements import (
+    JudgementKind,
+    Judgements,
+    ReferenceMatch,
+    Statement,
+    StatementList,
+    Support,
+)
 from ragstone.metrics.answer_correctness import agreement
 from ragstone.metrics.metric import (
     BaseMetric,
@@ -75,7 +82,7 @@ class AnswerStability(_Stability):
 
     def _compare(self, answers: Sequence[_Answer]) -> Score:
         agreements = [
-            _agreement(*earlier, *later) for earlier, later in pairwise(answers)
+            _agreement(earlier, later) for earlier, later in pairwise(answers)
         ]
         return _mean(agreements, "compared by the judge")
 
@@ -103,7 +110,7 @@ class SelfConsistency(_Stability):
     def _compare(self, answers: Sequence[_Answer]) -> Score:
         shares: list[float] = []
         for earlier, later in pairwise(answers):
-            shares += _supported_shares(*earlier, *later)
+            shares += _supported_shares(earlier, later)
         if not shares:
             return NotApplicable(
                 "every answer abstains, so nothing is said that another could support"
@@ -130,52 +137,51 @@ class TokenStability(_Stability):
         return _mean(agreements, "compared by token overlap")
 
 
-def _agreement(
-    earlier: Response,
-    judgements_of_earlier: Judgements,
-    later: Response,
-    judgements_of_later: Judgements,
-) -> float:
-    if squad_normalise(earlier.answer) == squad_normalise(later.answer):
+def _agreement(earlier: _Answer, later: _Answer) -> float:
+    if _are_equal(earlier, later):
         return 1.0
-    earlier_statements = require(judgements_of_earlier.statements, "statements")
-    later_statements = require(judgements_of_later.statements, "statements")
+    earlier_statements, later_statements = (
+        _statements_of(earlier),
+        _statements_of(later),
+    )
     if earlier_statements.abstains or later_statements.abstains:
         return float(earlier_statements.abstains and later_statements.abstains)
-    match = require(
-        judgements_of_later.previous_match, "comparison with the previous answer"
-    )
+    match = _match(later)
     return agreement(match, later_statements.statements, "in one of two answers").value
 
 
-def _supported_shares(
-    earlier: Response,
-    judgements_of_earlier: Judgements,
-    later: Response,
-    judgements_of_later: Judgements,
-) -> Iterator[float]:
+def _supported_shares(earlier: _Answer, later: _Answer) -> Sequence[float]:
     """The shares of the statements of two answers that the other one supports; an
     answer that abstains has none."""
-    earlier_statements = require(judgements_of_earlier.statements, "statements")
-    later_statements = require(judgements_of_later.statements, "statements")
-    if earlier_statements.abstains and later_statements.abstains:
-        return
-    if earlier_statements.abstains or later_statements.abstains:
-        yield 0.0
-        return
-    if squad_normalise(earlier.answer) == squad_normalise(later.answer):
-        yield 1.0
-        yield 1.0
-        return
-    match = require(
-        judgements_of_later.previous_match, "comparison with the previous answer"
+    earlier_statements, later_statements = (
+        _statements_of(earlier),
+        _statements_of(later),
     )
+    if earlier_statements.abstains and later_statements.abstains:
+        return ()
+    if earlier_statements.abstains or later_statements.abstains:
+        return (0.0,)
+    if _are_equal(earlier, later):
+        return (1.0, 1.0)
+    match = _match(later)
     if match.answer_share is not None and match.reference_share is not None:
-        yield match.answer_share
-        yield match.reference_share
-        return
-    yield _supported_share(match.answer_supports, later_statements.statements)
-    yield _supported_share(match.reference_supports, match.reference_statements)
+        return (match.answer_share, match.reference_share)
+    return (
+        _supported_share(match.answer_supports, later_statements.statements),
+        _supported_share(match.reference_supports, match.reference_statements),
+    )
+
+
+def _are_equal(earlier: _Answer, later: _Answer) -> bool:
+    return squad_normalise(earlier[0].answer) == squad_normalise(later[0].answer)
+
+
+def _statements_of(answer: _Answer) -> StatementList:
+    return require(answer[1].statements, "statements")
+
+
+def _match(later: _Answer) -> ReferenceMatch:
+    return require(later[1].previous_match, "comparison with the previous answer")
 
 
 def _supported_share(
