@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from ragstone.golden.sample import Role, Texts
 
@@ -28,45 +27,48 @@ class Aliases:
     weak: Texts = ()
 
 
-def _by_field(table: dict[str, dict[str, list[str]]]) -> MappingProxyType[str, Aliases]:
-    return MappingProxyType(
-        {
-            name: Aliases(tuple(names["strong"]), tuple(names.get("weak", ())))
-            for name, names in table.items()
-        }
-    )
-
-
-_TABLE: Any = tomllib.loads(
+_TABLE: Mapping[str, Any] = tomllib.loads(
     files("ragstone.golden").joinpath("aliases.toml").read_text("utf-8")
 )
 
-FIELDS: Final = _by_field(_TABLE["fields"])
+
+def _by_field(table: str) -> Mapping[str, Aliases]:
+    return {
+        name: Aliases(tuple(names["strong"]), tuple(names.get("weak", ())))
+        for name, names in _TABLE[table].items()
+    }
+
+
+def _names(list_name: str) -> frozenset[str]:
+    return frozenset(_TABLE[list_name])
+
+
+FIELDS = _by_field("fields")
 """Names of each field."""
 
-RECORDED: Final = _by_field(_TABLE["recorded"])
+RECORDED = _by_field("recorded")
 """Output of a system under test, stored in the same file by tools that evaluate
 recorded answers."""
 
-SYSTEM_NAMES: Final[Mapping[str, Texts]] = MappingProxyType(
-    {part: tuple(names) for part, names in _TABLE["system"].items()}
-)
+SYSTEM_NAMES: Mapping[str, Texts] = {
+    part: tuple(names) for part, names in _TABLE["system"].items()
+}
 """Names of what a system under test takes and returns, best first."""
 
-CONTAINERS: Final = frozenset[str](_TABLE["containers"])
-OUTPUTS: Final = frozenset[str](_TABLE["outputs"])
-PATHS: Final = frozenset[str](_TABLE["paths"])
-ROLES: Final[Mapping[str, Role]] = MappingProxyType(_TABLE["roles"])
+CONTAINERS = _names("containers")
+OUTPUTS = _names("outputs")
+PATHS = _names("paths")
+ROLES: Mapping[str, Role] = _TABLE["roles"]
 """What other tools call who speaks in a conversation."""
-LABELS: Final = MappingProxyType[str, str](_TABLE["labels"])
-SCORES: Final = frozenset[str](_TABLE["scores"])
-NO_SCORES: Final = frozenset[str](_TABLE["no_scores"])
-NO_REFERENCE: Final = frozenset[str](_TABLE["no_reference"])
-NO_QUESTION: Final = NO_REFERENCE | frozenset[str](_TABLE["no_question"])
-INSTEAD: Final = MappingProxyType[str, str](_TABLE["instead"])
-TEXT_KEYS: Final = Texts(_TABLE["text_keys"])
-ID_KEYS: Final = Texts(_TABLE["id_keys"])
-GRADE_KEYS: Final = Texts(_TABLE["grade_keys"])
+LABELS: Mapping[str, str] = _TABLE["labels"]
+SCORES = _names("scores")
+NO_SCORES = _names("no_scores")
+NO_REFERENCE = _names("no_reference")
+NO_QUESTION = NO_REFERENCE | _names("no_question")
+INSTEAD: Mapping[str, str] = _TABLE["instead"]
+TEXT_KEYS = Texts(_TABLE["text_keys"])
+ID_KEYS = Texts(_TABLE["id_keys"])
+GRADE_KEYS = Texts(_TABLE["grade_keys"])
 
 
 @lru_cache(maxsize=4096)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ragstone.errors import GoldenSetError
+from ragstone.errors import GoldenSetError, disk_errors
 from ragstone.files import open_regular
 
 MAX_FILE_BYTES = 4 * 1024 * 1024 * 1024
@@ -115,26 +116,21 @@ class SourceFile:
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Each line with its number, from 1. Raises GoldenSetError."""
-        try:
-            with self.open() as stream:
-                number = 0
-                while raw := stream.readline(MAX_LINE_BYTES + 1):
-                    number += 1
-                    if len(raw) > MAX_LINE_BYTES:
-                        raise self.error(
-                            f"line longer than {MAX_LINE_BYTES:,} bytes.", number
-                        )
-                    yield number, raw
-        except OSError as error:
-            raise self.unreadable(error) from None
+        with self._disk_errors(), self.open() as stream:
+            number = 0
+            while raw := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(raw) > MAX_LINE_BYTES:
+                    raise self.error(
+                        f"line longer than {MAX_LINE_BYTES:,} bytes.", number
+                    )
+                yield number, raw
 
     def open_document(self) -> BinaryIO:
         """Open a file that is read into memory as a whole. Raises GoldenSetError, also
         if it is too large."""
-        try:
+        with self._disk_errors():
             stream = self.open()
-        except OSError as error:
-            raise self.unreadable(error) from None
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_DOCUMENT_BYTES:
             stream.close()
@@ -146,15 +142,11 @@ class SourceFile:
 
     def read_bytes(self) -> bytes:
         """The whole file. Raises GoldenSetError if it can't be read or is too large."""
-        with self.open_document() as stream:
-            try:
-                return stream.read(MAX_DOCUMENT_BYTES)
-            except OSError as error:
-                raise self.unreadable(error) from None
+        with self._disk_errors(), self.open_document() as stream:
+            return stream.read(MAX_DOCUMENT_BYTES)
 
-    def unreadable(self, error: OSError) -> GoldenSetError:
-        """The error to raise for an OSError."""
-        return self.error(f"can't be read: {error.strerror or error}")
+    def _disk_errors(self) -> AbstractContextManager[None]:
+        return disk_errors(self.name, kind=GoldenSetError)
 
     def decode(self, raw: bytes, first_line: int = 1) -> str:
         """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line where

@@ -69,14 +69,9 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
 
 def find_header(rows: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     """The row with the names of the columns: of the first ones, what names the
-    question, or else has more than one cell. Those above it are a title."""
+    question, or else has a cell behind the first. Those above it are a title."""
     first_rows = list(islice(rows, _MAX_TITLE_ROWS + 1)) or [(1, [])]
-    wide = []
-    for row in first_rows:
-        # Pandas leaves the name of its index empty.
-        filled = [cell for cell in row[1] if cell.strip()]
-        if len(filled) > 1 or (len(row[1]) > 1 and row[1][-1].strip()):
-            wide.append(row)
+    wide = [row for row in first_rows if any(cell.strip() for cell in row[1][1:])]
     asking = [row for row in (*wide, first_rows[0]) if _names_question(row[1])]
     return (asking or wide or first_rows)[0]
 
