@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import json.decoder
 import json.scanner
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,11 +28,9 @@ class _RefusedError(ValueError):
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     items = dict(pairs)
     if len(items) != len(pairs):
-        keys: set[str] = set()
-        for key, _ in pairs:
-            if key in keys:
-                raise _RefusedError(f"duplicate key {json.dumps(key)} in one object")
-            keys.add(key)
+        counts = Counter(key for key, _ in pairs)
+        key = max(counts, key=counts.__getitem__)
+        raise _RefusedError(f"duplicate key {json.dumps(key)} in one object")
     return items
 
 

@@ -33,13 +33,11 @@ def read_document(source: SourceFile) -> Any:
             if isinstance(event, yaml.DocumentStartEvent):
                 builder.anchors.clear()
                 documents.append(builder.node(next(builder.events), 0))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise source.error(
-            f"not valid YAML: {error.problem or 'syntax error'}.", line
-        ) from None
     except yaml.YAMLError as error:
-        raise source.error(f"not valid YAML: {str(error).splitlines()[0]}.") from None
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        mark = getattr(error, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise source.error(f"not valid YAML: {problem}.", line) from None
     if len(documents) > 1:
         raise source.error(
             "holds several documents.", hint="Write one list of samples."
