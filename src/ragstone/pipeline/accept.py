@@ -8,15 +8,12 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel
-
-from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
+from ragstone.errors import ConfigError, parse_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.manifest import GOLDEN_SET
-from ragstone.files import read_regular
+from ragstone.formatting import some
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
@@ -29,12 +26,10 @@ from ragstone.gate.accepted import (
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import GUARDS
 from ragstone.gate.source import MAX_RULES_BYTES
-from ragstone.gate.verdict import CHANGES, Check, CheckKind
 from ragstone.metrics.registry import METRICS, find_metric
-from ragstone.pipeline.gate import REPORT_FILES
+from ragstone.pipeline.verdict_file import read_verdict
 from ragstone.settings.load import read_text
 
-MAX_REPORT_BYTES = 256 * 1024 * 1024
 _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
 
 
@@ -67,13 +62,6 @@ class Shown:
                 hint="Use the command in the report as it is.",
             )
         return cls(drop, *parts[1:])
-
-
-class _Report(BaseModel):
-    """What is needed of a run's JSON report."""
-
-    schema_version: Literal[1]
-    checks: tuple[Check, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,50 +143,29 @@ def accept(
 
 
 def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
-    """The drop of `metric` (or the edit) in the run in `path`, from its report. Raises
+    """The drop of `metric` (or the edit) in the run in `path`, by its verdict. Raises
     ConfigError if there is none."""
     run = RunDirectory.open(path)
     used = run.manifest.baseline.used if run.manifest.baseline is not None else None
-    if used is None:
+    document = read_verdict(run)
+    if used is None or document is None:
         raise ConfigError(
             "this run was not compared with a baseline, so it shows no drop.",
             where=str(path),
             hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
         )
-    file = path / REPORT_FILES["json"]
-    hint = "`ragstone gate` writes it. Or use the command in the report."
-    with (
-        disk_errors(file, hint=hint),
-        parse_errors(file, "not a report of this version", hint=hint),
-    ):
-        body = read_regular(file, limit=MAX_REPORT_BYTES)
-        checks = _Report.model_validate_json(body).checks
-    if metric == GOLDEN_SET:
-        own_checks = [check for check in checks if check.kind is CheckKind.GOLDEN_SET]
-    else:
-        # A guard is named like its check.
-        own_checks = [
-            check
-            for check in checks
-            if check.place == (metric, slice_)
-            or (check.kind is CheckKind.SHARE and check.name == metric)
-        ]
-    for check in own_checks:
+    possible = []
+    for check in document.checks:
         offer = offer_for(check)
         if offer is not None:
-            commit = run.manifest.system.commit
-            return Shown(
-                offer.drop, run.fingerprint, used.fingerprint, offer.edit, commit
-            )
-    kinds = {*CHANGES, CheckKind.GOLDEN_SET, CheckKind.SHARE}
-    for check in own_checks:
-        if check.kind in kinds:
-            raise ConfigError(
-                f"there is nothing to accept: {check.reason}", where=str(path)
-            )
-    names = {check.metric for check in checks if check.metric is not None}
+            possible.append(offer.metric)
+            if (offer.metric, offer.slice) == (metric, slice_):
+                commit = run.manifest.system.commit
+                return Shown(
+                    offer.drop, run.fingerprint, used.fingerprint, offer.edit, commit
+                )
     raise ConfigError(
-        f"there is nothing to accept: {title_of(metric, slice_)} has no check in this run that can be accepted.",
+        f"there is nothing to accept for {title_of(metric, slice_)} in this run.",
         where=str(path),
-        hint=None if metric in names else suggestion(metric, names),
+        hint=f"What can be accepted: {some(possible)}." if possible else None,
     )
