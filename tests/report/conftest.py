@@ -101,7 +101,7 @@ def manifest(text: Text, *, offline: bool = False, usd: float | None = 0.0312) -
         invocation=Invocation(
             command="gate",
             folder=".",
-            options={"system.entrypoint": text.entrypoint, "golden.paths": (text.file,), "gate.baseline": "main"},
+            flags=(f"--entrypoint={text.entrypoint}", f"--golden={text.file}", "--baseline=main"),
         ),
     )
 

@@ -45,8 +45,8 @@ def test_commands_that_repeat_the_run_are_quoted() -> None:
     text = Text(entrypoint="command:./rag --x 'y'; rm -rf /", file="a b.jsonl")
     _, checkout, command = helpdesk_report(text=text).run.reproduce
     assert checkout.startswith("git checkout 3f2c1e9")
-    assert """--entrypoint 'command:./rag --x '"'"'y'"'"'; rm -rf /'""" in command
-    assert "--golden 'a b.jsonl'" in command
+    assert """'--entrypoint=command:./rag --x '"'"'y'"'"'; rm -rf /'""" in command
+    assert "'--golden=a b.jsonl'" in command
 
 
 @pytest.mark.parametrize(

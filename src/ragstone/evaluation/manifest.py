@@ -71,8 +71,8 @@ class Invocation(Part):
     it is in none."""
     config: str | None = None
     """The name of the config file; None for the usual one."""
-    options: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
-    """The settings that differ from the config file, by key, without secrets."""
+    flags: tuple[str, ...] = ()
+    """The flags for the settings that differ from the config file, with their values."""
     changed: NonNegativeInt | None = None
     """How many files differed from the commit; None if that is not known."""
     tree: str | None = None

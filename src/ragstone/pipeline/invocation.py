@@ -5,23 +5,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
-
-from pydantic import SecretStr
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.manifest import Invocation
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.git import Git, GitFailed
-from ragstone.settings.load import OPTIONS, Option
+from ragstone.settings.load import OPTIONS
 from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import shown_entrypoint
-from ragstone.system.http_service import without_secrets
 
-_NOT_REPRODUCED = frozenset({"run.resume", "run.dask", "gate.save_baseline"})
-"""A run is reproduced from its start, on any machine, and its copy is not kept."""
+_RESUME = "run.resume"
+"""The setting that is not reproduced: a run is reproduced from its start."""
 
 _SKIPPED = "S"
 """What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one
@@ -36,13 +32,13 @@ def invocation_of(
     context: RunContext,
     command: Literal["run", "gate"],
 ) -> Invocation:
-    """How a run with `settings` is started again in the folder of its config: every
-    option whose value is not the config file's, as text, with paths relative to that
+    """How a run with `settings` is started again in the folder of its config: with the
+    flags of those that the config file does not set so, with paths relative to that
     folder.
 
-    Credentials are left out. A checkout that is not trusted is taken to be the commit
-    and is not examined, because its Git configuration can name programs to run; files
-    outside of it are copies that Ragstone made.
+    A checkout that is not trusted is taken to be the commit and is not examined,
+    because its Git configuration can name programs to run; files outside of it are
+    copies that Ragstone made.
     """
     environ, root = context.environ, settings.root
     top, changed = settings.within, None
@@ -51,26 +47,34 @@ def invocation_of(
         top = Path(toplevel) if toplevel else None
         changed = None if top is None else _changed_files(settings, top, environ)
     reference = settings.of_file or Settings(root=root)
-    options: dict[str, str | tuple[str, ...]] = {}
+    flags: list[str] = []
     for option in OPTIONS:
         value = _value(settings, option.key)
         is_other_commands = command == "run" and option.of_gate
-        if option.secret or option.key in _NOT_REPRODUCED or is_other_commands:
+        if option.flag is None or option.key == _RESUME or is_other_commands:
             continue
-        if value in (None, ()) or value == _value(reference, option.key):
+        if not value or value == _value(reference, option.key):
             continue
-        items = value if isinstance(value, tuple) else (value,)
-        texts = [_text(option, item, root) for item in items]
-        is_absolute = option.is_path and any(map(os.path.isabs, texts))
-        if is_absolute and not context.trusts_checkout:
+        if value is True:
+            flags.append(f"--{option.flag}")
             continue
-        shown = tuple(map(context.redact, texts))
-        options[option.key] = shown if isinstance(value, tuple) else shown[0]
+        texts = [str(item) for item in (value if isinstance(value, tuple) else [value])]
+        if option.key == "system.entrypoint":
+            texts = [shown_entrypoint(texts[0])]
+        if not option.is_path:
+            texts = [",".join(texts)]
+        elif not context.trusts_checkout and any(map(os.path.isabs, texts)):
+            continue
+        flags += [context.redact(f"--{option.flag}={text}") for text in texts]
+    folder = None
+    if top is not None:
+        real_root = os.path.realpath(root)
+        folder = Path(os.path.relpath(real_root, os.path.realpath(top))).as_posix()
     return Invocation(
         command=command,
-        folder=None if top is None else _relative(root, top),
+        folder=folder,
         config=None if settings.config is None else settings.config.name,
-        options=options,
+        flags=tuple(flags),
         changed=changed,
         from_github=bool(environ.get("GITHUB_SHA")),
     )
@@ -82,33 +86,10 @@ def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
     return commit or _git(root, environ, "rev-parse", "HEAD") or None
 
 
-def _text(option: Option, value: object, root: Path) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = f"{value:.12g}" if isinstance(value, float) else str(value)
-    if option.name.endswith("entrypoint"):
-        return shown_entrypoint(text)
-    path = option.path_in(text)
-    if option.key == "judge.name" and path is not None:
-        return f"{option.path_after}:{_relative(Path(path), root)}"
-    if option.key == "judge.ca_bundle" and not Path(text).is_absolute():
-        return _relative(Path(text), root)
-    if "://" in text:
-        with suppress(ValueError):
-            return without_secrets(text)
-    return text
-
-
-def _relative(path: Path, start: Path) -> str:
-    """`path` as seen from `start`."""
-    real = os.path.relpath(os.path.realpath(path), os.path.realpath(start))
-    return Path(real).as_posix()
-
-
 def _value(settings: Settings, key: str) -> object:
     table, _, name = key.partition(".")
     value: object = getattr(getattr(settings, table), name)
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
+    return value
 
 
 # -- git
