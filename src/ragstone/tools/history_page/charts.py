@@ -23,7 +23,6 @@ class Point:
     value: float | None
     word: str
     label: str
-    interval: tuple[float, float] | None = None
     starts: bool = False
 
 
@@ -76,26 +75,6 @@ class Chart:
         return "".join(commands)
 
     @property
-    def bands(self) -> list[str]:
-        """The corners of the area between the limits, one area for each piece of the
-        line."""
-        uppers: list[list[str]] = [[]]
-        lowers: list[list[str]] = [[]]
-        for index, point in enumerate(self.points):
-            if point.starts:
-                uppers.append([])
-                lowers.append([])
-            if point.interval is not None:
-                low, high = point.interval
-                uppers[-1].append(f"{self.x(index)},{self.y(high)}")
-                lowers[-1].insert(0, f"{self.x(index)},{self.y(low)}")
-        return [
-            " ".join(upper + lower)
-            for upper, lower in zip(uppers, lowers, strict=True)
-            if upper
-        ]
-
-    @property
     def dots(self) -> list[tuple[int, Point]]:
         """The points that are drawn, by index: the newest, and those that did not
         pass."""
@@ -121,7 +100,6 @@ def chart_of(
     values = [point.value for point in points if point.value is not None]
     if not values:
         return None
-    values += [end for point in points for end in point.interval or ()]
     if limit is not None:
         values.append(limit)
     low, high = min(values), max(values)

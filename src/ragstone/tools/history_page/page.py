@@ -277,11 +277,8 @@ class _PageBuilder:
             mark.kind in _BREAKS and mark.metric in (None, metric)
             for mark in self.marks[place]
         )
-        point = _point_of(run, None, "")
-        if part is not None:
-            point = _point_of(run, part.mean, score(part.mean, 3))
-            point = replace(point, interval=(part.low, part.high))
-        return replace(point, starts=is_break)
+        mean = None if part is None else part.mean
+        return replace(_point_of(run, mean, score(mean, 3)), starts=is_break)
 
 
 def _point_of(run: RunLine, value: float | None, shown: str) -> Point:
