@@ -333,8 +333,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, objec
         (root / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (root / "houses.py").write_text(CODE, encoding="utf-8")
     write(root / "ragstone.toml", BASE)
-    labels = [f"{row['id']},faithfulness,{'fail' if n < 2 else 'pass'}\n" for n, row in enumerate(rows)]
-    (root / "labels.csv").write_text("id,metric,label\n" + "".join(labels), encoding="utf-8")
+    labels = [f"{row['id']},{'fail' if n < 2 else 'pass'}\n" for n, row in enumerate(rows)]
+    (root / "labels.csv").write_text("id,faithfulness\n" + "".join(labels), encoding="utf-8")
     public, _ = write_certificate(root.parent / "ca", "localhost")
     loop = Loop()
     with pytest.MonkeyPatch.context() as patch, answering(ThreadingHTTPServer(("127.0.0.1", 0), Service)) as service:

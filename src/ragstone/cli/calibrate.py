@@ -44,9 +44,6 @@ TEMPLATES = "ragstone.tools.judging"
     help="The run whose answers were labelled, or a score file.",
 )
 @option(
-    "--metric", value="NAME", help="The labelled metric, if the rows don't name it."
-)
-@option(
     "--scale",
     value="WORST BEST",
     type=(float, float),
@@ -73,7 +70,6 @@ TEMPLATES = "ragstone.tools.judging"
 def command(
     places: tuple[Path, ...],
     run: Path,
-    metric: str | None,
     scale: tuple[float, float],
     settle: Path | None,
     output: Path | None,
@@ -85,10 +81,10 @@ def command(
 ) -> int:
     """Compare the judge of a run with human LABELS, and say whether it may block.
 
-    LABELS are tables of `ragstone label`, folders of them, or tables with a row per
-    label: id, label, metric and, if there were several people, annotator. A label is
-    pass or fail, or a number from 0 to 1 (or on --scale). Answers must be drawn at
-    random, or with the probabilities in the tables, as `ragstone label` does.
+    LABELS are tables of `ragstone label`, or folders of them: one file for each person,
+    with the id of an answer in each row, and a column for each metric. A label is pass
+    or fail, or a number from 0 to 1 (or on --scale). Answers must be drawn at random, or
+    with the probabilities in the tables, as `ragstone label` does.
 
     With --fit, a judge of your own is fitted to labels of faithfulness, from 30 on: the
     offline judge, corrected by logistic regression. It is graded on labels that it has
@@ -117,9 +113,7 @@ def command(
         return 0
     files = label_files(places)
     scores = read_side(run).scores
-    labels = read_labels(
-        files, measured=tuple(scores.metrics), metric=metric, scale=scale
-    )
+    labels = read_labels(files, measured=tuple(scores.metrics), scale=scale)
     if fit is not None:
         return _fit(run, labels, fit, form)
     report = calibrate(

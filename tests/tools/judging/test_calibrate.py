@@ -27,10 +27,11 @@ def labels_of(labels: dict[str, float], metric: str = "m") -> Labels:
     return Labels({metric: {name: {"": label} for name, label in labels.items()}})
 
 
-def read(tmp_path: Path, rows: list[str]) -> Labels:
-    path = tmp_path / "labels.csv"
-    path.write_text("\n".join(["id,metric,label,annotator", *rows]), encoding="utf-8")
-    return read_labels([path])
+def read(tmp_path: Path, **rows: list[str]) -> Labels:
+    """The labels of each annotator, as ``id,label``."""
+    for name, lines in rows.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,m", *lines]), encoding="utf-8")
+    return read_labels([tmp_path / f"{name}.csv" for name in rows], measured=["m"])
 
 
 @pytest.fixture
@@ -39,11 +40,13 @@ def run(tmp_path: Path, write_run: WriteRun) -> RunDirectory:
 
 
 def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirectory, tmp_path: Path) -> None:
-    rows = [f"{i},{'pass' if k % 4 >= 2 else 'fail'},{who}" for k, i in enumerate(IDS[:20]) for who in ("ann", "bob")]
-    labels = tmp_path / "labels.csv"
-    labels.write_text("id,label,annotator\n" + "\n".join(rows))
+    rows = [f"{i},{'pass' if k % 4 >= 2 else 'fail'}" for k, i in enumerate(IDS[:20])]
+    labels = tmp_path / "labels"
+    labels.mkdir()
+    for who in ("ann", "bob"):
+        (labels / f"{who}.csv").write_text("id,faithfulness\n" + "\n".join(rows))
     out = tmp_path / "calibration.json"
-    arguments = [str(labels), "--run", str(run.path), "--metric", "faithfulness"]
+    arguments = [str(labels), "--run", str(run.path)]
     done = CliRunner().invoke(command, [*arguments, "-o", str(out)], catch_exceptions=False)
     assert "faithfulness: 20 labelled samples" in done.stdout
     assert done.stdout.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
@@ -70,12 +73,9 @@ def test_judge_and_people_are_compared_where_both_spoke() -> None:
 
 
 def test_people_are_compared_with_each_other_before_anything_was_settled(tmp_path: Path) -> None:
-    rows = []
-    for i in range(40):
-        label = "pass" if i % 2 else "fail"
-        rows += [f"s{i},m,{label},ann", f"s{i},m,{'fail' if i == 1 else label},bob"]
-        rows += [f"s{i},m,{label},cleo"] if i < 9 else []
-    labels = read(tmp_path, [*rows, "s1,m,pass,settled"])
+    ann = [f"s{i},{'pass' if i % 2 else 'fail'}" for i in range(40)]
+    bob = [row.replace("s1,pass", "s1,fail") for row in ann]
+    labels = read(tmp_path, ann=ann, bob=bob, cleo=ann[:9], settled=["s1,pass"])
     report = calibrate(build_run({"m": [0.0, 1.0] * 20}), labels)
     (metric,) = report.metrics
     assert list(metric.people_kappas) == ["ann and bob", "ann and cleo", "bob and cleo"]
@@ -140,8 +140,8 @@ def test_alpha_among_people_can_be_missing_for_want_of_a_library_or_of_differenc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def report(passes: int) -> CalibrationReport:
-        rows = [f"s{i},m,{'pass' if i < passes else 'fail'},{who}" for i in range(10) for who in ("ann", "bob")]
-        return calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, rows))
+        rows = [f"s{i},{'pass' if i < passes else 'fail'}" for i in range(10)]
+        return calibrate(build_run({"m": [0.0, 1.0] * 5}), read(tmp_path, ann=rows, bob=rows))
 
     same = report(10)
     assert same.metrics[0].people_alpha is None
@@ -154,22 +154,24 @@ def test_alpha_among_people_can_be_missing_for_want_of_a_library_or_of_differenc
 
 
 @pytest.mark.parametrize(
-    ("rows", "arguments", "says"),
+    ("rows", "says"),
     [
-        ("id,label\nq1,pass\n", (), "--metric"),
-        ("id,label\nq1,pass\n", ("--metric", "other"), "did not measure"),
-        ("id,label\nelse,pass\n", ("--metric", "faithfulness"), "same sample ids"),
-        (
-            "id,label,annotator\nq1,pass,ann\nq1,fail,bob\n",
-            ("--metric", "faithfulness", "--settle", "open.csv"),
-            r"must be called settled\.csv",
-        ),
+        ("id,other\nq1,pass\n", "no column has labels"),
+        ("id,faithfulness\nelse,pass\n", "same sample ids"),
     ],
 )
 def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
-    run: RunDirectory, tmp_path: Path, rows: str, arguments: tuple[str, ...], says: str
+    run: RunDirectory, tmp_path: Path, rows: str, says: str
 ) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_text(rows)
     with pytest.raises(ConfigError, match=says):
-        CliRunner().invoke(command, [str(labels), "--run", str(run.path), *arguments], catch_exceptions=False)
+        CliRunner().invoke(command, [str(labels), "--run", str(run.path)], catch_exceptions=False)
+
+
+def test_what_is_settled_is_in_a_file_of_this_name(run: RunDirectory, tmp_path: Path) -> None:
+    for who, label in (("ann", "pass"), ("bob", "fail")):
+        (tmp_path / f"{who}.csv").write_text(f"id,faithfulness\nq1,{label}\n")
+    files = [str(tmp_path / "ann.csv"), str(tmp_path / "bob.csv")]
+    with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
+        CliRunner().invoke(command, [*files, "--run", str(run.path), "--settle", "open.csv"], catch_exceptions=False)

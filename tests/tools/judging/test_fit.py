@@ -34,7 +34,7 @@ def write_project(root: Path) -> None:
         )
         golden.append({"id": f"q{i}", "question": f"When was lamp {i} made?"})
         recorded.append({"id": f"q{i}", "answer": said, "contexts": [context]})
-        labels.append({"id": f"q{i}", "metric": "faithfulness", "label": "pass" if passes else "fail"})
+        labels.append({"id": f"q{i}", "faithfulness": "pass" if passes else "fail"})
     for name, rows in (("golden", golden), ("answers", recorded), ("labels", labels)):
         (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
@@ -118,10 +118,10 @@ def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
         assert code == 2
         assert says in err
     assert not (labelled / "judge.json").exists()
-    (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "token_f1"), encoding="utf-8")
+    (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "hallucination"), encoding="utf-8")
     code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
     assert code == 2
-    assert "a judge is fitted to labels of faithfulness, and these are of token_f1" in err
+    assert "a judge is fitted to labels of faithfulness, and these are of hallucination" in err
 
 
 @pytest.mark.parametrize(

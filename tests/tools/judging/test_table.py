@@ -15,53 +15,52 @@ from ragstone.tools.judging.table import MAX_CELL, Labels, from_text, label_file
 def read(tmp_path: Path, text: str, **options: object) -> Labels:
     path = tmp_path / ("labels.jsonl" if text.startswith("{") else "labels.csv")
     path.write_text(text, encoding="utf-8")
-    return read_labels([path], **options)  # type: ignore[arg-type]
+    return read_labels([path], measured=["m", "n"], **options)  # type: ignore[arg-type]
 
 
 def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
     lines = [
-        '{"id": "a", "metric": "m", "label": "PASS"}',
-        '{"id": "b", "metric": "m", "label": false}',
-        '{"id": "c", "metric": "m", "label": 0.25}',
-        '{"id": "d", "metric": "m", "label": null}',
-        '{"id": 5, "metric": "m", "label": "yes"}',
-        '{"id": "e", "metric": "m", "label": 0}',
-        '{"id": "f", "metric": "m", "label": "1"}',
+        '{"id": "a", "m": "PASS"}',
+        '{"id": "b", "m": false}',
+        '{"id": "c", "m": 0.25}',
+        '{"id": "d", "m": null}',
+        '{"id": 5, "m": "yes"}',
+        '{"id": "e", "m": 0}',
+        '{"id": "f", "m": "1"}',
     ]
     found = read(tmp_path, "\n".join(lines))
     assert found.mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "5": 1.0, "e": 0.0, "f": 1.0}
-    assert found.annotators("m") == ("",)
+    assert found.annotators("m") == ("labels",)
 
 
 def test_of_several_files_each_is_of_one_annotator(tmp_path: Path) -> None:
     for name, label in (("ann", 1), ("bob", 0)):
-        (tmp_path / f"{name}.csv").write_text(f"id,metric,label\nq,m,{label}\n", encoding="utf-8")
-    labels = read_labels(label_files([tmp_path]))
+        (tmp_path / f"{name}.csv").write_text(f"id,m\nq,{label}\n", encoding="utf-8")
+    labels = read_labels(label_files([tmp_path]), measured=["m"])
     assert labels.by_metric == {"m": {"q": {"ann": 1.0, "bob": 0.0}}}
 
 
 def test_a_settled_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:
-    rows = ["id,metric,label,annotator", "a,m,1,ann", "a,m,0,bob", "a,m,0,settled", "b,m,1,ann", "b,m,0,bob"]
-    labels = read(tmp_path, "\n".join(rows))
+    for name, rows in (("ann", "a,1\nb,1"), ("bob", "a,0\nb,0"), ("settled", "a,0\nb,")):
+        (tmp_path / f"{name}.csv").write_text(f"id,m\n{rows}\n", encoding="utf-8")
+    labels = read_labels(label_files([tmp_path]), measured=["m"])
     assert labels.mean("m") == {"a": 0.0, "b": 0.5}
     assert labels.annotators("m") == ("ann", "bob")
 
 
-def test_a_table_with_annotators_and_a_scale(tmp_path: Path) -> None:
-    text = "id;label;annotator\nq1;5;ann\nq1;3;bob\nq2;1;ann\n"
-    labels = read(tmp_path, text, metric="m", scale=(1.0, 5.0))
+def test_labels_on_another_scale(tmp_path: Path) -> None:
+    labels = read(tmp_path, "id;m\nq1;4\nq2;1\n", scale=(1.0, 5.0))
     assert labels.mean("m") == {"q1": 0.75, "q2": 0.0}
-    assert labels.annotators("m") == ("ann", "bob")
 
 
 @pytest.mark.parametrize("scale", [(0.0, math.inf), (-math.inf, 1.0), (0.0, math.nan), (1.0, 1.0), (5.0, 1.0)])
 def test_a_scale_goes_from_one_number_to_a_greater_one(tmp_path: Path, scale: tuple[float, float]) -> None:
     with pytest.raises(ConfigError, match="a scale must go from the worst to the best value"):
-        read(tmp_path, "id,metric,label\nq,m,1\n", scale=scale)
+        read(tmp_path, "id,m\nq,1\n", scale=scale)
 
 
 def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
-    text = "id,metric,label,probability\nq,m,1,0.5\nr,m,1,{}\n"
+    text = "id,m,probability\nq,1,0.5\nr,1,{}\n"
     assert read(tmp_path, text.format(1)).probabilities == {"q": 0.5, "r": 1.0}
     assert read(tmp_path, text.format(0.5)).probabilities == {}
 
@@ -69,21 +68,18 @@ def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("id,label\nq,1\n", 2, "'metric' is missing, or no text"),
-        ("id,metric\nq,m\n", 2, "no column has labels"),
-        ("id,metric,label\nq,m,7\n", 2, "--scale"),
-        ("id,metric,label\nq,m,perhaps\n", 2, "pass or fail"),
-        ("id,metric,label\nq,m,nan\n", 2, "pass or fail"),
-        ("id,metric,label\nq,m,inf\n", 2, "pass or fail"),
-        ("id,metric,label\nq,m,-0.1\n", 2, "pass or fail"),
-        ("id,metric,label\nq,m,1.1\n", 2, "pass or fail"),
-        ('{"id": "q", "metric": ["m"], "label": 1}\n', 1, "'metric' is missing, or no text"),
-        ('{"id": "q", "metric": "m", "label": 1, "annotator": ["ann"]}\n', 1, "'annotator' is missing, or no text"),
-        ("id,metric,label,probability\nq,m,1,0\n", 2, "above 0 and at most 1"),
-        ("id,metric,label,probability\nq,m,1,nan\n", 2, "above 0 and at most 1"),
-        ("id,metric,label,probability\nq,m,1,1.1\n", 2, "above 0 and at most 1"),
-        ("id,metric,label,probability\nq,m,1,0.5\nq,n,1,0.4\n", 3, "two different probabilities"),
-        ("id,metric,label\nq,m,1\nq,m,0\n", 3, "duplicate label"),
+        ("id,label\nq,1\n", 2, "no column has labels"),
+        ("id,m\nq,7\n", 2, "--scale"),
+        ("id,m\nq,perhaps\n", 2, "pass or fail"),
+        ("id,m\nq,nan\n", 2, "pass or fail"),
+        ("id,m\nq,inf\n", 2, "pass or fail"),
+        ("id,m\nq,-0.1\n", 2, "pass or fail"),
+        ("id,m\nq,1.1\n", 2, "pass or fail"),
+        ("id,m,probability\nq,1,0\n", 2, "above 0 and at most 1"),
+        ("id,m,probability\nq,1,nan\n", 2, "above 0 and at most 1"),
+        ("id,m,probability\nq,1,1.1\n", 2, "above 0 and at most 1"),
+        ("id,m,n,probability\nq,1,,0.5\nq,,1,0.4\n", 3, "two different probabilities"),
+        ("id,m\nq,1\nq,0\n", 3, "duplicate label"),
     ],
 )
 def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, text: str, line: int, says: str) -> None:
@@ -94,9 +90,9 @@ def test_a_wrong_label_is_named_with_its_line(tmp_path: Path, text: str, line: i
 
 def test_probabilities_for_some_and_files_without_labels_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'r' has no probability"):
-        read(tmp_path, "id,metric,label,probability\nq,m,1,0.5\nr,m,1,\n")
+        read(tmp_path, "id,m,probability\nq,1,0.5\nr,1,\n")
     with pytest.raises(ConfigError, match="no answer has a label yet"):
-        read(tmp_path, "id,metric,label\nq,m,\n")
+        read(tmp_path, "id,m\nq,\n")
     (tmp_path / "nothing").mkdir()
     with pytest.raises(ConfigError, match="has no CSV file of labels"):
         label_files([tmp_path / "nothing"])
@@ -134,4 +130,4 @@ def test_a_file_of_200_mb_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(200_000_000)
     with pytest.raises(ConfigError, match="larger than 33,554,432 bytes"):
-        read_labels([path])
+        read_labels([path], measured=["m"])

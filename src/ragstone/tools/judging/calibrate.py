@@ -133,8 +133,8 @@ def calibrate(
 
     Assumes that the labelled samples were drawn at random from the run: with the
     probabilities of `labels`, if it has any, else all with the same one. `required` is
-    the agreement from which the judge may block. Raises ConfigError for a metric that
-    the run did not measure, or if no labelled sample has a score.
+    the agreement from which the judge may block. Raises ConfigError if no labelled
+    sample has a score.
     """
     reports, calibrated = [], {}
     for metric in sorted(labels.by_metric):
@@ -180,12 +180,6 @@ def calibrate(
 
 def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
     """Score and label of each sample that has both. Raises ConfigError if none has."""
-    if metric not in run.metrics:
-        raise ConfigError(
-            f"the labels are for '{metric}', which this run did not measure.",
-            where=run.label,
-            hint=f"It measured: {', '.join(sorted(run.metrics))}.",
-        )
     scores, people = run.metrics[metric].values, labels.mean(metric)
     pairs = {
         name: (scores[name], people[name])

@@ -34,8 +34,7 @@ By = Literal["random", "unsure"]
 
 PAGE = "label.html"
 _UNSURE = (0.2, 0.8)
-"""Between these scores the judge is unsure of an answer; also if its readings differ by
-more than half the scale."""
+"""Between these scores the judge is unsure of an answer."""
 _UNSURE_SHARE = 2 / 3
 """Of the drawn answers, if unsure ones are to be drawn more often."""
 _ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
@@ -133,16 +132,8 @@ def draw_answers(
 
 def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
     low, high = _UNSURE
-    for name in metrics:
-        metric = scores.metrics[name]
-        if low < metric.values.get(sample_id, 0.0) < high:
-            return True
-        readings = [
-            value for answer in metric.readings.get(sample_id, ()) for value in answer
-        ]
-        if readings and max(readings) - min(readings) > 0.5:
-            return True
-    return False
+    values = [scores.metrics[name].values.get(sample_id, 0.0) for name in metrics]
+    return any(low < value < high for value in values)
 
 
 def write_tables(

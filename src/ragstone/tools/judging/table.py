@@ -32,19 +32,10 @@ file of these."""
 TEXTS = ("question", "answer", "reference", "contexts")
 """Columns for people, which are not read back."""
 
-OWN_COLUMNS = (
-    "id",
-    "label",
-    "metric",
-    "annotator",
-    "probability",
-    "comment",
-    "disagreement",
-    *TEXTS,
-)
+OWN_COLUMNS = ("id", "probability", "comment", "disagreement", *TEXTS)
 """Columns that are no metrics."""
 
-_EXPECTED = "Expected a table of `ragstone label`, or rows with id, label and metric, as CSV or JSON Lines."
+_EXPECTED = "Expected a table of `ragstone label`, or one with id and a column for each metric, as CSV or JSON Lines."
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A spreadsheet would calculate a cell that begins like this."""
 _WORDS = {
@@ -130,18 +121,16 @@ def label_files(places: Sequence[Path]) -> list[Path]:
 def read_labels(
     files: Sequence[Path],
     *,
-    measured: Collection[str] = (),
-    metric: str | None = None,
+    measured: Collection[str],
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> Labels:
-    """The labels in `files`.
+    """The labels in `files`, each of which is of one annotator, whose name is the
+    file's.
 
-    A file is a table of `ragstone label`, whose columns are metrics that were
-    `measured` and whose name is the annotator's, or has a row per label, with the
-    columns id, label, metric (`metric`, if there is none) and annotator. A label is a
-    number within `scale` (mapped to [0, 1]), true or false, or one of pass/fail,
-    yes/no, good/bad, correct/wrong; an empty one counts for nothing. Raises ConfigError
-    with the line.
+    A file has a row per answer, with its id and a column for each of the metrics that
+    were `measured`. A label is a number within `scale` (mapped to [0, 1]), true or
+    false, or one of pass/fail, yes/no, good/bad, correct/wrong; an empty one counts for
+    nothing. Raises ConfigError with the line.
     """
     low, high = scale
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -150,37 +139,33 @@ def read_labels(
         )
     labels = Labels()
     for path in files:
+        annotator = path.stem
         for where, row in read_rows(
             path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES
         ):
-            default_annotator = "" if "label" in row and len(files) == 1 else path.stem
-            sample_id = from_text(_name(row, "id", "", where))
-            annotator = _name(row, "annotator", default_annotator, where)
+            sample_id = from_text(str(row["id"]))
             texts = {name: from_text(str(row[name])) for name in TEXTS if row.get(name)}
             labels.texts.setdefault(sample_id, texts)
-            cells = {
-                name: row[name.lower()] for name in measured if name.lower() in row
-            }
-            if "label" in row:
-                cells = {_name(row, "metric", metric or "", where): row["label"]}
-            if not cells:
+            metrics = [name for name in measured if name.lower() in row]
+            if not metrics:
                 names = ", ".join(sorted(measured)) or "none"
-                columns = f"expected 'label', or a metric of the run ({names}), found {', '.join(row)[:200]}"
+                columns = ", ".join(row)[:200]
                 raise ConfigError(
-                    f"no column has labels: {columns}.", where=where, hint=_EXPECTED
+                    f"no column has labels: expected a metric of the run ({names}), found {columns}.",
+                    where=where,
+                    hint=_EXPECTED,
                 )
-            for name, cell in cells.items():
-                label = _label(cell, low, high, where)
+            for name in metrics:
+                label = _label(row[name.lower()], low, high, where)
                 if label is None:
                     continue
                 by_sample = labels.by_metric.setdefault(name, {})
                 by_annotator = by_sample.setdefault(sample_id, {})
                 if annotator in by_annotator:
-                    hint = "If there were several annotators, name them in a column 'annotator'."
                     raise ConfigError(
                         f"duplicate label of '{sample_id}' for '{name}'.",
                         where=where,
-                        hint=hint,
+                        hint="A file is of one annotator.",
                     )
                 by_annotator[annotator] = label
                 _add_probability(labels, sample_id, row.get("probability"), where)
@@ -214,22 +199,6 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
         raise ConfigError(
             f"two different probabilities for '{sample_id}'.", where=where
         )
-
-
-def _name(row: Mapping[str, object], column: str, default: str, where: str) -> str:
-    """The text in a column that may be missing only if there is another `default` than
-    ""."""
-    cell = row.get(column)
-    if isinstance(cell, str | int) and cell != "":
-        return str(cell)
-    if cell not in (None, "") or (not default and column != "annotator"):
-        hint = (
-            "Name the metric in each line, or use --metric."
-            if column == "metric"
-            else _EXPECTED
-        )
-        raise ConfigError(f"'{column}' is missing, or no text.", where=where, hint=hint)
-    return default
 
 
 def _label(cell: object, low: float, high: float, where: str) -> float | None:
