@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from datetime import date
 from typing import TYPE_CHECKING
 
 from ragstone.errors import ConfigError, suggestion
@@ -69,11 +68,6 @@ def split_name(name: str) -> tuple[str, str]:
     return provider.name, model
 
 
-SOON_DAYS = 60
-"""Warn about a retirement nearer than this: the shortest notice that Anthropic
-gives."""
-
-
 def moving_name(provider: str, model: str) -> str | None:
     """One sentence if the provider may point `model` to another model; None if it is
     fixed or unknown."""
@@ -120,18 +114,3 @@ def _base_name(model: str) -> str:
         .rpartition("anthropic.")[2]
     )
     return _SNAPSHOT.sub("", name)
-
-
-def near_end(provider: str, model: str, today: date) -> str | None:
-    """One sentence if the model's announced end is past, or at most SOON_DAYS away."""
-    provider_info = find_provider(provider)
-    end = provider_info.end(model) if provider_info else None
-    if provider_info is None or end is None or (end - today).days > SOON_DAYS:
-        return None
-    when = "will be retired on"
-    if end < today:
-        when = "was due to be retired on"
-    return (
-        f"The judge's model '{model}' {when} {end.isoformat()} (as announced by {provider_info.read_on}): choose "
-        "another, and let the main branch create a baseline with it."
-    )

@@ -11,7 +11,6 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from datetime import date
 from importlib.resources import files
 from typing import Literal
 
@@ -119,7 +118,6 @@ class Provider(_Data):
     efforts: tuple[Effort, ...] = ()
     prices: dict[str, ModelPrice] = {}
     snapshots: dict[str, str] = {}
-    ends: dict[str, date] = {}
 
     def price(self, model: str) -> ModelPrice | None:
         """The listed price of `model`, or of the model that it is a dated snapshot
@@ -140,10 +138,6 @@ class Provider(_Data):
                     else effort
                 )
         return None
-
-    def end(self, model: str) -> date | None:
-        """The announced day from which `model` no longer answers."""
-        return self.ends.get(model) or self.ends.get(_MODEL_DATE.sub("", model))
 
     def key(self, environ: Mapping[str, str]) -> str:
         """The key or token in the provider's own variable; empty if there is none."""
@@ -200,7 +194,7 @@ def credential_variables() -> tuple[str, ...]:
 
 
 def price_date() -> str:
-    """The latest date (ISO 8601) of which prices and ends are shipped."""
+    """The latest date (ISO 8601) of which prices are shipped."""
     return max(
         provider.read_on for provider in all_providers() if provider.read_on is not None
     )
