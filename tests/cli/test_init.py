@@ -143,7 +143,6 @@ def test_plan_gives_numbers_that_can_be_reached_under_the_policy_of_init(tmp_pat
     done = ragstone(["plan"], tmp_path, env={"RAGSTONE_JUDGE": judge}, exit_code=0)
     assert "no number of samples" not in done.stdout
     assert "the current 20 samples detect a drop of 0.2" in done.stdout
-    assert re.search(r"With \d+ more samples?, a drop of 0\.2 is detected\.", done.stdout)
 
 
 @pytest.mark.parametrize("line", ["ragstone-run/", "/ragstone-run", "**/ragstone-run/"])

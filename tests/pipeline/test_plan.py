@@ -15,7 +15,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.score_files import scores_from_mapping
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import Policy, policy_from_mapping
-from ragstone.pipeline.plan import plan, usual_drops
+from ragstone.pipeline.plan import plan, usual_drop
 from tests.gate.conftest import make_manifest
 
 
@@ -29,7 +29,7 @@ def run_of(values: list[float], groups: list[str] | None = None) -> RunScores:
 
 
 def needed(rules: Policy, drop: float, run: RunScores) -> int:
-    (number,) = plan(rules, drops=[drop], run=run).needed
+    number = plan(rules, drop=drop, run=run).needed
     assert number is not None
     return number
 
@@ -41,9 +41,8 @@ def test_a_smaller_drop_an_allowed_one_and_more_checks_take_more_samples() -> No
     assert needed(policy(0.04), 0.05, scores) > small
     both = RunScores("run", {"m": scores["m"], "k": scores["m"]}, scores.samples)
     rules = policy_from_mapping({"metrics": {"m": {"max_drop": 0.0}, "k": {"max_drop": 0.0}}})
-    assert plan(rules, drops=[0.05], run=both).tests == 2
     assert needed(rules, 0.05, both) > small
-    assert plan(policy_from_mapping({}), drops=[0.02]).needed == (None,), "it is allowed, and never seen"
+    assert plan(policy_from_mapping({}), drop=0.02).needed is None, "it is allowed, and never seen"
 
 
 def test_samples_that_move_together_count_for_less() -> None:
@@ -53,19 +52,13 @@ def test_samples_that_move_together_count_for_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "drops"),
-    [
-        ([], (0.05, 0.1, 0.2)),
-        ([0.025], (0.05, 0.1, 0.2)),
-        ([0.026], (0.1, 0.2, 0.3)),
-        ([0.02, 0.3], (0.5,)),
-        ([0.6], (0.5,)),
-    ],
+    ("allowed", "drop"),
+    [([], 0.05), ([0.025], 0.05), ([0.026], 0.1), ([0.02, 0.3], 0.5), ([0.6], 0.5)],
 )
-def test_drops_clearly_beyond_what_is_allowed_are_planned_for(allowed: list[float], drops: tuple[float, ...]) -> None:
+def test_a_drop_clearly_beyond_what_is_allowed_is_planned_for(allowed: list[float], drop: float) -> None:
     rules = {f"m{number}": {"max_drop": bound} for number, bound in enumerate(allowed)}
     known = policy_from_mapping({"gate": {"only_named": True}, "metrics": rules})
-    assert usual_drops(known) == drops
+    assert usual_drop(known) == drop
 
 
 NO_DROPS = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faithfulness": {"min": 0.8}}})
@@ -74,9 +67,9 @@ NO_DROPS = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faith
 @pytest.mark.parametrize(
     ("rules", "numbers", "says"),
     [
-        (policy(), {"drops": [3.0]}, r"--drop 0\.03"),
-        (policy(), {"drops": [0.0]}, "0 < drop <= 1"),
-        (NO_DROPS, {"drops": [0.03]}, "max_drop"),
+        (policy(), {"drop": 3.0}, r"--drop 0\.03"),
+        (policy(), {"drop": 0.0}, "0 < drop <= 1"),
+        (NO_DROPS, {"drop": 0.03}, "max_drop"),
     ],
 )
 def test_what_can_not_be_planned_is_refused(rules: Policy, numbers: dict[str, Any], says: str) -> None:
@@ -91,10 +84,10 @@ def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -
     assert "the current 30 samples detect a drop of" in text.output
     document = json.loads(CliRunner().invoke(command, [str(scores), "--drop", "0.1", "--format", "json"]).stdout)
     assert document["metrics"][0]["metric"] == "m"
-    assert document["drops"] == [0.1]
+    assert document["drop"] == 0.1
     assert document["needed"] == document["metrics"][0]["needed"]
     usual = json.loads(CliRunner().invoke(command, [str(scores), "--format", "json"]).stdout)
-    assert len(usual["needed"]) == len(usual["drops"]) == 3
+    assert usual["drop"] == 0.05
 
 
 def test_several_answers_to_each_question_are_told() -> None:
@@ -102,5 +95,5 @@ def test_several_answers_to_each_question_are_told() -> None:
     scores = MetricScores(dict.fromkeys(answers, 0.5), answers=answers)
     manifest = make_manifest(answers=3)
     several = RunScores("run", {"m": scores}, {i: SampleFacts() for i in answers}, manifest=manifest)
-    (row,) = plan(policy(), drops=[0.05], run=several).metrics
+    (row,) = plan(policy(), drop=0.05, run=several).metrics
     assert row.source == "200 samples with 3 answers each"

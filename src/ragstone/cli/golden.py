@@ -79,6 +79,6 @@ def _visible_losses(settings: Settings, golden: GoldenSet) -> tuple[PlannedMetri
     policy = policy_without_labels(settings)
     is_offline = split_name(settings.judge.name)[0] == "offline"
     try:
-        return plan(policy, drops=(), offline=is_offline, size=golden.size()).metrics
+        return plan(policy, drop=1.0, offline=is_offline, size=golden.size()).metrics
     except ConfigError:
         return ()

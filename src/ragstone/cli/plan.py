@@ -16,7 +16,7 @@ from ragstone.cli.output import show
 @option(
     "--drop",
     type=float,
-    help="The true drop to detect  [default: three beyond what the policy allows]",
+    help="The true drop to detect  [default: the next beyond what the policy allows]",
 )
 @CONFIG
 @POLICY
@@ -41,7 +41,7 @@ def command(
     """
     from ragstone.judge.names import split_name
     from ragstone.pipeline.compare import read_compare_policy, read_side
-    from ragstone.pipeline.plan import plan, plan_text, usual_drops
+    from ragstone.pipeline.plan import plan, plan_text, usual_drop
     from ragstone.pipeline.run_plan import golden_size
 
     flags = {
@@ -53,7 +53,7 @@ def command(
     policy = read_compare_policy(None if named is None else settings.path(named))
     sample_plan = plan(
         policy,
-        drops=usual_drops(policy) if drop is None else [drop],
+        drop=usual_drop(policy) if drop is None else drop,
         run=None if run is None else read_side(run).scores,
         offline=split_name(settings.judge.name)[0] == "offline",
         size=golden_size(settings) if run is None else None,

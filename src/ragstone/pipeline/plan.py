@@ -3,7 +3,6 @@ detect."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.errors import ConfigError
@@ -25,16 +24,16 @@ from ragstone.stats.sensitivity import POWER, visible_loss
 class PlannedMetric:
     """One row of the plan.
 
-    `needed` samples detect each of the plan's drops; None: no golden set does (the drop
-    is within the allowed `max_drop`). `detectable` is the drop that the `n` samples of
-    the run detect; None if they detect none. `key` is the policy's key for what is
-    allowed: `max_rise` where less is better. `blocks` is False if the rule only warns.
+    `needed` samples detect the plan's drop; None: no golden set does (the drop is
+    within the allowed `max_drop`). `detectable` is the drop that the `n` samples of the
+    run detect; None if they detect none. `key` is the policy's key for what is allowed:
+    `max_rise` where less is better. `blocks` is False if the rule only warns.
     """
 
     metric: str
     source: str
     max_drop: float
-    needed: tuple[int | None, ...]
+    needed: int | None
     n: int
     detectable: float | None
     key: str = "max_drop"
@@ -43,30 +42,26 @@ class PlannedMetric:
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
-    """What is needed to detect each of `drops` with probability POWER, if `tests`
-    blocking checks share `alpha`."""
+    """What is needed to detect `drop` with probability POWER."""
 
-    drops: tuple[float, ...]
+    drop: float
     alpha: float
-    tests: int
+    """The false-fail rate of all blocking checks together."""
     metrics: tuple[PlannedMetric, ...]
 
     @property
-    def needed(self) -> tuple[int | None, ...]:
-        """How many samples detect each drop in every metric (that blocks, if any does);
+    def needed(self) -> int | None:
+        """How many samples detect the drop in every metric (that blocks, if any does);
         None if one never does."""
         rows = [row for row in self.metrics if row.blocks] or self.metrics
-        largest: list[int | None] = []
-        for numbers in zip(*(row.needed for row in rows), strict=True):
-            counts = [number for number in numbers if number is not None]
-            largest.append(max(counts) if len(counts) == len(numbers) else None)
-        return tuple(largest)
+        counts = [row.needed for row in rows if row.needed is not None]
+        return max(counts) if len(counts) == len(rows) else None
 
 
 def plan(
     policy: Policy,
     *,
-    drops: Sequence[float],
+    drop: float,
     run: RunScores | None = None,
     offline: bool = False,
     size: GoldenSize | None = None,
@@ -78,21 +73,17 @@ def plan(
     will score it, and `size` is that of the golden set, if known. Raises ConfigError
     for numbers out of range, or if the policy checks nothing that the run measured.
     """
-    for drop in drops:
-        if not 0.0 < drop <= 1.0:
-            raise ConfigError(
-                f"need 0 < drop <= 1, got {drop:g}.",
-                hint="Three points are --drop 0.03.",
-            )
+    if not 0.0 < drop <= 1.0:
+        raise ConfigError(
+            f"need 0 < drop <= 1, got {drop:g}.",
+            hint="Three points are --drop 0.03.",
+        )
     policy.require_known_metrics(() if run is None else run.metrics)
     rules = expected_rules(policy, run, offline=offline)
-    tests, rows = 0, []
+    rows = []
     metrics = len(watched_drops(rules))
     for rule in rules:
-        limits_drop = rule.max_drop is not None
-        tests += rule.min is not None and rule.floor_action is Action.BLOCK
-        tests += limits_drop and rule.drop_action is Action.BLOCK
-        if not limits_drop or rule.slice is not None:
+        if rule.max_drop is None or rule.slice is not None:
             continue
         scores = known_scores(rule, run, size=size)
         if scores is None:
@@ -102,8 +93,8 @@ def plan(
             PlannedMetric(
                 rule.metric,
                 scores.source,
-                rule.max_drop or 0.0,
-                tuple(scores.samples_needed(looks, drop) for drop in drops),
+                rule.max_drop,
+                scores.samples_needed(looks, drop),
                 scores.n,
                 visible_loss(scores.model, looks) if scores.n else None,
                 rule.direction.change_key,
@@ -115,34 +106,28 @@ def plan(
             "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
-    return SamplePlan(tuple(drops), policy.alpha, max(1, tests), tuple(rows))
+    return SamplePlan(drop, policy.alpha, tuple(rows))
 
 
 DROPS = (0.05, 0.1, 0.2, 0.3, 0.5)
-"""The drops that are planned for if none is asked for."""
+"""One of these is planned for if none is asked for."""
 
 _CLEAR = 0.025
-"""By how much a drop must exceed what the policy allows to be one of them."""
+"""By how much it must exceed what the policy allows."""
 
 
-def usual_drops(policy: Policy) -> tuple[float, ...]:
-    """The three smallest `DROPS` that clearly exceed what `policy` allows; else the
+def usual_drop(policy: Policy) -> float:
+    """The smallest of `DROPS` that clearly exceeds what `policy` allows; else the
     largest."""
     allowed = [
         rule.max_drop or rule.max_rise or 0.0 for rule in policy.in_force.values()
     ]
-    beyond = [drop for drop in DROPS if drop >= max(allowed, default=0.0) + _CLEAR]
-    return tuple(beyond[:3]) or DROPS[-1:]
+    least = max(allowed, default=0.0) + _CLEAR
+    return next((drop for drop in DROPS if drop >= least), DROPS[-1])
 
 
 def plan_text(sample_plan: SamplePlan) -> str:
     """The plan as lines of text."""
-    size = max((row.n for row in sample_plan.metrics), default=0)
-    more = [
-        (needed - size, drop)
-        for needed, drop in zip(sample_plan.needed, sample_plan.drops, strict=True)
-        if needed
-    ]
-    beyond = [(samples, drop) for samples, drop in more if samples > 0 < size]
-    values = {"plan": sample_plan, "nearest": min(beyond, default=None), "power": POWER}
-    return render_text_template("plan.txt.j2", "ragstone.pipeline", **values)
+    return render_text_template(
+        "plan.txt.j2", "ragstone.pipeline", plan=sample_plan, power=POWER
+    )
