@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.archive_members import open_members
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.github.api import artifacts
 from ragstone.github.api.artifacts import fetch_without_token
@@ -89,7 +90,7 @@ def test_the_newest_passing_run_is_taken_whatever_the_other_jobs_came_to(
     main.github.add_run(3, event="workflow_dispatch", artifact=failed_files)
     found = main.found(branch=None)
     assert (found.run_id, found.branch) == (2, "main")
-    opened = found.materialise(tmp_path / "baseline")
+    opened = open_members(found.files, tmp_path / "baseline")
     assert opened.manifest == passed.manifest
     assert opened.scores().metrics["faithfulness"].values == passed.scores().metrics["faithfulness"].values
 
@@ -134,7 +135,7 @@ def test_thirty_failed_runs_lead_to_the_baseline_that_they_carry(
     assert len(main.github.storage_seen) == 1
     assert sorted(found.files) == ["judgements.sqlite", MANIFEST, SAMPLES]
     assert found.files["judgements.sqlite"] == b"outer", "of the run that carries it"
-    opened = RunDirectory.open(found.materialise(tmp_path / "baseline").path)
+    opened = open_members(found.files, tmp_path / "baseline")
     assert opened.manifest == passed.manifest
     assert opened.scores().metrics == passed.scores().metrics
 
@@ -152,17 +153,6 @@ def test_a_carried_run_other_than_the_one_that_was_used_is_left_out(
     main.github.merged = {"e" * 40}
     main.github.add_run(3, sha="e" * 40, artifact=carrying)
     assert "is not on 'main'" in main.reason()
-
-
-def test_the_run_that_is_named_as_the_baseline_is_asked_where_nothing_is_carried(
-    main: Main, files: Files, carrying: Files
-) -> None:
-    main.github.add_run(1, created_at=LONG_AGO, artifact=files)
-    bare = {name: body for name, body in carrying.items() if not name.startswith("baseline/")}
-    for run in range(2, 20):
-        main.github.add_run(run, created_at=f"2026-11-20T00:{run:02d}:00Z", artifact=bare)
-    assert main.found().run_id == 1
-    assert len(main.github.storage_seen) == 2
 
 
 def test_behind_runs_without_an_artifact_an_older_one_is_the_baseline(main: Main, files: Files) -> None:
@@ -356,7 +346,7 @@ def test_what_does_not_follow_from_the_records_is_refused(main: Main, files: Fil
         assert isinstance(main.find(), NoBaseline)
         return
     with pytest.raises(RunDirectoryError, match=says):
-        main.found().materialise(tmp_path / "baseline")
+        open_members(main.found().files, tmp_path / "baseline")
 
 
 # -- the download ------------------------------------------------------------------------------------------------------

@@ -16,8 +16,15 @@ from ragstone.evaluation.lineage import CARRIED, carry, used
 from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import update_manifest
 from ragstone.pipeline.baseline import baseline_beside
-from ragstone.pipeline.baseline_search import MAX_READ, BaselineStore, NoBaseline, StoredRun, StoreFailed, find_baseline
-from ragstone.pipeline.role import Role
+from ragstone.pipeline.baseline_search import (
+    MAX_READ,
+    BaselineStore,
+    NoBaseline,
+    StoredRun,
+    StoreFailed,
+    find_baseline,
+    open_baseline_in,
+)
 from tests.pipeline.conftest import write
 
 SCORES = {"faithfulness": {"a": 1.0, "b": 0.5}}
@@ -88,22 +95,19 @@ def test_what_is_no_baseline_is_refused(tmp_path: Path, name: str, out: str, res
 
 
 class Store(BaselineStore):
-    """Archives in memory, the newest first; `asked` are the runs that were asked for by their number."""
+    """Archives in memory, the newest first."""
 
-    def __init__(self, *stored: StoredRun, named: StoredRun | None = None, fails: str = "") -> None:
+    def __init__(self, *stored: StoredRun, fails: str = "") -> None:
         self.stored = stored
-        self.named = named
         self.fails = fails
-        self.asked: list[int] = []
 
     def newest(self) -> Iterator[StoredRun]:
         yield from self.stored
         if self.fails:
             raise StoreFailed(self.fails, "Look.")
 
-    def of_run(self, run_id: int) -> StoredRun | None:
-        self.asked.append(run_id)
-        return self.named
+    def why_empty(self) -> str:
+        return "It is empty."
 
 
 def stored(place: str, run: RunDirectory | None, *, on_branch: bool = True, **more: Any) -> StoredRun:
@@ -127,16 +131,17 @@ def test_the_newest_run_that_can_be_a_baseline_is_found_through_those_that_can_n
     carried = find_baseline(Store(failed, passed))
     assert not isinstance(carried, NoBaseline)
     assert (carried.place, carried.run_id, carried.carried_by, carried.url) == ("failed", 7, 9, "https://x/runs/7")
-    assert carried.materialise(tmp_path / "found").fingerprint == good.fingerprint
+    opened = open_baseline_in(Store(failed, passed), tmp_path / "found").run
+    assert opened is not None
+    assert opened.fingerprint == good.fingerprint
 
 
-def test_a_carried_run_that_is_not_of_the_branch_leads_to_the_run_that_is_named(tmp_path: Path) -> None:
+def test_a_carried_run_that_is_not_of_the_branch_is_left_out(tmp_path: Path) -> None:
     good = good_run(tmp_path / "good")
     failed = stored("failed", failed_run(tmp_path / "bad", good), on_branch=False)
-    store = Store(failed, named=stored("named", good))
-    found = find_baseline(store)
+    found = find_baseline(Store(failed, stored("older", good)))
     assert not isinstance(found, NoBaseline)
-    assert (found.place, store.asked) == ("named", [7])
+    assert found.place == "older"
     nothing = find_baseline(Store(failed))
     assert isinstance(nothing, NoBaseline)
     assert "of a commit that is not before this one" in nothing.reason
@@ -144,18 +149,18 @@ def test_a_carried_run_that_is_not_of_the_branch_leads_to_the_run_that_is_named(
 
 
 @pytest.mark.parametrize(
-    ("kinds", "fails", "reason", "empty", "unread"),
+    ("kinds", "fails", "reason", "unread"),
     [
-        ([], "", "the folder has no run of a commit before this one", True, False),
-        ([], "no disk", "The baseline folder can't be read: no disk. Look.", False, True),
-        (["broken"], "", "can't be a baseline (broken was left out: it is broken)", False, True),
-        (["refused"], "", "refused was left out: too old", False, False),
-        (["failed", "failed"], "", "None of the newest 2 runs in the folder can be a baseline", False, False),
-        (["other"], "", "it contains a run of commit unknown", False, True),
+        ([], "", "It is empty.", False),
+        ([], "no disk", "The baseline folder can't be read: no disk. Look.", True),
+        (["broken"], "", "can't be a baseline (broken was left out: it is broken)", True),
+        (["refused"], "", "refused was left out: too old", False),
+        (["failed", "failed"], "", "None of the newest 2 runs in the folder can be a baseline", False),
+        (["other"], "", "it contains a run of commit unknown", True),
     ],
 )
 def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
-    tmp_path: Path, kinds: list[str], fails: str, reason: str, empty: bool, unread: bool
+    tmp_path: Path, kinds: list[str], fails: str, reason: str, unread: bool
 ) -> None:
     good = good_run(tmp_path / "good")
     runs = {
@@ -164,10 +169,10 @@ def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
         "failed": stored("failed", failed_run(tmp_path / "bad")),
         "other": stored("other", good, exact=True),
     }
-    found = find_baseline(Store(*(runs[kind] for kind in kinds), fails=fails))
-    assert isinstance(found, NoBaseline)
+    found = open_baseline_in(Store(*(runs[kind] for kind in kinds), fails=fails), tmp_path / "found")
+    assert found.run is None
     assert reason in found.reason
-    assert (found.is_empty, found.is_unread, found.unproven is not None) == (empty, unread, unread)
+    assert (found.unproven is not None) is unread
 
 
 def test_only_so_many_archives_are_read(tmp_path: Path) -> None:
@@ -176,27 +181,3 @@ def test_only_so_many_archives_are_read(tmp_path: Path) -> None:
     assert not isinstance(find_baseline(within), NoBaseline)
     beyond = Store(*[stored("bad", bad)] * MAX_READ, stored("good", good))
     assert isinstance(find_baseline(beyond), NoBaseline)
-
-
-# -- what a run that was stopped hands on ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("state", "undecided", "carries", "kept"),
-    [
-        ("stopped", False, True, True),
-        ("stopped", False, False, False),
-        ("finished", True, True, True),
-        ("finished", False, True, None),
-    ],
-)
-def test_a_run_that_was_stopped_hands_its_baseline_on(
-    tmp_path: Path, state: str, undecided: bool, carries: bool, kept: bool | None
-) -> None:
-    good = good_run(tmp_path / "good")
-    run = update_manifest(write(tmp_path / "run", SCORES), state=state)
-    Role(carries=carries).hand_on(run.path, good, None, undecided=undecided)
-    fact = RunDirectory.open(run.path).manifest.baseline
-    assert (fact is not None) is (kept is not None)
-    assert (run.path / CARRIED).exists() is bool(kept)
-    assert fact is None or (fact.eligible, fact.lineage) == (False, (good.fingerprint,))

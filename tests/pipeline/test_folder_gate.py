@@ -16,8 +16,8 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import read_manifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import MIN_SAVED, BaselineFolder
-from ragstone.pipeline.baseline_search import StoreFailed
-from ragstone.pipeline.folder_gate import CheckoutFolder, FolderBaseline, why_no_baseline
+from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
+from ragstone.pipeline.folder_gate import CheckoutFolder, why_no_baseline
 from ragstone.pipeline.gate_request import gate_request
 from ragstone.pipeline.git import Git, GitFailed
 from ragstone.settings.load import load_settings
@@ -102,21 +102,19 @@ def test_a_machine_without_a_remote_goes_by_its_own_branch_and_keeps_what_it_is_
 def test_a_shallow_clone_says_what_is_missing(repository: Repository) -> None:
     repository.commit("first")
     repository.commit("second")
-    checkout = git_of(repository.job("1", "", "--depth=1"))
-    store = BaselineFolder(repository.root / "baselines", checkout.ancestors())
-    assert "This is a shallow clone" in find(store, checkout, repository.root / "found").reason
+    settings = load_settings(
+        directory=repository.job("1", "", "--depth=1"), environ={}, overrides={"gate.baseline_folder": "baselines"}
+    )
+    store = CheckoutFolder.of(settings, RunContext(environ=dict(os.environ))).store
+    assert "This is a shallow clone" in open_baseline_in(store, repository.root / "found").reason
 
 
-def kept_run(repository: Repository) -> tuple[BaselineFolder, Git, str, Path]:
+def kept_run(repository: Repository) -> tuple[BaselineFolder, str, Path]:
     commit = repository.commit("first")
     job = repository.job("1", commit)
     gate(job, repository.root / "baselines", code=0)
     checkout = git_of(job)
-    return BaselineFolder(repository.root / "baselines", checkout.ancestors()), checkout, commit, job / "ragstone-run"
-
-
-def find(store: BaselineFolder, checkout: Git, directory: Path) -> FolderBaseline:
-    return CheckoutFolder(checkout, store, checkout.head()).find(directory)
+    return BaselineFolder(repository.root / "baselines", checkout.ancestors()), commit, job / "ragstone-run"
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:
@@ -131,7 +129,7 @@ def archive_of(files: Mapping[str, bytes]) -> bytes:
     by="other CI", tries="an archive with links or forged scores", stopped_by="named members, scores recomputed"
 )
 def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(repository: Repository, tmp_path: Path) -> None:
-    store, checkout, commit, run = kept_run(repository)
+    store, commit, run = kept_run(repository)
     place = store.folder / f"{commit}.zip"
     good = place.read_bytes()
     files = {name: (run / name).read_bytes() for name in ("manifest.json", "samples.jsonl")}
@@ -153,18 +151,18 @@ def test_what_is_wrong_with_an_archive_is_a_reason_and_never_a_baseline(reposito
         ]
     ):
         place.write_bytes(body)
-        found = find(store, checkout, tmp_path / f"bad-{number}")
+        found = open_baseline_in(store, tmp_path / f"bad-{number}")
         assert (found.run, why in found.reason) == (None, True)
     place.write_bytes(good)
-    assert find(store, checkout, tmp_path / "good").run is not None
+    assert open_baseline_in(store, tmp_path / "good").run is not None
 
 
 def test_a_folder_is_read_without_following_links_and_keeps_the_newest(repository: Repository, tmp_path: Path) -> None:
-    store, checkout, commit, run = kept_run(repository)
+    store, commit, run = kept_run(repository)
     place = store.folder / f"{commit}.zip"
     place.rename(tmp_path / "outside.zip")
     place.symlink_to(tmp_path / "outside.zip")
-    assert "outside the workspace" in find(store, checkout, tmp_path / "x").reason
+    assert "outside the workspace" in open_baseline_in(store, tmp_path / "x").reason
     place.unlink()
     commits = [f"{number:040x}" for number in range(MIN_SAVED + 3)]
     full = BaselineFolder(store.folder, commits)
@@ -214,7 +212,7 @@ def test_another_front_door_says_that_it_does_not_read_the_folder(repository: Re
 
 @pytest.mark.heavy
 def test_check_looks_the_baseline_up(repository: Repository) -> None:
-    store, _, commit, _ = kept_run(repository)
+    store, commit, _ = kept_run(repository)
     variables = {"RAGSTONE_BASELINE_FOLDER": str(store.folder)}
     done = ragstone(["check"], repository.root / "work", env=variables, exit_code=0)
     assert f"baseline     Baseline: commit {commit[:12]}" in done.stdout

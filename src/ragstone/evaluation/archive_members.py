@@ -70,15 +70,15 @@ def own_run(files: Mapping[str, bytes]) -> EligibleRun | None:
 def carried_run(files: Mapping[str, bytes]) -> EligibleRun | None:
     """The baseline that the archive's own run carries, if any. Raises ArchiveRefused if
     it is not the one it used."""
-    fact = manifest_of(files).baseline
+    used = manifest_of(files).used
     try:
         carried = _run_in(files, f"{CARRIED}/")
     except (KeyError, ValidationError):
         return None
-    if fact is None or fact.used is None:
+    if used is None:
         return None
     fingerprint = fingerprint_of(carried.manifest, carried.files[SAMPLES])
-    if fingerprint != fact.used.fingerprint or not carried.manifest.standing.eligible:
+    if fingerprint != used.fingerprint or not carried.manifest.standing.eligible:
         raise ArchiveRefused("it carries a different run from the baseline it used")
     return carried
 

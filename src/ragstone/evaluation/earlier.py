@@ -62,7 +62,7 @@ def difference_from(
         return "it was judged in another way"
     if now.system != then.system.model_copy(update={"commit": now.system.commit}):
         return "its system is another"
-    used = None if then.baseline is None else then.baseline.used
+    used = then.used
     fingerprint = None if baseline is None else lasting_fingerprint(baseline)
     is_same = used is not None and used.fingerprint == fingerprint
     if not is_same and any(metric.info.relative for metric in metrics):

@@ -99,8 +99,7 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
     if not (folder / MANIFEST).is_file():
         return None
     carried = RunDirectory.open(folder)
-    fact = run.manifest.baseline
-    used = None if fact is None else fact.used
+    used = run.manifest.used
     if used is not None and used.fingerprint != carried.fingerprint:
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",

@@ -227,6 +227,11 @@ class Manifest(Part):
             return date.min
 
     @property
+    def used(self) -> BaselineUsed | None:
+        """The run that this one was compared with."""
+        return None if self.baseline is None else self.baseline.used
+
+    @property
     def standing(self) -> BaselineFact:
         """Whether this run can be a baseline. If it is not recorded, its state and
         verdict decide."""

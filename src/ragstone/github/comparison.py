@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 
-from ragstone.errors import BaselineError, ConfigError, RagstoneError, RunDirectoryError
+from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.evaluation.archive_members import read_members, write_members
 from ragstone.evaluation.directory import MANIFEST, RunDirectory
 from ragstone.evaluation.lineage import CARRIED
@@ -18,33 +18,13 @@ from ragstone.github.api.reviewed import why_unreviewed
 from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
-from ragstone.history.file import History
 from ragstone.pipeline.baseline import open_baseline
-from ragstone.pipeline.baseline_search import (
-    TrustedBaseline,
-    find_baseline,
-    history_from,
-)
+from ragstone.pipeline.baseline_search import Comparison, open_baseline_in
 from ragstone.settings.settings import Settings
 
 _NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
 _OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
 """Settings with which a config file could choose what it is compared with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a run is compared with: the baseline's `run`, and `trusted`, how GitHub has
-    it.
-
-    `history` is that of the branch. `unproven` says why the run can't pass without the
-    baseline.
-    """
-
-    run: RunDirectory | None = None
-    trusted: TrustedBaseline | None = None
-    history: History = field(default_factory=History)
-    unproven: str | None = None
 
 
 def refuse_own_baseline(job: Job) -> None:
@@ -125,29 +105,19 @@ def find_comparison(
         artifact_name=inputs.artifact_name,
         named=inputs.baseline_workflow,
     )
-    baseline = find_baseline(store)
-    history, damage = history_from(baseline.history)
-    run = trusted = unproven = None
-    if isinstance(baseline, TrustedBaseline):
-        number = baseline.run_id
-        try:
-            run = baseline.materialise(job.temporary / "baseline")
-        except RagstoneError as error:
-            reason = f"The baseline of run {number} can't be used: {error.message}"
-            notes.append(reason)
-            unproven = f"Not proven. {reason}" if base_commit is None else None
-        else:
-            trusted = baseline
-            commit = f"commit {baseline.sha[:12]}"
-            write(f"Baseline: run {number} of '{baseline.branch}', {commit}.\n")
+    comparison = open_baseline_in(store, job.temporary / "baseline")
+    trusted = comparison.trusted
+    if trusted is not None:
+        commit = f"commit {trusted.sha[:12]}"
+        write(f"Baseline: run {trusted.run_id} of '{trusted.branch}', {commit}.\n")
     elif base_commit is None:
-        notes.append(baseline.reason)
-        unproven = baseline.unproven
+        notes.append(comparison.reason)
     if base_commit is None and job.plan.baseline is BaselineSource.COMMIT:
         notes.append(_NO_BASE_COMMIT)
-    if damage is not None:
-        notes.append(damage)
-    return Comparison(run, trusted, history, unproven)
+    notes += comparison.damage
+    if base_commit is not None:
+        return replace(comparison, unproven=None)
+    return comparison
 
 
 def _baseline_at(settings: Settings, target: Path) -> RunDirectory:

@@ -27,12 +27,13 @@ from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.commit_files import CommitFiles
-from ragstone.github.comparison import Comparison, find_comparison
+from ragstone.github.comparison import find_comparison
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.golden.sample import GoldenSet
+from ragstone.pipeline.baseline_search import Comparison
 from ragstone.pipeline.decide import (
     ComparedRun,
     Terms,

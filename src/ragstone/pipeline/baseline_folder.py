@@ -24,11 +24,18 @@ class BaselineFolder(BaselineStore):
     """A folder that jobs share: a cache, a mounted volume, a disk of the agent.
 
     `ancestors` are the commits whose runs count: the current commit and those before
-    it, newest first.
+    it, newest first, as far as a `shallow` clone has them.
     """
 
     folder: Path
     ancestors: Sequence[str]
+    shallow: bool = False
+
+    def why_empty(self) -> str:
+        reason = "No baseline: the folder has no run of a commit before this one."
+        if self.shallow:
+            reason += " This is a shallow clone: fetch the commits before this one, whose runs are in the folder."
+        return reason
 
     def newest(self) -> Iterator[StoredRun]:
         for commit in self.ancestors:

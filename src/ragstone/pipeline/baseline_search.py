@@ -70,14 +70,9 @@ class BaselineStore(ABC):
         """The runs that may be baselines, newest first, looked up as they are asked
         for. Raises StoreFailed."""
 
-    def of_run(self, run_id: int) -> StoredRun | None:  # noqa: ARG002 - for stores that know runs by their id
-        """What GitHub's run `run_id` left, if that run may be a baseline of the branch.
-        Raises StoreFailed."""
-        return None
-
+    @abstractmethod
     def why_empty(self) -> str:
         """A sentence for a store in which nothing was found."""
-        return "No baseline: the folder has no run of a commit before this one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +94,6 @@ class TrustedBaseline:
     carried_by: int | None = None
     history: bytes | None = field(default=None, repr=False)
 
-    def materialise(self, directory: Path) -> RunDirectory:
-        return open_members(self.files, directory)
-
 
 @dataclass(frozen=True, slots=True)
 class NoBaseline:
@@ -110,24 +102,57 @@ class NoBaseline:
 
     reason: str
     history: bytes | None = field(default=None, repr=False)
-    is_empty: bool = False
-    """Whether the store has nothing to look at."""
     is_unread: bool = False
     """Whether there may be a baseline: the store, or a run in it, could not be read."""
 
-    @property
-    def unproven(self) -> str | None:
-        """Why a run can't pass without this baseline; None if it can."""
-        if not self.is_unread:
-            return None
-        return f"Not proven, because a baseline could not be read. {self.reason}"
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a run is compared with: the `run` of the baseline, and `trusted`, how its
+    store has it.
+
+    `reason` says in a sentence why there is none, `unproven` why the run can't pass
+    without it, and `damage` what is wrong with the `history` of the branch.
+    """
+
+    run: RunDirectory | None = None
+    trusted: TrustedBaseline | None = None
+    reason: str = ""
+    unproven: str | None = None
+    history: History = field(default_factory=History)
+    damage: tuple[str, ...] = ()
+
+
+def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
+    """The newest baseline in `store`, opened in the new `directory`, and the history of
+    the branch."""
+    baseline = find_baseline(store)
+    history, damage = History(), tuple[str, ...]()
+    if baseline.history is not None:
+        try:
+            history = parse_history(baseline.history, HISTORY)
+        except RagstoneError as error:
+            damage = (
+                f"The history can't be used, so drift is not measured: {error.message}",
+            )
+    if isinstance(baseline, NoBaseline):
+        reason, unproven = baseline.reason, None
+        if baseline.is_unread:
+            unproven = f"Not proven, because a baseline could not be read. {reason}"
+        return Comparison(None, None, reason, unproven, history, damage)
+    try:
+        run = open_members(baseline.files, directory)
+    except RagstoneError as error:
+        reason = f"The baseline in {baseline.place} can't be used: {error.message}"
+        return Comparison(None, None, reason, f"Not proven. {reason}", history, damage)
+    return Comparison(run, baseline, history=history, damage=damage)
 
 
 def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
     """The newest baseline in `store`.
 
-    A run that can't be a baseline leads to the one it carries, else to the one it
-    names. What is wrong with an archive or a store is a reason, never an error.
+    A run that can't be a baseline leads to the one it carries. What is wrong with an
+    archive or a store is a reason, never an error.
     """
     return _Search(store).find()
 
@@ -154,7 +179,7 @@ class _Search:
             reason = f"{store.name} can't be read: {failed}. {failed.hint}".rstrip()
             return NoBaseline(reason, self.history, is_unread=True)
         if not self.seen:
-            return NoBaseline(store.why_empty(), self.history, is_empty=True)
+            return NoBaseline(store.why_empty(), self.history)
         why = f" ({'; '.join(self.refusals[:3])})" if self.refusals else ""
         reason = (
             f"None of the newest {self.seen} runs {store.where} can be a baseline{why}."
@@ -164,8 +189,7 @@ class _Search:
         return NoBaseline(reason, self.history, is_unread=self.is_unread)
 
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
-        """The baseline that `stored` leads to: itself, the one it carries, or the one
-        it names."""
+        """The baseline in `stored`: itself, or the one that it carries."""
         self.seen += 1
         try:
             if stored.refused is not None:
@@ -195,46 +219,31 @@ class _Search:
                 stored.branch,
                 history=self.history,
             )
-        used = manifest.baseline.used if manifest.baseline is not None else None
-        used_run = used.run_id if used is not None else None
         try:
             carried = carried_run(files)
-            if carried is not None:
-                commit = carried.manifest.system.commit or "unknown"
-                if not stored.is_on_branch(commit):
-                    raise ArchiveRefused(
-                        f"the baseline that it carries is of a commit that is not {self.store.extent}"
-                    )
-                run_id, url = used_run or stored.run_id, stored.url
-                if run_id:
-                    url = f"{url.removesuffix(str(stored.run_id))}{run_id}"
-                return TrustedBaseline(
-                    stored.place,
-                    commit,
-                    carried.manifest.created_at,
-                    carried.files,
-                    run_id,
-                    url,
-                    stored.branch,
-                    carried_by=stored.run_id,
-                    history=self.history,
+            if carried is None:
+                return None
+            commit = carried.manifest.system.commit or "unknown"
+            if not stored.is_on_branch(commit):
+                raise ArchiveRefused(
+                    f"the baseline that it carries is of a commit that is not {self.store.extent}"
                 )
         except ArchiveRefused as refused:
             self.refusals.append(f"{stored.place} was left out: {refused.reason}")
-        named = None
-        if used_run is not None and self.reads < MAX_READ:
-            named = self.store.of_run(used_run)
-        return None if named is None else self._look_at(named)
-
-
-def history_from(body: bytes | None) -> tuple[History, str | None]:
-    """The history in `body`, and a sentence if it can't be used."""
-    if body is None:
-        return History(), None
-    try:
-        return parse_history(body, HISTORY), None
-    except RagstoneError as error:
-        return (
-            History(),
-            f"The history can't be used, so drift is not measured: {error.message}",
+            return None
+        used = manifest.used
+        run_id, url = stored.run_id, stored.url
+        if used is not None and used.run_id:
+            run_id = used.run_id
+            url = f"{url.removesuffix(str(stored.run_id))}{run_id}"
+        return TrustedBaseline(
+            stored.place,
+            commit,
+            carried.manifest.created_at,
+            carried.files,
+            run_id,
+            url,
+            stored.branch,
+            carried_by=stored.run_id,
+            history=self.history,
         )

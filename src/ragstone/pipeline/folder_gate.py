@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragstone.errors import BaselineError, RunDirectoryError
-from ragstone.evaluation.directory import RunDirectory
+from ragstone.errors import BaselineError
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import BaselineFolder
 from ragstone.pipeline.baseline_search import (
-    NoBaseline,
+    Comparison,
     StoreFailed,
-    find_baseline,
-    history_from,
+    open_baseline_in,
 )
 from ragstone.pipeline.gate import GateOutcome, gate
 from ragstone.pipeline.gate_request import gate_request
@@ -28,22 +26,6 @@ from ragstone.settings.settings import Settings
 
 DEFAULT_BRANCH = "main"
 _SETTING = "gate.baseline_folder"
-_SHALLOW = " This is a shallow clone: fetch the commits before this one, whose runs are in the folder."
-
-
-@dataclass(frozen=True, slots=True)
-class FolderBaseline:
-    """What a folder has for the checkout: the baseline and its name, or None; a
-    sentence on it; and the history.
-
-    `unproven`: why a run without a baseline can't pass.
-    """
-
-    run: RunDirectory | None
-    reason: str
-    history: bytes | None
-    name: str | None = None
-    unproven: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +42,24 @@ class CheckoutFolder:
         git = Git(settings.root.absolute(), context.environ, _SETTING)
         commit = git.head()
         folder = settings.path(settings.gate.baseline_folder or "").absolute()
-        return cls(git, BaselineFolder(folder, git.ancestors()), commit)
+        store = BaselineFolder(folder, git.ancestors(), git.is_shallow())
+        return cls(git, store, commit)
 
-    def find(self, directory: Path) -> FolderBaseline:
-        baseline = find_baseline(self.store)
-        history = baseline.history
-        if isinstance(baseline, NoBaseline):
-            reason = baseline.reason
-            if baseline.is_empty and self.git.is_shallow():
-                reason += _SHALLOW
-            return FolderBaseline(None, reason, history, unproven=baseline.unproven)
-        try:
-            run = baseline.materialise(directory)
-        except RunDirectoryError as error:
-            reason = f"The baseline in {baseline.place} can't be used: {error.message}"
-            return FolderBaseline(
-                None, reason, history, unproven=f"Not proven. {reason}"
-            )
-        name = f"commit {baseline.sha[:12]}"
-        reason = f"Baseline: {name}, {baseline.created_at}, from {baseline.place}."
-        return FolderBaseline(run, reason, history, name)
+
+def _sentence(comparison: Comparison) -> str:
+    """What was found in a folder."""
+    trusted = comparison.trusted
+    if trusted is None:
+        return comparison.reason
+    return f"Baseline: commit {trusted.sha[:12]}, {trusted.created_at}, from {trusted.place}."
 
 
 def look_up(settings: Settings, context: RunContext) -> str:
     """What the gate would find in the folder, in a sentence. Raises ConfigError."""
     folder = CheckoutFolder.of(settings, context)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        return context.redact(folder.find(Path(private) / "baseline").reason)
+        comparison = open_baseline_in(folder.store, Path(private) / "baseline")
+    return context.redact(_sentence(comparison))
 
 
 async def gate_with_folder(
@@ -101,19 +74,21 @@ async def gate_with_folder(
     refusal = why_no_baseline(folder.git, settings.gate.baseline_branch)
     request = gate_request(settings, context)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        baseline = folder.find(Path(private) / "baseline")
-        context.say(context.redact(baseline.reason))
-        history, damage = history_from(baseline.history)
-        warnings = [] if baseline.run is not None else [baseline.reason]
-        warnings += [] if damage is None else [damage]
+        comparison = open_baseline_in(folder.store, Path(private) / "baseline")
+        context.say(context.redact(_sentence(comparison)))
+        name, warnings = None, comparison.damage
+        if comparison.trusted is None:
+            warnings = (comparison.reason, *warnings)
+        else:
+            name = f"commit {comparison.trusted.sha[:12]}"
         request = replace(
             request,
-            baseline=baseline.run,
-            links=Links(baseline_name=baseline.name),
-            past=request.past or RunHistory(history, main=refusal is None),
+            baseline=comparison.run,
+            links=Links(baseline_name=name),
+            past=request.past or RunHistory(comparison.history, main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
-            warnings=tuple(warnings),
-            unproven=baseline.unproven,
+            warnings=warnings,
+            unproven=comparison.unproven,
         )
         outcome = await gate(request, context)
     show(outcome)

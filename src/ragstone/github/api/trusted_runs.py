@@ -93,7 +93,6 @@ class GitHubArtifacts(BaselineStore):
     branch: str | None
     artifact_name: str
     named: str | None = None
-    _seen: set[int] = field(default_factory=set, init=False)
     _on_branch: dict[str, bool] = field(default_factory=dict, init=False)
     _has_runs: bool = field(default=False, init=False)
 
@@ -124,13 +123,6 @@ class GitHubArtifacts(BaselineStore):
                 stored = self._stored(run)
                 if stored is not None:
                     yield stored
-
-    @_store_failures()
-    def of_run(self, run_id: int) -> StoredRun | None:
-        run = if_present(self.api.repository.get_workflow_run(run_id).complete)
-        if run is None or not self._is_trusted(run, self.api.repository.id):
-            return None
-        return self._stored(run)
 
     def why_empty(self) -> str:
         first, which = (
@@ -189,11 +181,10 @@ class GitHubArtifacts(BaselineStore):
         return head_of(self.api, self.branch or "")
 
     def _stored(self, run: WorkflowRun) -> StoredRun | None:
-        """`run` with its newest artifact, if it has one and was not seen before."""
+        """`run` with its newest artifact, if it has one."""
         artifact = newest_artifact(self.api, run.id, self.artifact_name)
-        if artifact is None or run.id in self._seen:
+        if artifact is None:
             return None
-        self._seen.add(run.id)
         refused = None
         if artifact.expired:
             refused = "the artifact has expired"
