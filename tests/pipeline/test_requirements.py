@@ -13,34 +13,32 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.pipeline.decide_again import strict
-from ragstone.pipeline.requirements import MAX_NAMED, QuestionCheck, require_judge, require_metrics, uncompared_drops
+from ragstone.pipeline.requirements import (
+    MAX_NAMED,
+    require_judge,
+    require_metrics,
+    require_questions,
+    uncompared_drops,
+)
 from tests.evaluation.builders import record, samples
 
 
-def questions(n: int) -> QuestionCheck:
-    return QuestionCheck.of(samples(n))
-
-
 def test_of_many_questions_the_first_are_named_the_others_counted_and_long_ids_are_cut() -> None:
-    check = questions(0)
-    for number in range(40):
-        sample = replace(samples(1)[0], id=f"{number} {'x' * 1_000}")
-        assert check.golden_sample(record(sample)) is None
+    records = [record(replace(samples(1)[0], id=f"{number} {'x' * 1_000}")) for number in range(40)]
     with pytest.raises(GoldenSetError) as refused:
-        check.require_all("run")
+        require_questions(records, samples(0), "run")
     assert refused.value.message.count("is not in the golden set") == MAX_NAMED
     assert refused.value.message.endswith("and 20 more.")
     assert len(refused.value.message) < 4_000
 
 
 def test_each_question_of_the_golden_set_counts_once() -> None:
-    check, golden = questions(3), samples(3)
-    assert check.golden_sample(record(golden[0])) == golden[0]
-    assert check.golden_sample(record(replace(golden[1], origin=None))) is not None, "wherever it was written"
-    assert check.golden_sample(record(golden[0])) is None
+    first, second, third = map(record, samples(3))
+    moved = replace(second, sample=replace(second.sample, origin=None))
+    require_questions([first, moved, third], samples(3), "run")
+    require_questions([], GoldenSet(()), "run")
     with pytest.raises(GoldenSetError, match="'q0' is doubled, 'q2' is missing"):
-        check.require_all("run")
-    QuestionCheck.of(GoldenSet(())).require_all("run")
+        require_questions([first, second, first], samples(3), "run")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ judgements.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
@@ -20,7 +20,7 @@ from pathlib import Path
 from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.evaluation.record import SampleRecord, record_line
+from ragstone.evaluation.record import record_line
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.replay import recomputable
 from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts
@@ -38,9 +38,9 @@ from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.requirements import (
     MAX_NAMED,
-    QuestionCheck,
     require_judge,
     require_metrics,
+    require_questions,
     require_run,
     shown_id,
     uncompared_drops,
@@ -101,7 +101,7 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
     metrics, unverified = recomputable(manifest, terms.metrics)
     measured = {metric.info.name for metric in metrics}
     require_metrics(measured, terms.required, unverified, where)
-    questions = QuestionCheck.of(golden)
+    require_questions(run.records(), golden, where)
     golden_manifest = GoldenManifest(
         files=golden.sources,
         content_hash=golden.content_hash(),
@@ -109,10 +109,8 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
     )
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         folder = Path(private)
-        copy = _recomputed(
-            run, terms, golden_manifest, questions.golden_sample, folder / "run"
-        )
-        questions.require_all(where)
+        samples = {sample.id: sample for sample in golden}
+        copy = _recomputed(run, terms, golden_manifest, samples, folder / "run")
         current = ComparedRun.of(copy)
         current = replace(current, scores=replace(current.scores, label=where))
         baseline, past = None, None
@@ -136,11 +134,11 @@ def _recomputed(
     run: RunDirectory,
     terms: DecisionTerms,
     golden: GoldenManifest,
-    sample_of: Callable[[SampleRecord], Sample | None],
+    samples: Mapping[str, Sample],
     folder: Path,
 ) -> RunDirectory:
-    """The records of `run` with scores from their judgements, as a run in `folder`. A
-    record of which `sample_of` gives no sample is left out.
+    """The records of `run` with scores from their judgements, as a run in `folder`;
+    what `samples` has, by id, in place of what they say they answer.
 
     Its manifest has the identity of the run and of its judge, and nothing that could
     excuse the run. Raises RunDirectoryError.
@@ -165,9 +163,7 @@ def _recomputed(
     )
     with closing(RunWriter.create(folder, neutral)) as writer:
         for record in run.records():
-            sample = sample_of(record)
-            if sample is None:
-                continue
+            sample = samples.get(record.sample.id, record.sample)
             shown = f"sample {shown_id(sample.id)}"
             if len(record.answers) != manifest.answers:
                 count = counted(len(record.answers), "answer")
@@ -209,7 +205,7 @@ def _open_baseline(
         )
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
-        copy = _recomputed(named, terms, golden, lambda record: record.sample, folder)
+        copy = _recomputed(named, terms, golden, {}, folder)
         compared = ComparedRun.of(copy)
     except RunDirectoryError as error:
         raise BaselineError.of(error) from None

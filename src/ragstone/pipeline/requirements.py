@@ -8,7 +8,7 @@ itself excuses it. What can't be established is an error that says where.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 
 from ragstone.errors import (
     ConfigError,
@@ -20,6 +20,7 @@ from ragstone.errors import (
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.formatting import clipped, counted, some
+from ragstone.gate.accepted import title_of
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import MetricRule
@@ -124,52 +125,36 @@ def require_metrics(
             )
 
 
-@dataclass(slots=True)
-class QuestionCheck:
-    """Compares the records of a run, one by one, with the questions that must have been
-    asked."""
-
-    golden: Mapping[str, Sample]
-    problems: list[str] = field(default_factory=list)
-    """A clause on each question that differs."""
-    _seen: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, golden: GoldenSet) -> QuestionCheck:
-        return cls({sample.id: sample for sample in golden})
-
-    def golden_sample(self, record: SampleRecord) -> Sample | None:
-        """The golden sample that `record` answers; None, and a problem more, if it does
-        not answer one."""
+def require_questions(
+    records: Iterable[SampleRecord], golden: GoldenSet, where: str
+) -> None:
+    """Raise GoldenSetError that names the questions of `golden` that the records don't
+    answer: missing, changed, doubled or not asked."""
+    missing = {sample.id: sample for sample in golden}
+    seen: set[str] = set()
+    problems: list[str] = []
+    for record in records:
         name = record.sample.id
-        expected = self.golden.get(name)
-        if expected is None:
-            problem = "is not in the golden set"
-        elif name in self._seen:
+        expected = missing.pop(name, None)
+        if name in seen:
             problem = "is doubled"
+        elif expected is None:
+            problem = "is not in the golden set"
         elif different := _differing_fields(record.sample, expected):
             problem = f"has another {some(different)}"
         else:
             problem = "" if was_asked(record) else "was not asked"
-        self._seen.add(name)
+        if expected is not None:
+            seen.add(name)
         if problem:
-            self.problems.append(f"{shown_id(name)} {problem}")
-        return None if problem else expected
-
-    def require_all(self, where: str) -> None:
-        """Raise GoldenSetError that names the questions that are missing, changed,
-        doubled or were not asked."""
-        missing = [name for name in self.golden if name not in self._seen]
-        problems = [
-            *self.problems,
-            *(f"{shown_id(name)} is missing" for name in missing),
-        ]
-        if problems:
-            raise GoldenSetError(
-                f"the questions of the run are not those of the golden set: {some(problems, MAX_NAMED)}.",
-                where=where,
-                hint="Evaluate the whole golden set, without a limit.",
-            )
+            problems.append(f"{shown_id(name)} {problem}")
+    problems += [f"{shown_id(name)} is missing" for name in missing]
+    if problems:
+        raise GoldenSetError(
+            f"the questions of the run are not those of the golden set: {some(problems, MAX_NAMED)}.",
+            where=where,
+            hint="Evaluate the whole golden set, without a limit.",
+        )
 
 
 def shown_id(name: str) -> str:
@@ -192,19 +177,16 @@ def uncompared_drops(
 ) -> list[str]:
     """The blocking drops of `policy`, of metrics with scores, that none of `checks` is
     about."""
-    compared = {
-        (check.metric, check.slice) for check in checks if check.kind in CHANGES
-    }
-    tables: list[tuple[str | None, Mapping[str, MetricRule]]] = [
-        (None, policy.in_force)
-    ]
-    tables += [(tag, part.metrics) for tag, part in policy.slices.items()]
+    compared = {check.place for check in checks if check.kind in CHANGES}
+    rules: dict[tuple[str, str | None], MetricRule] = {}
+    rules |= {(name, None): rule for name, rule in policy.in_force.items()}
+    for tag, part in policy.slices.items():
+        rules |= {(name, tag): rule for name, rule in part.metrics.items()}
     drops = []
-    for tag, rules in tables:
-        for name, rule in rules.items():
-            limits_drop = rule.max_drop is not None or rule.max_rise is not None
-            blocks = limits_drop and rule.action is not Action.WARN
-            is_scored = name in scored and not is_relative(name)
-            if blocks and is_scored and (name, tag) not in compared:
-                drops.append(name if tag is None else f"{name} on '{tag}'")
+    for place, rule in rules.items():
+        limits_drop = rule.max_drop is not None or rule.max_rise is not None
+        is_scored = place[0] in scored and not is_relative(place[0])
+        blocks = limits_drop and is_scored and rule.action is not Action.WARN
+        if blocks and place not in compared:
+            drops.append(title_of(*place))
     return drops
