@@ -157,5 +157,5 @@ def test_the_command_says_what_it_did(project: Project, monkeypatch: pytest.Monk
     monkeypatch.chdir(project.root)
     done = invoke("one", "--judge", "offline", "--golden", "golden.jsonl")
     assert f"{N} of {N} answers match" in done.stderr
-    for fact in (f"{N} answers scored", "0 with a failed score", "0 without an answer", "ragstone-rescored"):
+    for fact in (f"{N} samples scored", "0 with a failed score", "0 without an answer", "ragstone-rescored"):
         assert fact in done.stdout

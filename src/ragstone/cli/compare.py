@@ -8,7 +8,7 @@ from typing import cast
 import click
 
 from ragstone.cli.options import PATH, POLICY, REPORT, option, with_options
-from ragstone.cli.output import print_text
+from ragstone.cli.output import show_report
 
 
 @click.command(name="compare")
@@ -49,8 +49,7 @@ def command(
     """
     from ragstone.golden.load import load_golden_set
     from ragstone.pipeline.compare import compare, read_compare_policy
-    from ragstone.report.render import Format, render
-    from ragstone.report.terminal import print_report
+    from ragstone.report.render import Format
 
     if len(runs) > 2:
         raise click.UsageError("Expected at most one BASELINE and one RUN.")
@@ -61,11 +60,6 @@ def command(
         read_compare_policy(thresholds),
         golden=load_golden_set(golden) if golden else None,
     )
-    if output is None and form == "text":
-        print_report(compared.document, verbose=verbose)
-        return compared.verdict.exit_code
-    text = render(
-        compared.document, form, page=compared.page() if form == "html" else ()
-    )
-    print_text(text, output)
+    page = compared.page() if form == "html" else ()
+    show_report(compared.document, form, output, verbose=verbose, page=page)
     return compared.verdict.exit_code

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ragstone.cli.output import say
-from ragstone.errors import ENDING_SIGNALS, Interrupted
-from ragstone.evaluation.directory import SYSTEM_LOG
+from ragstone.errors import ENDING_SIGNALS, Interrupted, SystemUnderTestError
+from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
+from ragstone.evaluation.rounds.planted import credulous
+from ragstone.formatting import counted
 from ragstone.pipeline.known_secrets import known_secrets
+from ragstone.printable import shown_name
 from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 
@@ -42,6 +45,23 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
             redact=redactor(settings),
             system_log=Path(private) / SYSTEM_LOG,
         )
+
+
+def end_of_run(run: RunDirectory) -> int:
+    """Say what was scored, and return the exit code. Raises JudgeError for a judge that
+    let planted wrong answers pass."""
+    counts = run.manifest.counts
+    say(
+        f"{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
+        f"{counts.system_failed} without an answer. Written to {shown_name(str(run.path))}."
+    )
+    error = credulous(run.manifest.judge, run.rounds.judge.planted)
+    if error is not None:
+        raise error
+    answered = counts.scored + counts.partly_failed
+    if counts.system_failed and not answered:
+        return SystemUnderTestError.exit_code
+    return 0
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:

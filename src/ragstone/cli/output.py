@@ -9,14 +9,20 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ragstone.printable import shown_name
 from ragstone.report.escape import terminal
+
+if TYPE_CHECKING:
+    from ragstone.report.parts import Document
+    from ragstone.report.render import Format
+    from ragstone.report.templates import Templates
 
 _LABEL = re.compile(r"^\S+(?: \S+)* {2,}(?=\S)")
 _NARROWEST = 40
@@ -41,6 +47,27 @@ def print_text(text: str, output: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         write_text(output, text)
+
+
+def show_report(
+    document: Document,
+    form: Format,
+    output: Path | None,
+    *,
+    verbose: bool,
+    page: Iterable[str] = (),
+    templates: Templates | None = None,
+) -> None:
+    """Print a report, or write the whole of it to the file that an option names.
+    `page` are the samples of an HTML report."""
+    from ragstone.report.render import render
+    from ragstone.report.terminal import print_report
+
+    if output is None and form == "text":
+        print_report(document, verbose=verbose)
+    else:
+        text = render(document, form, templates=templates, page=page)
+        print_text(text, output)
 
 
 def show(form: str, document: Callable[[], object], text: Callable[[], str]) -> None:

@@ -13,9 +13,6 @@ from ragstone.cli.options import (
     setting,
     settings_from,
 )
-from ragstone.cli.output import say
-from ragstone.formatting import counted
-from ragstone.printable import shown_name
 
 DEFAULT_OUT = "ragstone-rescored"
 
@@ -53,10 +50,8 @@ def command(source: Path, golden: tuple[str, ...], **flags: object) -> int:
       ragstone rescore ragstone-run --metrics answer_correctness --out with-correctness
       ragstone rescore interactions.jsonl --out production
     """
-    from ragstone.cli.context import run_context, run_to_end
-    from ragstone.errors import SystemUnderTestError
+    from ragstone.cli.context import end_of_run, run_context, run_to_end
     from ragstone.evaluation.rescore import open_source, rescore
-    from ragstone.evaluation.rounds.planted import credulous
     from ragstone.golden.sample import GoldenSet
     from ragstone.pipeline.run_plan import read_golden_set, run_plan
     from ragstone.system.kind import answer_fields
@@ -68,15 +63,4 @@ def command(source: Path, golden: tuple[str, ...], **flags: object) -> int:
         fields = answer_fields(settings.system)
         answers = open_source(source, settings.golden.columns, fields)
         run = run_to_end(rescore(answers, plan, context))
-    counts = run.manifest.counts
-    say(
-        f"{counted(counts.scored, 'answer')} scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer. Written to {shown_name(str(run.path))}."
-    )
-    error = credulous(run.manifest.judge, run.rounds.judge.planted)
-    if error is not None:
-        raise error
-    answered = counts.scored + counts.partly_failed
-    return (
-        SystemUnderTestError.exit_code if counts.system_failed and not answered else 0
-    )
+    return end_of_run(run)

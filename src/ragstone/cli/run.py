@@ -14,8 +14,6 @@ from ragstone.cli.options import (
     with_options,
 )
 from ragstone.cli.output import say
-from ragstone.formatting import counted
-from ragstone.printable import shown_name
 
 
 @click.command(name="run")
@@ -30,9 +28,7 @@ def command(failed: Path | None, **flags: object) -> int:
     With --oracle, the questions are asked once more with the reference contexts given,
     and what is missing from the best score is divided into retrieval and generation.
     """
-    from ragstone.cli.context import run_context, run_to_end
-    from ragstone.errors import SystemUnderTestError
-    from ragstone.evaluation.rounds.planted import credulous
+    from ragstone.cli.context import end_of_run, run_context, run_to_end
     from ragstone.pipeline.run import evaluate_run
     from ragstone.pipeline.run_plan import run_plan
 
@@ -40,11 +36,6 @@ def command(failed: Path | None, **flags: object) -> int:
     with run_context(settings) as context:
         plan = run_plan(settings, context)
         run = run_to_end(evaluate_run(plan, context))
-    counts = run.manifest.counts
-    say(
-        f"{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
-        f"{counts.system_failed} without an answer. Written to {shown_name(str(run.path))}."
-    )
     if settings.run.oracle:
         from ragstone.pipeline.decide import ComparedRun, oracle_findings
         from ragstone.report.filters import ORACLE_TITLE, oracle_lines
@@ -53,9 +44,4 @@ def command(failed: Path | None, **flags: object) -> int:
         for finding in oracle_findings(ComparedRun.of(run)):
             for line in oracle_lines(finding.data):
                 say(f"- {line}")
-    if (error := credulous(run.manifest.judge, run.rounds.judge.planted)) is not None:
-        raise error
-    answered = counts.scored + counts.partly_failed
-    return (
-        SystemUnderTestError.exit_code if counts.system_failed and not answered else 0
-    )
+    return end_of_run(run)
