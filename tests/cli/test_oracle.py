@@ -79,7 +79,7 @@ def test_the_halves_of_a_run_are_shown_rescored_and_no_baseline(tmp_path: Path) 
     ragstone(["rescore", "ragstone-run", "--out", "again", "--metrics", "token_f1,exact_match"], project, exit_code=0)
     check_halves(project / "again")
     assert set(RunDirectory.open(project / "again" / ORACLE).manifest.metrics) == {"exact_match", "token_f1"}
-    again = ragstone(["report", "again", "--verbose"], project)
+    again = ragstone(["compare", "again", "--verbose"], project)
     assert "is retrieval (95 % interval" in words(again.stdout)
 
 
@@ -210,10 +210,10 @@ def test_a_half_that_was_killed_is_resumed_without_asking_twice(tmp_path: Path) 
 def test_a_folder_that_is_no_half_of_the_run_is_not_read_as_one_and_goes_with_the_next_run(tmp_path: Path) -> None:
     project = project_of(tmp_path)
     assert "is retrieval" in ragstone(["run", "--oracle"], project, exit_code=0).stdout
-    assert "is retrieval" in ragstone(["report", "--verbose"], project).stdout
+    assert "is retrieval" in ragstone(["compare", "ragstone-run", "--verbose"], project).stdout
     file = project / "ragstone-run" / "manifest.json"
     file.write_text(json.dumps({**read_json(file), "created_at": "2020-01-01T00:00:00+00:00"}), encoding="utf-8")
-    assert "is retrieval" not in ragstone(["report", "--verbose"], project).stdout
+    assert "is retrieval" not in ragstone(["compare", "ragstone-run", "--verbose"], project).stdout
     ragstone(["run"], project, exit_code=0)
     assert not (project / "ragstone-run" / ORACLE).exists()
     (project / "ragstone-run" / ORACLE).mkdir()

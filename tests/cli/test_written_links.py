@@ -33,9 +33,9 @@ LINKS: dict[str, Callable[[Path], Path]] = {
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make_project(tmp_path_factory.mktemp("linked") / "repo", n=6)
-    assert ragstone(["run"], root).returncode == 0
+    assert ragstone(["gate"], root).returncode == 0
     assert ragstone(["history", "add", "ragstone-run", "--history", "ragstone-run/history.jsonl"], root).returncode == 0
-    labels = "".join(f'{{"id": "house-{n}", "metric": "faithfulness", "label": {n % 2}}}\n' for n in range(6))
+    labels = "".join(f'{{"id": "house-{n}", "faithfulness": {n % 2}}}\n' for n in range(6))
     (root / "labels.jsonl").write_text(labels, encoding="utf-8")
     (root / "log.jsonl").write_text("", encoding="utf-8")
     (root.parent / "theirs").mkdir()

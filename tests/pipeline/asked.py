@@ -10,7 +10,6 @@ from typing import Any
 from ragstone.evaluation import rescore as rescoring
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lock import run_lock
-from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
@@ -19,14 +18,15 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge
 from ragstone.pipeline import accept as accepting
 from ragstone.pipeline import gate as gating
-from ragstone.pipeline import report as reporting
 from ragstone.pipeline import run as running
 from ragstone.pipeline.accept import Accepted, Shown
 from ragstone.pipeline.gate import GateOutcome
-from ragstone.pipeline.gate_request import gate_request, read_policy, report_terms
-from ragstone.pipeline.report import Reported
+from ragstone.pipeline.gate_request import gate_request, read_policy
+from ragstone.pipeline.page import read_page
 from ragstone.pipeline.run_plan import run_plan
-from ragstone.report.render import Format
+from ragstone.pipeline.verdict_file import require_verdict
+from ragstone.report.render import Format, render
+from ragstone.report.templates import own_templates
 from ragstone.settings.settings import Settings
 from ragstone.system.kind import answer_fields
 from ragstone.system.response import System
@@ -53,13 +53,11 @@ async def rescore(
     return await rescoring.rescore(answers, plan, context)
 
 
-def report(
-    run: Path,
-    form: Format,
-    settings: Settings,
-    redact: Redactor,
-) -> Reported:
-    return reporting.report(RunDirectory.open(run), form, report_terms(settings), redact)
+def report(run: Path, form: Format, settings: Settings) -> str:
+    """What `ragstone report` shows."""
+    opened = RunDirectory.open(run)
+    page = read_page(opened) if form == "html" else ()
+    return render(require_verdict(opened), form, templates=own_templates(settings.root), page=page)
 
 
 def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:

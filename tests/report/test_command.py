@@ -1,4 +1,4 @@
-"""`ragstone report` on runs that `ragstone run` wrote."""
+"""`ragstone report` on runs that `ragstone gate` wrote."""
 
 from __future__ import annotations
 
@@ -33,21 +33,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["run", "--golden", "golden.jsonl", "--entrypoint", f"file:{name}.jsonl", "--out", name], folder
         )
         assert found.returncode == 0, found.stderr
-    (folder / "compared.toml").write_text('[gate]\nbaseline = "good"\n', encoding="utf-8")
     return folder
 
 
-COMPARED = ("--config", "compared.toml")
-"""The config that names `good` as the baseline."""
 BLOCKED = "## ❌ Blocked: "
 
 
-def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path) -> None:
-    found = ragstone(["report", "bad", *COMPARED, "--verbose"], runs)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("✘ Blocked: ")
-    assert "not in the contexts: Its owner is the mayor of a large town." in found.stdout
-    assert "Scored by the offline judge" in found.stdout
+def test_a_run_without_a_verdict_is_not_decided(runs: Path) -> None:
+    found = ragstone(["report", "bad"], runs)
+    assert found.returncode == 2
+    assert "bad: this run has no verdict" in found.stderr
+    assert "ragstone compare" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -55,20 +51,16 @@ def test_a_run_is_shown_as_text_and_exits_with_0_whatever_the_verdict(runs: Path
     [
         (("bad/..",), 2, "not a run directory"),
         (("nowhere",), 2, "nowhere: there is no such directory"),
-        (("bad", "--format", "md", "-o", "bad"), 2, "bad: can't be written"),
-        (("bad", "--config", "lost.toml"), 6, "the baseline can't be used: there is no such directory"),
     ],
-    ids=["no run", "no directory", "no file", "no baseline"],
+    ids=["no run", "no directory"],
 )
-def test_what_can_not_be_read_or_written_is_named(runs: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
-    (runs / "lost.toml").write_text('[gate]\nbaseline = "nowhere"\n', encoding="utf-8")
+def test_what_can_not_be_read_is_named(runs: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
     found = ragstone(["report", *arguments], runs)
     assert found.returncode == code
     assert says in found.stderr
 
 
 GATE = ("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good")
-STRICT = "[metrics.faithfulness]\nmin = 0.999\n"
 LENIENT = "[metrics.faithfulness]\nmin = 0.01\n"
 
 
@@ -103,30 +95,20 @@ def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(ga
         assert (elsewhere / "new" / name).read_bytes() == (elsewhere / "artifact" / name).read_bytes()
 
 
-def test_the_config_says_which_run_policy_baseline_and_templates(runs: Path, tmp_path: Path) -> None:
+def test_the_config_says_which_run_and_templates(gated: Path, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "templates").mkdir(parents=True)
     (project / "templates" / "report.md.j2").write_text("{{ report.verdict.reason }}", encoding="utf-8")
-    (project / "policy.toml").write_text(STRICT + "max_drop = 0.01\n", encoding="utf-8")
-    shutil.copytree(runs / "bad", project / "run")
-    shutil.copytree(runs / "good", project / "main")
-    (project / "mine.toml").write_text(
-        '[run]\nout = "run"\n[gate]\nthresholds = "policy.toml"\nbaseline = "main"\n', encoding="utf-8"
-    )
+    shutil.copytree(gated / "gated", project / "run")
+    (project / "mine.toml").write_text('[run]\nout = "run"\n', encoding="utf-8")
     found = ragstone(["report", "--config", "project/mine.toml", "--format", "md"], tmp_path)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(BLOCKED)
-    assert "\n\nfaithfulness" in found.stdout
     assert "15 of 30 questions" in found.stdout
     shown = json.loads(ragstone(["report", "--config", "project/mine.toml", "--format", "json"], tmp_path).stdout)
-    assert {check["kind"] for check in shown["checks"]} >= {"floor", "drop"}
-
-
-def test_the_report_on_the_baseline_of_the_config_compares_it_with_nothing(runs: Path, tmp_path: Path) -> None:
-    shutil.copytree(runs / "good", tmp_path / "main")
-    (tmp_path / "ragstone.toml").write_text('[gate]\nbaseline = "main"\n', encoding="utf-8")
-    found = ragstone(["report", "main", "--format", "json"], tmp_path)
-    assert json.loads(found.stdout)["comparison"] is None, found.stderr
+    assert "drop" in {check["kind"] for check in shown["checks"]}
+    refused = ragstone(["report", "project/run", "--format", "md", "-o", "project"], tmp_path)
+    assert (refused.returncode, "project: can't be written" in refused.stderr) == (2, True)
 
 
 @pytest.mark.heavy
@@ -134,8 +116,7 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
     again = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--out", "gated")
     assert ragstone([*again], gated).returncode == 0
     assert (gated / "gated" / "verdict.json").is_file()
-    (gated / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
-    assert "\n✔ Passed, with nothing to compare with. " in ragstone(["report", "gated"], gated).stdout
+    assert "this run has no verdict" in ragstone(["report", "gated"], gated).stderr
 
 
 @pytest.mark.parametrize(
@@ -198,7 +179,7 @@ def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path,
     shutil.copy(runs / "good.jsonl", tmp_path)
     (tmp_path / "thresholds.toml").write_text(PARTS, encoding="utf-8")
     system = ("--golden", "golden.jsonl", "--entrypoint", "file:good.jsonl")
-    said = "Not checked: must-pass sample h29, slice tag:late."
+    said = "must-pass samples and slices that are left out are not checked."
     found = ragstone(["gate", *system, "--limit", "10", "--verbose"], tmp_path)
     assert found.returncode == 0, found.stdout
     assert found.stdout.count(said) == 1

@@ -31,7 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
     "first-run": {"status": Status.PASS, "first_run": True, "offline": True},
 }
 COST = ("openai gpt-x-mini", "24 ", "212 from the cache", "$0.03", "main@9d8c7b6", "48 of 60 samples")
-REPEAT = ("git checkout 3f2c1e9a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e", "ragstone gate", "--golden golden/helpdesk.jsonl")
+REPEAT = ("git checkout 3f2c1e9a7b5d4c6e8f0a1b2c3d4e5f6a7b8c9d0e", "ragstone gate", "--golden=golden/helpdesk.jsonl")
 FAILED = ("Blocked", "0.89", "0.80", "48 questions", "0.02")
 ROWS = (
     *("Faithfulness", "0.91 [0.88, 0.96]", "−0.09", "≥ 0.85", "dropped"),

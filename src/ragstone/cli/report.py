@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,13 +19,12 @@ from ragstone.cli.options import (
     settings_from,
     with_options,
 )
-from ragstone.cli.output import print_text, say
+from ragstone.cli.output import say, show_report
 from ragstone.errors import ConfigError, suggestion
 
 if TYPE_CHECKING:
     from ragstone.evaluation.directory import RunDirectory
     from ragstone.evaluation.redact import Redactor
-    from ragstone.report.parts import Document
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OF_DECIDE = {
@@ -78,8 +78,7 @@ def command(
 ) -> int:
     """Show the run in RUN, a directory written by `ragstone run` or `ragstone gate`  [default: as in the config]
 
-    Nothing is evaluated again. Shows the verdict that the gate stored; a run without one is decided by the policy and
-    the baseline of the config. Exits with 0, whatever the verdict.
+    Nothing is evaluated again. Shows the verdict that the gate stored, and exits with 0, whatever it is.
 
     With --decide, nothing that the run says of itself counts: scores are computed from the stored judgements, the
     questions must be those of the golden set, all of them, and the policy, the baseline and the commit are those that
@@ -96,10 +95,11 @@ def command(
     """
     from ragstone.evaluation.directory import RunDirectory
     from ragstone.evaluation.redact import Redactor
-    from ragstone.pipeline.gate_request import report_terms
     from ragstone.pipeline.known_secrets import known_secrets
-    from ragstone.pipeline.report import report
+    from ragstone.pipeline.page import read_page
+    from ragstone.pipeline.verdict_file import require_verdict
     from ragstone.report.render import Format
+    from ragstone.report.templates import own_templates
 
     settings = settings_from(flags)
     opened = RunDirectory.open(
@@ -111,25 +111,29 @@ def command(
         path = None if baseline is None else settings.path(baseline)
         say(_sample_text(opened, sample, path, redact))
         return 0
-    form = cast(Format, form)
+    show = partial(
+        show_report,
+        form=cast(Format, form),
+        output=output,
+        verbose=verbose,
+        templates=own_templates(settings.root),
+    )
     if not decide:
         _refuse_without_decide(commit, flags)
-        shown = report(opened, form, report_terms(settings), redact)
-        _show(shown.document, shown.text, form, output, verbose=verbose)
+        document = require_verdict(opened)
+        page = read_page(opened) if form == "html" else ()
+        show(document, page=page)
         return 0
 
     from datetime import UTC, datetime
 
     from ragstone.pipeline.decide_again import decide_again
     from ragstone.pipeline.gate_request import decision_terms
-    from ragstone.report.render import render
-    from ragstone.report.templates import own_templates
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
     decision = decide_again(opened, terms, redact)
-    text = render(decision.document, form, templates=own_templates(settings.root))
     say(redact(decision.summary), err=output is None and form != "text")
-    _show(decision.document, text, form, output, verbose=verbose)
+    show(decision.document)
     return decision.verdict.exit_code
 
 
@@ -159,17 +163,6 @@ def _sample_text(
         texts=sample_texts(record, before, redact),
     )
     return redact(text)
-
-
-def _show(
-    document: Document, text: str, form: str, output: Path | None, *, verbose: bool
-) -> None:
-    from ragstone.report.terminal import print_report
-
-    if output is None and form == "text":
-        print_report(document, verbose=verbose)
-    else:
-        print_text(text, output)
 
 
 def _refuse_without_decide(commit: str | None, flags: dict[str, object]) -> None:

@@ -21,25 +21,9 @@ from ragstone.pipeline.compare import read_compare_policy
 from ragstone.pipeline.decide_again import DecisionTerms
 from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.history import RunHistory
-from ragstone.pipeline.report import ReportTerms
 from ragstone.pipeline.run_plan import project_metrics, read_golden_set, run_plan
 from ragstone.report.templates import own_templates
 from ragstone.settings.settings import Settings
-
-
-def report_terms(settings: Settings) -> ReportTerms:
-    """The terms in `settings`."""
-    return ReportTerms(
-        policy=partial(gate_policy, settings),
-        baseline=_named_baseline(settings),
-        history=settings.path_or_none(settings.run.history),
-        templates=own_templates(settings.root),
-    )
-
-
-def _named_baseline(settings: Settings) -> NamedRun | None:
-    name = settings.gate.baseline
-    return None if name is None else NamedRun(settings.path(name), name)
 
 
 def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerms:
@@ -104,9 +88,9 @@ def policy_without_labels(settings: Settings) -> Policy:
     return read_compare_policy(file, calibration=False)
 
 
-def gate_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+def gate_policy(settings: Settings) -> Policy:
     """The policy as the gate uses it: `read_policy` with `fail-on` applied."""
-    policy, fail_on = read_policy(settings, scored), settings.gate.fail_on
+    policy, fail_on = read_policy(settings), settings.gate.fail_on
     if fail_on in ("fail", "inconclusive"):
         return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
     return policy
@@ -123,7 +107,9 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     refuse_two_baselines(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
-    named, past, base = _named_baseline(settings), None, None
+    named, past, base = None, None, None
+    if gate.baseline is not None:
+        named = NamedRun(settings.path(gate.baseline), gate.baseline)
     file = settings.path_or_none(settings.run.history)
     if file is not None:
         past = RunHistory(read_history(file), file)

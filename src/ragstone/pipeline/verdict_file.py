@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
+from ragstone.errors import ConfigError, RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.directory import VERDICT, RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.files import read_regular
@@ -67,3 +67,16 @@ def read_verdict(run: RunDirectory) -> Document | None:
         and stored.document.verdict.status.value == run.manifest.verdict
     )
     return stored.document if belongs_to_run else None
+
+
+def require_verdict(run: RunDirectory) -> Document:
+    """What the gate's reports on `run` said. Raises ConfigError without a verdict, and
+    RunDirectoryError."""
+    document = read_verdict(run)
+    if document is None:
+        raise ConfigError(
+            "this run has no verdict.",
+            where=str(run.path),
+            hint="`ragstone gate` writes one. `ragstone compare [BASELINE] RUN` decides on a run without one.",
+        )
+    return document
