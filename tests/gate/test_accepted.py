@@ -56,7 +56,7 @@ GOOD = entry_text(entry())
     "reason", ['a "quoted" one', "line\nbreak", "tab\tand \\ backslash", "ünïcode 🎉", "del \x7f and \x01", "# [[x]]"]
 )
 def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
-    written = entry(reason=reason, slice="de", commit="d" * 40, expires=TODAY, drop=0.0512)
+    written = entry(reason=reason, slice="de", expires=TODAY, drop=0.0512)
     other = entry(id="2" * 8)
     assert parse_accepted(f"# ours\n\n{entry_text(written)}\n{entry_text(other)}", "f") == (written, other)
 

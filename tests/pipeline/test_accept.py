@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.lineage import used
-from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import update_manifest
-from ragstone.gate.findings import Finding, Level
+from ragstone.gate.accepted import Offer, title_of
+from ragstone.gate.findings import ACCEPT, Finding, Level
 from ragstone.gate.policy import Policy, load_policy
-from ragstone.gate.verdict import Action, Check, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.pipeline.accept import Shown, accept, drop_shown_by
 from ragstone.pipeline.verdict_file import write_verdict
 from ragstone.report.document import document_of
@@ -24,72 +23,55 @@ TODAY = date(2026, 11, 28)
 SHOWN = Shown(0.1, "a" * 16, "b" * 16)
 
 
-def check(kind: CheckKind, metric: str | None = "faithfulness", **more: Any) -> Check:
-    fields: dict[str, Any] = {
-        "status": Status.FAIL,
-        "reason": "It fell.",
-        "estimate": -0.1,
-        "action": Action.BLOCK,
-    } | more
-    return Check(name=f"{metric}.{kind}", kind=kind, metric=metric, **fields)
-
-
-DROP, FLOOR = check(CheckKind.DROP), check(CheckKind.FLOOR, estimate=0.5)
-
-
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
     (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n")
     return load_policy(tmp_path / "thresholds.toml")
 
 
-def run_with(folder: Path, *checks: Check, compared: bool = True) -> Path:
-    """A run whose verdict has these checks."""
-    baseline = write(folder / "main", {"faithfulness": {"a": 1.0}})
-    run = write(folder / "run", {"faithfulness": {"a": 0.0}})
-    fact = BaselineFact(eligible=False, reason="it failed", used=used(baseline) if compared else None)
-    run = update_manifest(run, verdict="fail", baseline=fact)
-    findings = [Finding(check.kind, Level.FAILURE, check.reason, check.metric, check) for check in checks]
+def run_with(folder: Path, *offers: Offer) -> Path:
+    """A run whose report offers these drops to be accepted."""
+    run = update_manifest(write(folder / "run", {"faithfulness": {"a": 0.0}}), verdict="fail")
+    findings = []
+    for offer in offers:
+        command = offer.command(run="a" * 16, baseline="b" * 16, folder="my app")
+        findings.append(Finding(ACCEPT, Level.FACT, command, title_of(offer.metric, offer.slice)))
     write_verdict(run, document_of(GateVerdict(Status.FAIL, "It fell.", tuple(findings)), run.scores()))
     return run.path
 
 
-@pytest.mark.parametrize(
-    "checks", [[DROP], [FLOOR, DROP], [check(CheckKind.DROP, slice="even", estimate=-0.2), DROP]], ids=str
-)
-def test_the_drop_of_a_run_is_accepted(tmp_path: Path, checks: list[Check]) -> None:
-    assert drop_shown_by(run_with(tmp_path, *checks), "faithfulness", None).drop == 0.1
+DROP = Offer("faithfulness", None, 0.1)
+
+
+def test_the_drop_of_a_run_is_accepted_as_its_report_offers_it(tmp_path: Path) -> None:
+    run = run_with(tmp_path, Offer("faithfulness", "even", 0.2), DROP, Offer("golden set", None, 0.6, "c" * 16))
+    assert drop_shown_by(run, "faithfulness", None) == SHOWN
+    assert drop_shown_by(run, "faithfulness", "even").drop == 0.2
+    assert drop_shown_by(run, "golden set", None) == Shown(0.6, "a" * 16, "b" * 16, "c" * 16)
 
 
 @pytest.mark.parametrize(
-    ("checks", "metric"),
+    ("offers", "metric"),
     [
         ([], "faithfulness"),
-        ([check(CheckKind.DROP, status=Status.PASS)], "faithfulness"),
-        ([check(CheckKind.DROP, slice="even")], "faithfulness"),
-        ([check(CheckKind.DROP, "context_recall")], "faithfulness"),
-        ([FLOOR], "faithfulness"),
+        ([Offer("faithfulness", "even", 0.1)], "faithfulness"),
+        ([Offer("context_recall", None, 0.1)], "faithfulness"),
         ([DROP], "faithfulnes"),
         ([], "golden set"),
         ([], "system.broken"),
     ],
 )
-def test_why_there_is_nothing_to_accept_is_said(tmp_path: Path, checks: list[Check], metric: str) -> None:
+def test_why_there_is_nothing_to_accept_is_said(tmp_path: Path, offers: list[Offer], metric: str) -> None:
     with pytest.raises(ConfigError, match=f"nothing to accept for {metric} in this run") as refused:
-        drop_shown_by(run_with(tmp_path, *checks), metric, None)
-    possible = [check.metric for check in checks if check.kind is CheckKind.DROP and check.status is Status.FAIL]
-    assert (refused.value.hint or "") == "".join(f"What can be accepted: {name}." for name in possible)
+        drop_shown_by(run_with(tmp_path, *offers), metric, None)
+    names = [title_of(offer.metric, offer.slice) for offer in offers]
+    assert (refused.value.hint or "") == "".join(f"What can be accepted: {name}." for name in names)
 
 
-def test_an_edit_of_the_golden_set_is_accepted_by_its_fingerprint(tmp_path: Path) -> None:
-    edit = check(CheckKind.GOLDEN_SET, None, estimate=0.6, edit="c" * 16)
-    shown = drop_shown_by(run_with(tmp_path, DROP, edit), "golden set", None)
-    assert (shown.drop, shown.edit) == (0.6, "c" * 16)
-
-
-def test_a_run_that_was_compared_with_nothing_shows_no_drop(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="was not compared with a baseline"):
-        drop_shown_by(run_with(tmp_path, DROP, compared=False), "faithfulness", None)
+def test_a_run_without_a_verdict_shows_no_drop(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", {"faithfulness": {"a": 0.0}})
+    with pytest.raises(ConfigError, match="has no verdict"):
+        drop_shown_by(run.path, "faithfulness", None)
 
 
 def entry(policy: Policy, root: Path, shown: Shown | Path = SHOWN, **more: Any) -> str:
@@ -112,8 +94,8 @@ def test_an_entry_is_appended_once_and_may_end_today(tmp_path: Path, policy: Pol
         ({"expires": TODAY - timedelta(days=1)}, "2026-11-27 is in the past"),
         ({"metric": "golden set", "slice_": "even"}, "golden set has no slice"),
         ({"metric": "system.broken", "slice_": "even"}, "system.broken has no slice"),
-        ({"metric": "golden set"}, "an edit is named for the metric 'golden set'"),
-        ({"shown": Shown(0.1, "a" * 16, "b" * 16, edit="c" * 16)}, "an edit is named for the metric 'golden set'"),
+        ({"metric": "golden set"}, "`edit` is needed for the metric 'golden set'"),
+        ({"shown": Shown(0.1, "a" * 16, "b" * 16, edit="c" * 16)}, "`edit` is needed for the metric 'golden set'"),
         ({"metric": "faithfulnes"}, "unknown metric 'faithfulnes'.*Did you mean 'faithfulness'"),
         ({"shown": Shown(7.0, "a" * 16, "b" * 16)}, "'drop'"),
     ],
@@ -127,7 +109,7 @@ def test_what_can_not_be_accepted_is_refused(tmp_path: Path, policy: Policy, mor
 
 def test_a_metric_of_the_project_or_of_the_run_alone_can_be_accepted(tmp_path: Path, policy: Policy) -> None:
     assert "tone" in entry(policy, tmp_path, metric="tone", custom=["tone"])
-    run = run_with(tmp_path, check(CheckKind.DROP, "polite"))
+    run = run_with(tmp_path, Offer("polite", None, 0.1))
     assert "polite" in entry(policy, tmp_path, run, metric="polite")
 
 

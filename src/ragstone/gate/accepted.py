@@ -25,7 +25,7 @@ from pydantic import (
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage
-from ragstone.evaluation.manifest import GOLDEN_SET
+from ragstone.evaluation.manifest import GOLDEN_SET, AcceptedDrop
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
 from ragstone.gate.source import MAX_RULES_BYTES, Source
@@ -69,7 +69,6 @@ class AcceptedEntry(BaseModel):
     reason: _Text
     run: _Fingerprint
     baseline: _Fingerprint
-    commit: _Text | None = None
     date: Annotated[datetime.date, Field(strict=True)]
     expires: Annotated[datetime.date, Field(strict=True)] | None = None
     edit: _Fingerprint | None = None
@@ -158,6 +157,16 @@ class InForce:
 
     entries: tuple[AcceptedEntry, ...] = ()
     removable: tuple[str, ...] = ()
+
+    @property
+    def drops(self) -> tuple[AcceptedDrop, ...]:
+        """The entries as a run records them."""
+        return tuple(
+            AcceptedDrop(
+                id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
+            )
+            for entry in self.entries
+        )
 
     @property
     def in_force_notes(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +20,15 @@ from ragstone.gate.accepted import (
     AcceptedEntry,
     entry_id,
     entry_text,
-    offer_for,
     parse_accepted,
     title_of,
 )
+from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import GUARDS
 from ragstone.gate.source import MAX_RULES_BYTES
 from ragstone.metrics.registry import METRICS, find_metric
-from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.pipeline.verdict_file import require_verdict
 from ragstone.settings.load import read_text
 
 _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
@@ -44,7 +45,6 @@ class Shown:
     """The fingerprint of the run's baseline."""
     edit: str | None = None
     """The fingerprint of the edit of the golden set, if that is what is accepted."""
-    commit: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Shown:
@@ -110,12 +110,6 @@ def accept(
                 where="--metric",
                 hint=suggestion(metric, names),
             )
-    if (metric == GOLDEN_SET) != (shown.edit is not None):
-        raise ConfigError(
-            f"an edit is named for the metric '{GOLDEN_SET}', and for no other.",
-            where="--of",
-            hint="Use the command in the report as it is.",
-        )
     file = (root if policy.file is None else Path(policy.file).parent) / ACCEPTED_FILE
     with parse_errors(None, "it can't be accepted"):
         entry = AcceptedEntry(
@@ -127,7 +121,6 @@ def accept(
             run=shown.run,
             baseline=shown.baseline,
             edit=shown.edit,
-            commit=shown.commit,
             date=today,
             expires=expires,
         )
@@ -143,29 +136,19 @@ def accept(
 
 
 def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
-    """The drop of `metric` (or the edit) in the run in `path`, by its verdict. Raises
-    ConfigError if there is none."""
-    run = RunDirectory.open(path)
-    used = run.manifest.baseline.used if run.manifest.baseline is not None else None
-    document = read_verdict(run)
-    if used is None or document is None:
+    """The drop of `metric` (or the edit) in the run in `path`, as the command in its
+    report names it. Raises ConfigError if there is none."""
+    document = require_verdict(RunDirectory.open(path))
+    offers: dict[str | None, str] = {}
+    for finding in document.findings:
+        if finding.kind == ACCEPT:
+            offers[finding.where] = finding.text
+    title = title_of(metric, slice_)
+    if title not in offers:
         raise ConfigError(
-            "this run was not compared with a baseline, so it shows no drop.",
+            f"there is nothing to accept for {title} in this run.",
             where=str(path),
-            hint="Use the directory of a run that `ragstone gate` compared with a baseline.",
+            hint=f"What can be accepted: {some(list(offers))}." if offers else None,
         )
-    possible = []
-    for check in document.checks:
-        offer = offer_for(check)
-        if offer is not None:
-            possible.append(offer.metric)
-            if (offer.metric, offer.slice) == (metric, slice_):
-                commit = run.manifest.system.commit
-                return Shown(
-                    offer.drop, run.fingerprint, used.fingerprint, offer.edit, commit
-                )
-    raise ConfigError(
-        f"there is nothing to accept for {title_of(metric, slice_)} in this run.",
-        where=str(path),
-        hint=f"What can be accepted: {some(possible)}." if possible else None,
-    )
+    words = shlex.split(offers[title])
+    return Shown.parse(words[words.index("--of") + 1])
