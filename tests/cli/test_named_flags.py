@@ -20,7 +20,7 @@ OF_OTHER_TOOLS = {
     "github/container/user_environment.py": "--noprofile --norc --python --requirement --seed",
     "judge/llm/prompts/entities.toml": "--now",
     "judge/llm/prompts/statements.toml": "--log",
-    "pipeline/base_checkout.py": "--depth --detach --end-of-options --first-parent --full-tree --max-count --porcelain "
+    "pipeline/base_checkout.py": "--detach --end-of-options --first-parent --full-tree --max-count --porcelain "
     "--quiet --show-prefix --show-toplevel --untracked-files --verify",
     "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --quiet --verify",
     "pipeline/init/names.toml": "--bind --port",

@@ -269,7 +269,7 @@ def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> No
     entry = accepted(season)
     printed = command_in(season.checkout.comments[0])
     assert f"--of {entry['drop']}:{entry['run']}:{entry['baseline']}" in printed
-    assert (entry["commit"], str(entry["expires"])) == ("b" * 40, "2099-01-31")
+    assert str(entry["expires"]) == "2099-01-31"
     assert season.job().code == 0
     again = run_as_printed(season, printed)
     assert (again.returncode, "already accepted" in again.stderr) == (2, True)
@@ -291,25 +291,22 @@ def answer(question):
 
 
 @pytest.mark.heavy
-def test_runs_that_were_stopped_lead_to_the_baseline_as_well(season: Season, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.pipeline.baseline_search.MAX_READ", 1)  # the newest artifact alone has to do
+def test_runs_that_were_stopped_are_passed_over(season: Season) -> None:
     season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
     system = f'python:rag:answer"\npython = "{sys.executable}"\ntimeout_s = 600\n#'
     text = CONFIG.replace("file:outputs.jsonl", system)
     season.checkout.write("ragstone.toml", f"{text}time_limit_s = 60\n")
     assert season.merge().code == 0
-    history = (season.out / "history.jsonl").read_bytes()
     season.checkout.write("hang", "")
     season.checkout.write("ragstone.toml", f"{text}time_limit_s = 5\n")
     for _ in range(2):
         assert season.merge().code == 124
         assert season.manifest()["state"] == "stopped"
-        assert season.manifest()["baseline"]["used"]["run_id"] == 901
-        assert (season.out / "history.jsonl").read_bytes() == history
     (season.checkout.root / "hang").unlink()
     season.checkout.write("ragstone.toml", f"{text}time_limit_s = 60\n")
     found = season.job()
     assert (found.code, found.baseline) == (0, "901")
+    assert len((season.out / "history.jsonl").read_text(encoding="utf-8").splitlines()) == 1
 
 
 def judged_by(season: Season, environ: Mapping[str, str] | None = None, **judge: str) -> None:

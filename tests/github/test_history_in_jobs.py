@@ -63,7 +63,7 @@ def test_a_history_that_was_damaged_on_the_way_is_said_and_goes_on(season: Seaso
         stream.write(b"\xff\xfe not a line\n")
     season.upload()
     season.merge()
-    assert any("The history is damaged: history.jsonl:3" in warning for warning in texts(season.out))
+    assert any("The history is damaged in 1 line: history.jsonl:3" in warning for warning in texts(season.out))
     assert len(lines(season.out)) == 2
 
 

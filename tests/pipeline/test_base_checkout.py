@@ -142,8 +142,8 @@ def test_a_shallow_clone_is_told_what_to_fetch(repository: Path, tmp_path: Path)
     shallow = tmp_path / "shallow"
     with pytest.raises(BaselineError) as refused, base_of(shallow / "service", first):
         pass
-    assert "and this is a shallow clone" in str(refused.value)
-    assert f"git fetch --depth=1 origin {first}" in str(refused.value)
+    assert f"git knows no commit '{first}'" in str(refused.value)
+    assert "fetch-depth: 0" in str(refused.value)
     git(shallow, "fetch", "-q", "--depth=1", "origin", first)
     with base_of(shallow / "service", "FETCH_HEAD") as base:
         assert base.commit == first

@@ -104,7 +104,6 @@ def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path)
     assert found.verdict.status is Status.FAIL
     assert found.verdict.comparability is not None
     assert found.verdict.comparability.paired == 30
-    assert any("30 samples with a new id" in note for note in found.verdict.notes)
     assert not any("the golden set changed" in note for note in found.verdict.comparability.notes)
     worst = found.document.samples.worst[0]
     assert worst.id.startswith("house-")
@@ -180,13 +179,9 @@ def compared(values: Mapping[str, float], drafts: Mapping[str, float] | None = N
         (None, {"a": 1.0, "b": 0.2}, None),
         ({"b": 0.2}, None, None),
         ({"b": 0.2}, {"a": 1.0}, None),
-        (
-            {"b": 0.2},
-            {"a": 1.0, "b": 0.2},
-            "1 sample that counted in the baseline: b (faithfulness 0.20)",
-        ),
+        ({"b": 0.2}, {"a": 1.0, "b": 0.2}, "1 sample that counted in the baseline: b."),
         ({"b": 0.2, "c": 0.1}, {"b": 1.0, "c": 1.0}, "2 samples that counted in the baseline: b"),
-        ({f"d{n}": 0.1 for n in range(12)}, {f"d{n}": 0.1 for n in range(12)}, "and 2 more"),
+        ({f"d{n}": 0.1 for n in range(12)}, {f"d{n}": 0.1 for n in range(12)}, "12 samples that counted"),
     ],
 )
 def test_a_draft_that_counted_in_the_baseline_is_named(

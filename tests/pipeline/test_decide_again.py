@@ -443,7 +443,7 @@ EXCUSES: tuple[tuple[str, Any], ...] = (
     ("price", {"input": 0, "output": 0}),
     ("invocation", None),
     ("invocation.changed", 12),
-    ("invocation.options", {"golden.limit": "3", "gate.fail_on": "never"}),
+    ("invocation.flags", ["--limit=3", "--fail-on=never"]),
 )
 OWN_FILES = {
     CONFIRM_FACTS: '{"steady": true}',

@@ -146,6 +146,20 @@ def test_a_budget_that_is_used_up_half_way_costs_the_run_nothing(project: Projec
     assert "budget of $0.04 is used up" in found.verdict.warnings[0]
 
 
+def test_a_run_whose_gate_is_stopped_before_the_verdict_is_no_baseline(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ragstone.pipeline.gate.rejudge", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        project.gate("new", "main", judge=NEW)
+    manifest = project.opened("new").manifest
+    assert (manifest.state, manifest.standing.eligible) == ("finished", False)
+    assert "stopped before its verdict" in manifest.standing.reason
+
+
 def test_the_policy_can_skip_the_comparison_or_fail(project: Project) -> None:
     project.policy(POLICY.replace("rejudge", "skip"))
     found = project.gate("skipped", "main", judge=NEW)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -231,16 +230,12 @@ def _commit(git: Git, ref: str) -> str:
         return git.text(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"
         )
-    problem = f"git knows no commit '{ref}'."
-    hint = "Use a branch, a tag or a commit of this clone, such as origin/main; `git fetch` gets new ones."
-    if git.is_shallow():
-        name = shlex.quote(ref.removeprefix("origin/") or "main")
-        problem = f"git knows no commit '{ref}', and this is a shallow clone."
-        hint = (
-            f"Run `git fetch --depth=1 origin {name}` and use FETCH_HEAD, or add `fetch-depth: 0` "
-            "under `with:` of actions/checkout."
-        )
-    raise BaselineError(problem, where=git.setting, hint=hint)
+    raise BaselineError(
+        f"git knows no commit '{ref}'.",
+        where=git.setting,
+        hint="Use a branch, a tag or a commit of this clone, such as origin/main. `git fetch` gets new ones; "
+        "actions/checkout gets all with `fetch-depth: 0`.",
+    )
 
 
 def _run(git: Git, *arguments: str) -> str:

@@ -181,12 +181,6 @@ def _adopted(
         reason = f"{verdict.reason} Confirmed with {repetition}."
         return replace(confirmed, verdict=replace(verdict, reason=reason))
     names = some([check.name for check in doubts(first.verdict, alpha)], 3)
-    before = "raised a suspicion about"
-    if first.verdict.status is Status.FAIL:
-        before = "failed"
-    after = "no failure is confirmed"
-    if verdict.status is Status.INCONCLUSIVE:
-        after = "it is still inconclusive"
     return confirmed.saying(
-        f"The first answers {before} {names}; with {repetition}, {after}."
+        f"The first answers left a doubt about {names}: decided with {repetition}."
     )

@@ -16,10 +16,10 @@ from ragstone.evaluation.lineage import lasting_fingerprint, oracle_half
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
 from ragstone.evaluation.scores import RunScores, means, without_drafts
-from ragstone.formatting import counted, score, some
-from ragstone.gate.accepted import InForce, accepted_in, offers
+from ragstone.formatting import counted, some
+from ragstone.gate.accepted import InForce, accepted_in, offers, title_of
 from ragstone.gate.changes import Corpus, changes_since
-from ragstone.gate.comparability import same_question, with_ids_of
+from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.findings import ACCEPT, CHANGED, ORACLE, Finding, Level, findings
@@ -32,7 +32,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.sample_change import SampleChange, sample_change
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.names import moving_name, near_end
+from ragstone.judge.names import moving_name
 from ragstone.pipeline.history import (
     HistoryComparison,
     RunHistory,
@@ -43,31 +43,25 @@ from ragstone.report.document import document_of
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Document, Links
 from ragstone.report.samples import first_failures
-from ragstone.report.templates import render_lines
 
 MAX_DETAILS = 50
 """Maximum number of samples shown in full in the reports."""
-
-_SHOWN_DRAFTS = 10
 
 FailOn = Literal["fail", "inconclusive", "never"]
 
 
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
-    """`policy` for the samples of `golden`, and a warning about what is not checked if
-    a limit left samples out."""
+    """`policy` for the samples of `golden`, and a warning if a limit left out some that
+    it names."""
     if not golden.limited:
         return policy, ()
     tags = {tag for sample in golden for tag in sample.tags}
     part = policy.for_part({sample.id for sample in golden}, tags)
-    must_pass, kept = policy.must_pass.ids, part.must_pass.ids
-    left_out = [f"must-pass sample {name}" for name in must_pass if name not in kept]
-    left_out += [f"slice {tag}" for tag in policy.slices if tag not in part.slices]
-    if not left_out:
+    if part == policy:
         return part, ()
     drawn = counted(len(golden), "sample")
     return part, (
-        f"The limit leaves {drawn} of the golden set. Not checked: {some(left_out)}.",
+        f"The limit leaves {drawn} of the golden set: must-pass samples and slices that are left out are not checked.",
     )
 
 
@@ -193,7 +187,7 @@ def decide(
             run,
             current.scores,
             policy,
-            accepted.entries,
+            accepted.drops,
             reference if terms.level else None,
         )
     changes_of = None
@@ -208,18 +202,15 @@ def decide(
         changes_of=changes_of,
     )
     after = [*findings("drift", Level.NOTE, history.drift.notes)]
-    if run is not None and terms.today is not None:
+    if run is not None:
         judge = run.manifest.judge
-        ending = near_end(judge.provider, judge.model, terms.today)
         moving = moving_name(judge.provider, judge.model)
-        if ending:
-            after.append(Finding("judge_retires", Level.ASIDE, ending))
-        if moving:
+        if moving is not None:
             after.append(Finding("judge_name", Level.NOTE, moving))
     verdict = verdict.with_findings(
         *findings("job", Level.NOTE, notes),
         *findings("level", Level.NOTE, history.notes),
-        *findings("drafts", Level.NOTE, _notes(current, baseline)),
+        *findings("drafts", Level.NOTE, _draft_notes(current)),
         *findings("job", Level.WARNING, warnings),
         *findings("drafts", Level.WARNING, _turned_into_drafts(current, baseline)),
         *findings("accepted", Level.WARNING, accepted.in_force_notes),
@@ -246,16 +237,17 @@ def decide(
         if thresholds is not None and folder is not None:
             thresholds = Path(thresholds).name
         then = lasting_fingerprint(terms.baseline_run)
-        commands = [
-            offer.command(
+        commands = []
+        for offer in offers(verdict.checks, policy.gate):
+            command = offer.command(
                 run=run.fingerprint,
                 baseline=then,
                 folder=folder,
                 thresholds=thresholds,
             )
-            for offer in offers(verdict.checks, policy.gate)
-        ]
-        verdict = verdict.with_findings(after=findings(ACCEPT, Level.FACT, commands))
+            title = title_of(offer.metric, offer.slice)
+            commands.append(Finding(ACCEPT, Level.FACT, command, title))
+        verdict = verdict.with_findings(after=commands)
     return verdict if unproven is None else verdict.unproven(unproven)
 
 
@@ -274,53 +266,34 @@ def oracle_findings(
     return (Finding(ORACLE, Level.FACT, "", data=shares),)
 
 
-def _notes(current: ComparedRun, baseline: ComparedRun | None) -> list[str]:
-    """Sentences on drafts and their scores, and on samples with new ids."""
-    drafts = current.drafts or RunScores(label="", metrics={}, samples={})
+def _draft_notes(current: ComparedRun) -> Iterator[str]:
+    """A sentence on the drafts and their scores."""
+    drafts = current.drafts
+    if drafts is None or not drafts.samples:
+        return
     metrics = drafts.metrics.items()
-    renamed: list[str] = []
-    if baseline is not None:
-        # A sample that lost its id to another one is none of the run.
-        renamed = [
-            name
-            for name in baseline.stored_ids
-            if name in current.scores.samples
-            and same_question(current.scores, baseline.scores, name)
-        ]
-    return render_lines(
-        "notes.txt.j2",
-        "ragstone.pipeline",
-        drafts=sorted(map(one_line, drafts.samples)),
-        means=means({name: scores for name, scores in metrics if scores.values}),
-        renamed=len(renamed),
-    )
+    scores = means({name: measured for name, measured in metrics if measured.values})
+    names = some(sorted(map(one_line, drafts.samples)))
+    samples = counted(len(drafts.samples), "sample")
+    yield f"Drafts, which count in no check until reviewed: {samples} ({scores}): {names}."
 
 
 def _turned_into_drafts(
     current: ComparedRun, baseline: ComparedRun | None
 ) -> Iterator[str]:
-    """A warning about drafts that counted in the baseline: with their scores, so that
-    no failure is silenced unseen."""
+    """A warning about drafts that counted in the baseline, so that no failure is
+    silenced unseen."""
     if current.drafts is None or baseline is None:
         return
     before = baseline.scores.samples
     contents = {facts.content_hash for facts in before.values()} - {None}
-    described = []
+    names = []
     for name, facts in sorted(current.drafts.samples.items()):
         if name in before or facts.content_hash in contents:
-            scores = [
-                f"{metric} {score(metric_scores.values[name])}"
-                for metric, metric_scores in current.drafts.metrics.items()
-                if name in metric_scores.values
-            ]
-            failure = current.drafts.system.failures.get(name)
-            described.append(f"{name} ({', '.join(scores) or failure or 'no score'})")
-    if described:
-        shown = "; ".join(described[:_SHOWN_DRAFTS])
-        more = len(described) - _SHOWN_DRAFTS
-        rest = f" and {more:,} more" if more > 0 else ""
-        samples = counted(len(described), "sample")
-        yield f"Now a draft, which counts in no check: {samples} that counted in the baseline: {shown}{rest}."
+            names.append(name)
+    if names:
+        samples = counted(len(names), "sample")
+        yield f"Now drafts, which count in no check: {samples} that counted in the baseline: {some(names)}."
 
 
 def _sample_changes(

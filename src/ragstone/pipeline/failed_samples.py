@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.gate.verdict import CheckKind, Status
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.pipeline.verdict_file import read_verdict
 
 
@@ -22,15 +23,8 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
     if document is not None:
         failed |= {sample.id for sample in document.samples.worst}
         for check in document.checks:
-            if check.sample is not None and check.status is not Status.PASS:
-                failed.add(check.sample)
-            limit, scored = check.threshold, scores.scores_of(check.metric or "").values
-            if check.status is Status.PASS or limit is None:
-                continue
-            if check.kind is CheckKind.FLOOR:
-                failed |= {name for name, value in scored.items() if value < limit}
-            if check.kind is CheckKind.CEILING:
-                failed |= {name for name, value in scored.items() if value > limit}
+            if check.status is not Status.PASS:
+                failed |= _samples_of(check, scores)
     ids = tuple(sample_id for sample_id in scores.samples if sample_id in failed)
     if not ids:
         raise ConfigError(
@@ -39,3 +33,17 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
             hint="Leave out --failed.",
         )
     return ids
+
+
+def _samples_of(check: Check, scores: RunScores) -> set[str]:
+    """The samples for which a check did not pass: its own, or those beyond its
+    limit."""
+    limit = check.threshold
+    values = scores.scores_of(check.metric or "").values.items()
+    if check.sample is not None:
+        return {check.sample}
+    if limit is not None and check.kind is CheckKind.FLOOR:
+        return {name for name, value in values if value < limit}
+    if limit is not None and check.kind is CheckKind.CEILING:
+        return {name for name, value in values if value > limit}
+    return set()

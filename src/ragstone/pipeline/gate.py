@@ -4,12 +4,11 @@ it found, and returns its own."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import BASE_COMMIT, RunDirectory
 from ragstone.evaluation.earlier import difference_from, with_earlier_run
 from ragstone.evaluation.files import replace_text
@@ -53,6 +52,9 @@ REPORT_FILES: dict[Format, str] = {
     "junit": "junit.xml",
     "html": "report.html",
 }
+
+
+NO_VERDICT = "the gate was stopped before its verdict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +117,6 @@ class GateInputs:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    @contextmanager
-    def handing_on(self, *, undecided: bool = False) -> Iterator[None]:
-        """If the block raises, leave baseline and history in the run directory."""
-        request, baseline = self.request, self.terms.baseline_run
-        try:
-            yield
-        except BaseException:
-            with suppress(RagstoneError):
-                self.role.hand_on(
-                    request.run.out, baseline, request.past, undecided=undecided
-                )
-            raise
-
 
 async def gate(request: GateRequest, context: RunContext) -> GateOutcome:
     """Evaluate, decide and write the reports.
@@ -141,7 +130,7 @@ async def gate(request: GateRequest, context: RunContext) -> GateOutcome:
         inputs = read(request, context, stack)
         async with open_session(request.run, context) as session:
             run, comparable = await evaluate(inputs, session, Path(private))
-            decided = await decide_run(inputs, comparable, run, session)
+            decided = await decide_run(comparable, run, session)
         return write(comparable, decided, context)
 
 
@@ -199,29 +188,26 @@ def read(
 async def evaluate(
     inputs: GateInputs, session: Session, folder: Path
 ) -> tuple[RunDirectory, GateInputs]:
-    """Evaluate, and make the baseline comparable. `folder` is private and empty.
-
-    Whatever ends this, the history and the baseline are handed on in the run directory.
-    """
+    """Evaluate, and make the baseline comparable. `folder` is private and empty."""
     request, terms, plan = inputs.request, inputs.terms, session.plan
     notes, base = inputs.notes, inputs.base
-    with inputs.handing_on():
-        run = await session.evaluate(
-            baseline=terms.baseline_run,
-            base=base,
-            policy_hash=policy_hash(request.policy),
-        )
-        if request.earlier is not None:
-            metrics, baseline = plan.selected_metrics(), terms.baseline_run
-            difference = difference_from(run, request.earlier, metrics, baseline)
-            if difference is None:
-                run = with_earlier_run(run, request.earlier, metrics)
-                runs = counted(len(run.manifest.earlier), "earlier run")
-                notes += (f"Counts the answers of {runs} of the same files.",)
-            else:
-                session.context.say(
-                    f"The answers of an earlier run of the same files are not counted: {difference}."
-                )
+    baseline = terms.baseline_run
+    run = await session.evaluate(
+        baseline=baseline, base=base, policy_hash=policy_hash(request.policy)
+    )
+    if request.earlier is not None:
+        metrics = plan.selected_metrics()
+        difference = difference_from(run, request.earlier, metrics, baseline)
+        if difference is None:
+            run = with_earlier_run(run, request.earlier, metrics)
+            runs = counted(len(run.manifest.earlier), "earlier run")
+            notes += (f"Counts the answers of {runs} of the same files.",)
+        else:
+            session.context.say(
+                f"The answers of an earlier run of the same files are not counted: {difference}."
+            )
+    # Whoever ends the job from here on leaves a run that is no baseline.
+    update_manifest(run, baseline=inputs.role.fact(baseline, NO_VERDICT))
     if base is not None:
         before = base_run(run)
         return run, replace(
@@ -232,11 +218,10 @@ async def evaluate(
             role=replace(inputs.role, carries=False),
             notes=(*notes, *base.notes, *missing_note(base, before)),
         )
-    with inputs.handing_on(undecided=True):
-        current = ComparedRun(run.scores(), run)
-        rejudged = await rejudge(
-            terms.baseline, current, request.policy, session, folder=folder
-        )
+    current = ComparedRun(run.scores(), run)
+    rejudged = await rejudge(
+        terms.baseline, current, request.policy, session, folder=folder
+    )
     drop_carried(plan.out, BASE_COMMIT)
     cost = run.manifest.cost.plus(rejudged.cost)
     return run.with_manifest(run.manifest.model_copy(update={"cost": cost})), replace(
@@ -252,19 +237,19 @@ async def evaluate(
 
 
 async def decide_run(
-    inputs: GateInputs, comparable: GateInputs, run: RunDirectory, session: Session
+    inputs: GateInputs, run: RunDirectory, session: Session
 ) -> Confirmed:
     """The verdict, confirmed with more answers if the policy says so; then the oracle
     half, which explains it."""
-    request, terms = inputs.request, comparable.terms
+    request, terms = inputs.request, inputs.terms
 
     def decided(run: RunDirectory) -> GateVerdict:
         return decide(
             ComparedRun.of(run),
             terms,
             past=request.past,
-            notes=comparable.notes,
-            warnings=comparable.warnings,
+            notes=inputs.notes,
+            warnings=inputs.warnings,
             folder=request.folder,
             unproven=request.unproven,
         )
@@ -277,8 +262,7 @@ async def decide_run(
         return Confirmed(run, verdict)
     # Whoever ends the job from here on leaves a run with its verdict.
     run = update_manifest(run, verdict=verdict.status.value)
-    with inputs.handing_on():
-        run = await follow_with_oracle(run, session)
+    run = await follow_with_oracle(run, session)
     shares = oracle_findings(ComparedRun.of(run), terms.policy.gate.confidence)
     return Confirmed(run, verdict.without(ORACLE).with_findings(after=shares))
 

@@ -11,7 +11,6 @@ from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import AcceptedDrop
 from ragstone.evaluation.scores import RunScores, without_drafts
 from ragstone.formatting import counted
-from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
 from ragstone.history.codes import Compact, compact
@@ -21,9 +20,6 @@ from ragstone.history.file import History, write_history
 from ragstone.history.level import at_level, looks_before, past_of, was_run
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
-
-_SHOWN = 3
-"""Maximum number of damaged lines that are named individually."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +76,13 @@ def compare_with_history(
     run: RunDirectory,
     scores: RunScores,
     policy: Policy,
-    accepted: Sequence[AcceptedEntry],
+    accepted: tuple[AcceptedDrop, ...],
     baseline: RunScores | None,
 ) -> HistoryComparison:
     """Compare `run` with `past`, before its verdict and with the drops `accepted` in
     force: its drift, and the level of the branch in place of the `baseline`, if it has
     one. Warns if the history is damaged."""
-    accepted_drops = [
-        AcceptedDrop(
-            id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
-        )
-        for entry in accepted
-    ]
-    standing = run.manifest.standing.model_copy(
-        update={"accepted": tuple(accepted_drops)}
-    )
+    standing = run.manifest.standing.model_copy(update={"accepted": accepted})
     undecided = run.manifest.model_copy(
         update={"verdict": "inconclusive", "baseline": standing}
     )
@@ -123,12 +111,11 @@ def compare_with_history(
     counts = {len(runs) for runs in levels.values() if runs}
     if not counts:
         return HistoryComparison(drift, baseline)
-    few, most = min(counts), max(counts)
-    runs = f"{few} to {most} comparable runs"
-    if few == most:
-        runs = counted(most, "comparable run")
-    note = f"Scores are compared with the level of the branch: the mean of its newest {runs}."
-    notes = (note,) if most > 1 else ()
+    notes: tuple[str, ...] = ()
+    if max(counts) > 1:
+        notes = (
+            f"Scores are compared with the level of the branch: the mean of its newest {max(counts)} comparable runs.",
+        )
     return HistoryComparison(drift, at_level(baseline, scores, levels), notes)
 
 
@@ -153,14 +140,10 @@ def add_run(
 
 
 def damage(history: History) -> Iterable[str]:
-    """Sentences about lines of the history that could not be read."""
-    if not history.damaged:
-        return ()
-    named = " ".join(history.damaged[:_SHOWN])
-    more = len(history.damaged) - _SHOWN
-    return (
-        f"The history is damaged: {named}" + (f" And {more} more." if more > 0 else ""),
-    )
+    """A sentence about lines of the history that could not be read."""
+    if history.damaged:
+        lines = counted(len(history.damaged), "line")
+        yield f"The history is damaged in {lines}: {history.damaged[0]}"
 
 
 def add_runs(

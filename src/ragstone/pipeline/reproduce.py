@@ -25,12 +25,10 @@ def reproduce_lines(
     """
     if manifest is None or manifest.invocation is None:
         return ()
-    invocation, fact = manifest.invocation, manifest.baseline
-    base = None
+    invocation, used, base = manifest.invocation, manifest.used, None
     if baseline is not None and baseline.same_job:
         base = baseline.system.commit
     lines = list(_start(invocation, manifest.system.commit, base))
-    used = None if fact is None else fact.used
     compared = None
     if base is not None:
         compared = f"--baseline-commit={base}"

@@ -4,16 +4,13 @@ on if it can't."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from ragstone.evaluation.directory import RunDirectory, read_manifest
-from ragstone.evaluation.lineage import carry, lineage, used
-from ragstone.evaluation.manifest import AcceptedDrop, BaselineFact
-from ragstone.evaluation.writer import update_manifest
+from ragstone.evaluation.directory import RunDirectory
+from ragstone.evaluation.lineage import lineage, used
+from ragstone.evaluation.manifest import BaselineFact
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import Terms
-from ragstone.pipeline.history import RunHistory
 
 MAX_SPENT = 200
 """Maximum number of spent accepted drops that are remembered, newest first."""
@@ -46,32 +43,6 @@ class Role:
             lineage=lineage(baseline),
         )
 
-    def hand_on(
-        self,
-        out: Path,
-        baseline: RunDirectory | None,
-        past: RunHistory | None,
-        *,
-        undecided: bool,
-    ) -> None:
-        """Put baseline and history into the run in `out` that was stopped: its artifact
-        may be the newest one.
-
-        `undecided`: the run itself had finished.
-        """
-        manifest = read_manifest(out)
-        if manifest.state != "stopped" and not undecided:
-            return
-        reason = "the run was stopped, not finished"
-        if undecided:
-            reason = "the gate was stopped before its verdict"
-        if self.carries and baseline is not None:
-            carry(baseline, out)
-        fact = self.fact(baseline, reason)
-        run = update_manifest(RunDirectory(out, manifest), baseline=fact)
-        if past is not None and past.file is None:
-            past.store(run, past.history)
-
 
 def baseline_fact(verdict: GateVerdict, role: Role, terms: Terms) -> BaselineFact:
     """Whether the run with this verdict can be a baseline, and what it was compared
@@ -79,21 +50,15 @@ def baseline_fact(verdict: GateVerdict, role: Role, terms: Terms) -> BaselineFac
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal
-    entries = terms.accepted.entries
-    spent = [entry.id for entry in entries]
+    accepted = terms.accepted.drops
+    spent = [drop.id for drop in accepted]
     baseline = terms.baseline_run
     if baseline is not None and baseline.manifest.baseline is not None:
         spent += baseline.manifest.baseline.spent
-    accepted = [
-        AcceptedDrop(
-            id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
-        )
-        for entry in entries
-    ]
     return role.fact(baseline, reason).model_copy(
         update={
             "eligible": eligible,
-            "accepted": tuple(accepted),
+            "accepted": accepted,
             "spent": tuple(dict.fromkeys(spent))[:MAX_SPENT],
         }
     )

@@ -140,7 +140,7 @@ def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path
     for repository, link in (("acme/shop", True), ("sk-private-0123", False)):
         page = page_of(gated, "--history", "sk-private-0123.jsonl", env={**job, "GITHUB_REPOSITORY": repository})
         assert ('href="https://github.example/acme/shop/commit/0123456"' in page) is link
-        assert "The history is damaged: ***.jsonl:" in page
+        assert "The history is damaged in 1 line: ***.jsonl:" in page
         assert "sk-private" not in page
 
 
