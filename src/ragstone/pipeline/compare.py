@@ -18,7 +18,6 @@ from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
-from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.page import page_of
 from ragstone.printable import shown_name
 from ragstone.report.parts import Document
@@ -66,7 +65,6 @@ def compare_sides(
     now: ComparedRun,
     then: ComparedRun | None,
     policy: Policy,
-    past: RunHistory | None = None,
 ) -> Compared:
     """Decide `now` beside `then`. Raises ConfigError if no rule covers any of the
     scores of another evaluator: that would be no verdict."""
@@ -87,7 +85,7 @@ def compare_sides(
         )
     notes = scores.remarks + (() if then is None else then.scores.remarks)
     terms = Terms(policy, then, now.day, required=has_baseline)
-    verdict = decide(now, terms, past=past, notes=notes)
+    verdict = decide(now, terms, notes=notes)
     return Compared(verdict, run_document(now, verdict, then), now, then)
 
 

@@ -201,13 +201,7 @@ def decide(
         drift=history.drift.checks,
         changes_of=changes_of,
     )
-    after = [*findings("drift", Level.NOTE, history.drift.notes)]
-    if run is not None:
-        judge = run.manifest.judge
-        moving = moving_name(judge.provider, judge.model)
-        if moving is not None:
-            after.append(Finding("judge_name", Level.NOTE, moving))
-    verdict = verdict.with_findings(
+    before = [
         *findings("job", Level.NOTE, notes),
         *findings("level", Level.NOTE, history.notes),
         *findings("drafts", Level.NOTE, _draft_notes(current)),
@@ -216,39 +210,46 @@ def decide(
         *findings("accepted", Level.WARNING, accepted.in_force_notes),
         *findings("accepted", Level.ASIDE, accepted.removable),
         *findings("drift", Level.WARNING, history.drift.warnings),
-        after=after,
-    )
+    ]
+    after = [*findings("drift", Level.NOTE, history.drift.notes)]
+    if run is not None:
+        judge = run.manifest.judge
+        moving = moving_name(judge.provider, judge.model)
+        if moving is not None:
+            after.append(Finding("judge_name", Level.NOTE, moving))
     if baseline is not None:
-        golden = golden_set_change(
-            current.scores,
-            baseline.scores,
-            drafts=current.drafts,
-        )
+        golden = golden_set_change(current.scores, baseline.scores, current.drafts)
+        before = [*golden_set_finding(golden), *before]
         changes = changes_since(current.scores, baseline.scores, corpus, golden)
-        facts = [
+        after += [
             Finding(CHANGED, Level.FACT, change.how, change.what, change)
             for change in changes
         ]
-        verdict = verdict.with_findings(*golden_set_finding(golden), after=facts)
-    shares = oracle_findings(current, policy.gate.confidence)
-    verdict = verdict.with_findings(after=shares)
-    if run is not None and terms.baseline_run is not None:
-        thresholds = policy.file
-        if thresholds is not None and folder is not None:
-            thresholds = Path(thresholds).name
-        then = lasting_fingerprint(terms.baseline_run)
-        commands = []
-        for offer in offers(verdict.checks, policy.gate):
-            command = offer.command(
-                run=run.fingerprint,
-                baseline=then,
-                folder=folder,
-                thresholds=thresholds,
-            )
-            title = title_of(offer.metric, offer.slice)
-            commands.append(Finding(ACCEPT, Level.FACT, command, title))
-        verdict = verdict.with_findings(after=commands)
+    after += oracle_findings(current, policy.gate.confidence)
+    after += _offers(verdict, run, terms, folder)
+    verdict = verdict.with_findings(*before, after=after)
     return verdict if unproven is None else verdict.unproven(unproven)
+
+
+def _offers(
+    verdict: GateVerdict, run: RunDirectory | None, terms: Terms, folder: str | None
+) -> Iterator[Finding]:
+    """The commands that accept what fails `run`, to be run in `folder`."""
+    policy, baseline = terms.policy, terms.baseline_run
+    if run is None or baseline is None:
+        return
+    thresholds = policy.file
+    if thresholds is not None and folder is not None:
+        thresholds = Path(thresholds).name
+    for offer in offers(verdict.checks, policy.gate):
+        command = offer.command(
+            run=run.fingerprint,
+            baseline=lasting_fingerprint(baseline),
+            folder=folder,
+            thresholds=thresholds,
+        )
+        title = title_of(offer.metric, offer.slice)
+        yield Finding(ACCEPT, Level.FACT, command, title)
 
 
 def oracle_findings(
