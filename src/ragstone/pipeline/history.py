@@ -114,7 +114,7 @@ def compare_with_history(
     notes: tuple[str, ...] = ()
     if max(counts) > 1:
         notes = (
-            f"Scores are compared with the level of the branch: the mean of its newest {max(counts)} comparable runs.",
+            f"Scores are compared with the level of the branch: the mean of up to {max(counts)} comparable runs.",
         )
     return HistoryComparison(drift, at_level(baseline, scores, levels), notes)
 
