@@ -40,7 +40,8 @@ def command(
       ragstone plan ragstone-run --drop 0.03
     """
     from ragstone.judge.names import split_name
-    from ragstone.pipeline.compare import read_compare_policy, read_side
+    from ragstone.pipeline.compare import read_side
+    from ragstone.pipeline.gate_request import policy_without_labels
     from ragstone.pipeline.plan import plan, plan_text, usual_drop
     from ragstone.pipeline.run_plan import golden_size
 
@@ -49,8 +50,7 @@ def command(
         "thresholds": None if thresholds is None else str(thresholds),
     }
     settings = settings_from(flags)
-    named = settings.gate.thresholds
-    policy = read_compare_policy(None if named is None else settings.path(named))
+    policy = policy_without_labels(settings)
     sample_plan = plan(
         policy,
         drop=usual_drop(policy) if drop is None else drop,

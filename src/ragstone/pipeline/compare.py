@@ -55,9 +55,7 @@ def read_side(
         )
     named: set[str] = set()
     if policy is not None:
-        named |= policy.in_force.keys()
-        for part in policy.slices.values():
-            named |= part.metrics.keys()
+        named = {*policy.in_force, *(name for _, name, _ in policy.rules())}
     return ComparedRun(read_score_file(path, golden, named=named))
 
 
@@ -129,12 +127,12 @@ def compare(
                 where=str(baseline),
                 hint="Use another baseline.",
             )
-        manifest = None if then.run is None else then.run.manifest
-        has_failed = manifest is not None and manifest.verdict in ("fail", "error")
-        if manifest is not None and has_failed and not manifest.standing.eligible:
-            raise BaselineError(
-                f"this run can't be a baseline: {manifest.standing.reason}.",
-                where=str(baseline),
-                hint="Use a run that did not fail.",
-            )
+        if then.run is not None and then.run.manifest.verdict in ("fail", "error"):
+            standing = then.run.manifest.standing
+            if not standing.eligible:
+                raise BaselineError(
+                    f"this run can't be a baseline: {standing.reason}.",
+                    where=str(baseline),
+                    hint="Use a run that did not fail.",
+                )
     return compare_sides(now, then, policy)
