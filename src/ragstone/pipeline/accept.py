@@ -139,9 +139,9 @@ def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
     """The drop of `metric` (or the edit) in the run in `path`, as the command in its
     report names it. Raises ConfigError if there is none."""
     document = require_verdict(RunDirectory.open(path))
-    offers: dict[str | None, str] = {}
+    offers: dict[str, str] = {}
     for finding in document.findings:
-        if finding.kind == ACCEPT:
+        if finding.kind == ACCEPT and finding.where is not None:
             offers[finding.where] = finding.text
     title = title_of(metric, slice_)
     if title not in offers:
