@@ -108,7 +108,7 @@ class Report(str):
         return str(self) if self.form == "md" else None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Verdict(GateVerdict):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
@@ -116,8 +116,10 @@ class Verdict(GateVerdict):
     the HTML report.
     """
 
-    document: Document = field(kw_only=True)
-    page: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
+    document: Document = field(kw_only=True, compare=False)
+    page: Callable[[], Iterable[str]] = field(
+        default=tuple, kw_only=True, compare=False
+    )
 
     @classmethod
     def of(
@@ -126,9 +128,7 @@ class Verdict(GateVerdict):
         document: Document,
         page: Callable[[], Iterable[str]] = tuple,
     ) -> Verdict:
-        values = {
-            field.name: getattr(verdict, field.name) for field in fields(GateVerdict)
-        }
+        values = {each.name: getattr(verdict, each.name) for each in fields(verdict)}
         return cls(**values, document=document, page=page)
 
     def report(self, form: Format = "text") -> Report:
@@ -136,16 +136,6 @@ class Verdict(GateVerdict):
         ConfigError for anything else."""
         page = self.page() if form == "html" else ()
         return Report(render(self.document, form, page=page), form)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, GateVerdict):
-            return NotImplemented
-        return all(
-            getattr(self, one.name) == getattr(other, one.name)
-            for one in fields(GateVerdict)
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # like GateVerdict, which holds mappings
 
     def to_markdown(self) -> str:
         """The report as Markdown, for a comment on GitHub."""
@@ -274,14 +264,11 @@ def load_golden_set(
             f"columns maps fields to columns, found {type(columns).__name__}.",
             hint=_COLUMNS,
         )
-    several = (
-        isinstance(data, list | tuple)
-        and bool(data)
-        and all(isinstance(item, str | Path) for item in data)
-    )
+    paths: Any = [data] if isinstance(data, str | Path) else data
+    is_paths = isinstance(paths, list | tuple) and bool(paths)
     try:
-        if isinstance(data, str | Path) or several:
-            found = _load(cast("str | Path | list[str | Path]", data), columns=columns)
+        if is_paths and all(isinstance(path, str | Path) for path in paths):
+            found = _load(paths, columns=columns)
         else:
             found = golden_set_of(data, columns=columns)
     except (ConfigError, GoldenSetError) as error:

@@ -83,6 +83,8 @@ def _text(value: object, depth: int) -> str | None:
         return None
     if isinstance(value, Mapping):
         return _text(_only_text(value), depth + 1)
+    if not isinstance(value, int) and not hasattr(value, "isoformat"):
+        raise CellError(f"contains {shown(value)}, expected text")
     try:
         return str(value)
     except ValueError:
