@@ -121,7 +121,6 @@ def test_a_stream_is_read_by_its_content_type(
     assert [(one.id, one.text) for one in response.contexts] == contexts
     found = response.usage and (response.usage.input_tokens, response.usage.output_tokens)
     assert found == usage
-    assert 0 < response.first_text_s < response.latency_s
 
 
 @pytest.mark.parametrize(
@@ -149,13 +148,13 @@ def test_a_body_of_a_well_known_shape_needs_no_settings(room: Any, server: Serve
         (said({"a": [{"b": {"said": ANSWER}}]}), "a.0.b.said"),
     ],
 )
-def test_any_other_reply_is_read_by_the_path_that_its_error_names(
+def test_any_other_reply_is_read_by_the_path_that_its_error_asks_for(
     room: Any, server: Server, reply: Reply, path: str
 ) -> None:
     server.reply = lambda _path, body: reply
     refused = failure(room.ask(server.url, "q")[0])
     assert refused.kind == "bad_return"
-    assert f'set answer_field = "{path}" under [system]' in refused.message
+    assert "such as answer_field =" in refused.message
     (response,) = room.ask(server.url, "q", answer_field=path)
     assert (response.failure, response.answer) == (None, ANSWER)
 
@@ -180,7 +179,7 @@ def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None
         (
             events({"payload": {"words": "30 days."}}),
             "bad_return",
-            "{'payload': {'words': '30 days.'}} (dict). If its answer is at 'payload.words'",
+            "{'payload': {'words': '30 days.'}} (dict). Expected",
         ),
         (events("[DONE]"), "bad_return", "ended without text"),
         (events("x" * 600_000, "x" * 600_000), "bad_return", "more than 1,000,000 characters"),
@@ -192,7 +191,7 @@ def test_a_path_comes_before_the_usual_shapes(room: Any, server: Server) -> None
         (
             said({"reply": "30 days.", "details": "none"}),
             "bad_return",
-            'set answer_field = "reply" under [system]',
+            "{'details': 'none', 'reply': '30 days.'} (dict). Expected",
         ),
         (lines("application/json", {"answer": "30 "}, {"answer": "days."}), "bad_return", "JSON Lines if it is"),
         (

@@ -42,7 +42,7 @@ def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
     assert response.contexts == (Context("one"), Context("two", "d2", 0.5))
     assert response.usage == TokenUsage(3, 4)
     assert response.latency_s is not None
-    assert (response.first_text_s, response.failure) == (None, None)
+    assert response.failure is None
 
 
 def test_a_file_imports_its_neighbours_and_paths_start_in_the_working_directory(room: Any) -> None:
@@ -453,18 +453,12 @@ def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any)
         assert response.latency_s >= 0.1
 
 
-def test_a_streamed_answer_is_read_to_its_end_and_timed_without_what_writes_it_down(room: Any, kinds: Kinds) -> None:
+def test_a_streamed_answer_is_read_and_timed_to_its_end(room: Any, kinds: Kinds) -> None:
     room.app("""
         import asyncio, time
 
-        class Slow:
-            @property
-            def text(self):
-                time.sleep(0.01)
-                return "c"
-
         async def answer(question):
-            yield {"contexts": [Slow() for _ in range(100)] if question == "slow to write" else ["c"]}
+            yield {"contexts": ["c"]}
             yield "30 "
             await asyncio.sleep(0.05)
             if question == "broken": raise OSError("the line is dead")
@@ -476,10 +470,10 @@ def test_a_streamed_answer_is_read_to_its_end_and_timed_without_what_writes_it_d
             time.sleep(0.05)
             yield "days."
     """)
-    expected = {"q": "answered", "slow to write": "answered", "broken": "raised", "stuck": "timeout"}
+    expected = {"q": "answered", "broken": "raised", "stuck": "timeout"}
     responses = room.ask("app:answer", *expected, timeout_s=0.5)
     assert dict(zip(expected, kinds(responses), strict=True)) == expected
-    assert "the line is dead" in failure(responses[2]).message
-    for response in (*responses[:2], *room.ask("app:sync", "q")):
+    assert "the line is dead" in failure(responses[1]).message
+    for response in (responses[0], *room.ask("app:sync", "q")):
         assert response.answer == "30 days."
-        assert 0 < response.first_text_s < response.latency_s < 0.5
+        assert 0.05 <= response.latency_s < 0.5

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace as Some
 from typing import Any
 from unittest.mock import MagicMock
@@ -297,7 +297,7 @@ def test_what_an_answer_says_of_its_trace_is_kept() -> None:
     assert read("q", {"answer": "yes", **TRACE}, None).extra == TRACE
     found = returns.normalise({"data": {"said": "yes"}, **TRACE}, fields.Fields(answer="data.said"))
     assert (found["answer"], found["trace"]) == ("yes", TRACE)
-    pieces = streams.Pieces({}, lambda: None, fields.Fields())
+    pieces = streams.Pieces({}, fields.Fields())
     for piece in ("y", {"text": "es", "trace_id": TRACE["trace_id"]}, {"index_digest": "i1"}):
         pieces.add(piece)
     assert returns.normalise(pieces.whole())["trace"] == TRACE
@@ -349,7 +349,7 @@ NAMED = {"said": "30 days.", "answer": "no", "documents": [{"body": "one", "key"
 
 def test_one_path_is_enough_and_the_known_names_hold_for_the_rest() -> None:
     paths = fields.Fields(answer="said", context_text="body", context_id="key")
-    streamed = streams.finish(iter([NAMED, {"said": " Or more."}]), lambda: None, paths)
+    streamed = streams.finish(iter([NAMED, {"said": " Or more."}]), paths)
     for value, answer in ((NAMED, "30 days."), (streamed, "30 days. Or more.")):
         found = read("s", value, None, fields=paths)
         assert (found.answer, found.contexts) == (answer, (Context("one", "7", 0.5),))
@@ -357,18 +357,6 @@ def test_one_path_is_enough_and_the_known_names_hold_for_the_rest() -> None:
     assert "Nothing at contexts_field 'hits' in {" in nothing.message
     in_graph = read("s", {"said": "yes", "messages": MESSAGES}, None, fields=fields.Fields(answer="said"))
     assert (in_graph.answer, in_graph.contexts_returned) == ("yes", False)
-
-
-def test_a_proposed_path_leads_to_a_text_and_to_no_secret() -> None:
-    class Reply:
-        def __init__(self) -> None:
-            self.said, self._hidden, self.token = "It is so.", "a longer text", "Bearer abcdefgh12345678"
-
-    value = {"a.b": "dotted", 'quo"te': "text", "items": [{"reply": "yes"}], "object": Reply(), "api_key": "k" * 20}
-    assert 'answer_field = "items.0.reply"' in fields.named_texts(value)
-    assert 'answer_field = "said"' in fields.named_texts(Reply())
-    assert fields.named_texts({"api_key": "k" * 20, "id": "x"}) == ""
-    assert "key0.0.x" in fields.named_texts({f"key{number}": [{"x": "y"}] for number in range(10_000)})
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -384,11 +372,11 @@ def chunk(text: str | None) -> Some:
     return Some(choices=[Some(delta=Some(content=text))])
 
 
-def whole(value: object, on_text: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def whole(value: object) -> dict[str, Any]:
     async def awaited(pending: Any) -> Any:
         return await pending
 
-    found = streams.finish(value, on_text, fields.Fields())
+    found = streams.finish(value, fields.Fields())
     return returns.normalise(asyncio.run(awaited(found)) if inspect.isawaitable(found) else found)
 
 
@@ -414,21 +402,6 @@ def test_a_stream_may_bring_contexts_and_usage_or_have_them_beside_it() -> None:
     for beside in ((iter("ab"), ["c1"]), {"response": tokens("a", "b"), "sources": ["c1"]}):
         found = whole(beside)
         assert (found["answer"], [c["text"] for c in found["contexts"]]) == ("ab", ["c1"])
-
-
-def test_the_first_text_of_a_stream_is_noticed_once_and_when_it_comes() -> None:
-    seen: list[str] = []
-
-    def slow() -> Iterator[object]:
-        yield {"contexts": ["c"]}
-        yield ""
-        seen.append("before")
-        yield "a"
-        seen.append("after")
-        yield "b"
-
-    assert whole(slow(), lambda: seen.append("heard"))["answer"] == "ab"
-    assert seen == ["before", "heard", "after"]
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_every_shape_gives_its_answer_each_time(target: object) -> None:
 
         asker = adapters.adapt(target, resolve)
         for question in ("a", "b"):
-            value = resolve(streams.finish(resolve(asker.begin(question)), lambda: None, fields.Fields()))
+            value = resolve(streams.finish(resolve(asker.begin(question)), fields.Fields()))
             assert read("s", value, None).answer == "got " + question
 
 

@@ -228,13 +228,13 @@ def test_steps_are_read_up_to_the_limits_and_no_further() -> None:
 
 def test_steps_come_in_any_pieces_of_a_stream() -> None:
     pieces = [{"steps": [SEARCH]}, "30 ", {"steps": [LOOKUP]}, "days."]
-    value = streams.finish(iter(pieces), lambda: None, Fields())
+    value = streams.finish(iter(pieces), Fields())
     response = read("a", value, None)
     assert (response.answer, response.steps) == ("30 days.", READ[:2])
-    bounded = streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2), lambda: None, Fields())
+    bounded = streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2), Fields())
     assert len(bounded["steps"]) == 1_000
     with pytest.raises(BadReturn, match="More than 1,000 steps"):
-        streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2 + [{"steps": [LOOKUP]}]), lambda: None, Fields())
+        streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2 + [{"steps": [LOOKUP]}]), Fields())
 
 
 def test_a_worker_returns_steps(room: Any) -> None:

@@ -8,9 +8,7 @@ the paths of `Fields`.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
 
 import httpx2
@@ -21,7 +19,6 @@ from ragstone.system.worker.fields import (
     Fields,
     get,
     named,
-    named_texts,
 )
 from ragstone.system.worker.returns import Parts, parts_of
 from ragstone.system.worker.streams import Pieces, read_piece
@@ -52,45 +49,24 @@ class ReportedError(Exception):
     """The stream says that the service failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The value of a body, or the joined pieces of a stream.
+async def read_reply(reply: httpx2.Response, fields: Fields) -> tuple[object, float]:
+    """What is in the unread body of `reply`, the pieces of a stream joined, and when it
+    was complete.
 
-    `whole_at` is when it was complete, and `first_text_at` when a stream's first text
-    arrived.
+    Raises BadReturn, ReportedError, and httpx2's errors.
     """
-
-    value: object
-    whole_at: float
-    first_text_at: float | None = None
-
-
-async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
-    """What is in the unread body of `reply`. Raises BadReturn, ReportedError, and
-    httpx2's errors."""
-    content_type = (
-        reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    )
-    if content_type == EVENTS or content_type in JSON_LINES:
-        pieces = _events(reply) if content_type == EVENTS else _lines(reply)
-        stream = _Stream(fields)
-        async with aclosing(pieces):  # type: ignore[type-var]
-            async for event, data in pieces:
-                if data == _DONE:
-                    break
-                stream.add(event, data)
-        return stream.reply()
-    body = bytearray()
-    first_at: float | None = None
-    async for chunk in reply.aiter_bytes():
-        if first_at is None and chunk.strip():
-            first_at = perf_counter()
-        body += chunk
+    body = await reply.aread()
     whole_at = perf_counter()
+    content_type = reply.headers.get("content-type", "").partition(";")[0]
+    content_type = content_type.strip().lower()
+    if content_type == EVENTS:
+        return _joined(_events(reply, body), fields), whole_at
+    if content_type in JSON_LINES:
+        return _joined(_lines(body), fields), whole_at
     text = body.decode("utf-8", "replace")
     is_text = content_type in TEXTS and text.strip() != ""
     try:
-        value: object = json.loads(bytes(body))
+        value: object = json.loads(body)
     except (ValueError, RecursionError):
         if not is_text:
             raise BadReturn(
@@ -100,63 +76,45 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> Reply:
         value = None
     if is_text and not isinstance(value, str | list | dict):
         # Text, which may happen to be a number, or true.
-        return Reply(text, whole_at, first_at)
+        return text, whole_at
     by_path = fields.answer is not None or fields.contexts_only
-    return Reply(value if by_path else _usual_body(value), whole_at)
+    return value if by_path else _usual_body(value), whole_at
 
 
-async def _events(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
-    """The name and the data of each server-sent event that has data."""
-
-    async def body() -> AsyncIterator[bytes]:
-        async for chunk in reply.aiter_bytes():
-            yield chunk
-        yield b"\n\n"  # some servers omit the empty line after the last event
-
-    # Events are UTF-8, whatever the reply says; its size is bounded already.
+def _events(reply: httpx2.Response, body: bytes) -> Iterator[tuple[str, str]]:
+    """The name and the data of each server-sent event in `body` that has data."""
+    # Events are UTF-8, whatever the reply says; some servers omit the empty line after
+    # the last one. The size is bounded already.
     events = httpx2.Response(
-        200, headers={"Content-Type": EVENTS}, content=body(), request=reply.request
+        200,
+        headers={"Content-Type": EVENTS},
+        content=body + b"\n\n",
+        request=reply.request,
     )
-    async for event in httpx2.EventSource(events, max_event_size=None):
+    for event in httpx2.EventSource(events, max_event_size=None):
         if event.data:
             yield event.event, event.data
 
 
-async def _lines(reply: httpx2.Response) -> AsyncIterator[tuple[str, str]]:
+def _lines(body: bytes) -> Iterator[tuple[str, str]]:
     """The lines that aren't blank, as events without a name; ended by line feeds alone,
     which JSON has none of."""
-    unended = bytearray()
-    async for chunk in reply.aiter_bytes():
-        *ends, start = chunk.split(b"\n")
-        for end in ends:
-            line = bytes(unended + end)
-            unended.clear()
-            if line.strip():
-                yield "message", line.decode("utf-8", "replace")
-        unended += start
-    if unended.strip():
-        yield "message", unended.decode("utf-8", "replace")
+    for line in body.split(b"\n"):
+        if line.strip():
+            yield "message", line.decode("utf-8", "replace")
 
 
-class _Stream:
-    """Joins the pieces of a stream."""
+def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
+    """The answer in the pieces of a stream, each the name and the data of an event.
 
-    def __init__(self, fields: Fields) -> None:
-        self._fields = fields
-        self._pieces = Pieces({}, self._note_first_text, fields)
-        self._first_text_at: float | None = None
-        self._count = 0
-        self._unread: object = None
-        """The first piece without text."""
-
-    def _note_first_text(self) -> None:
-        self._first_text_at = perf_counter()
-
-    def add(self, event: str, data: str) -> None:
-        """Add the piece `data`, JSON or text, of the event `event`. Raises BadReturn
-        and ReportedError."""
-        self._count += 1
-        if self._count > MAX_PIECES:
+    Raises BadReturn, also if there was no text, and ReportedError.
+    """
+    pieces = Pieces({}, fields)
+    without_text: object = None
+    for count, (event, data) in enumerate(events):
+        if data == _DONE:
+            break
+        if count == MAX_PIECES:
             raise BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
         try:
             value: object = json.loads(data)
@@ -168,30 +126,32 @@ class _Stream:
             raise ReportedError(shown(value))
         piece: object = None
         if isinstance(value, Mapping):
-            error = value.get("error")
-            if value.get("type") in ("error", "response.failed"):
-                raise ReportedError(shown(error or value.get("response") or value))
-            if error and read_piece(value, Fields())[0] is None:
-                raise ReportedError(shown(error))
-            by_path = self._fields.answer is not None
-            piece = value if by_path else _usual_piece(value, self._fields)
+            _refuse_error(value)
+            piece = value
+            if fields.answer is None:
+                piece = _usual_piece(value, fields)
         elif event in _TEXT_EVENTS and isinstance(value, str):
             piece = value
-        text, parts = read_piece(piece, self._fields)
+        text, parts = read_piece(piece, fields)
         if text is not None or parts:
-            self._pieces.add_parts(text, parts)
-        elif self._unread is None:
-            self._unread = value
+            pieces.add_parts(text, parts)
+        elif without_text is None:
+            without_text = value
+    if not pieces.has_text and not fields.contexts_only:
+        message = "The stream ended without text."
+        if without_text is not None:
+            message += f" One of its pieces: {shown(without_text)}."
+        raise BadReturn(f"{message} {EXPECTED}")
+    return pieces.whole()
 
-    def reply(self) -> Reply:
-        """All that came. Raises BadReturn if there was no text."""
-        whole_at = perf_counter()
-        if self._first_text_at is None and not self._fields.contexts_only:
-            message = "The stream ended without text."
-            if self._unread is not None:
-                message += f" One of its pieces: {shown(self._unread)}."
-            raise BadReturn(f"{message} {named_texts(self._unread)}{EXPECTED}")
-        return Reply(self._pieces.whole(), whole_at, self._first_text_at)
+
+def _refuse_error(value: Mapping[str, object]) -> None:
+    """Raise ReportedError for a piece that says that the service failed."""
+    error = value.get("error")
+    if value.get("type") in ("error", "response.failed"):
+        raise ReportedError(shown(error or value.get("response") or value))
+    if error and read_piece(value, Fields())[0] is None:
+        raise ReportedError(shown(error))
 
 
 def _usual_piece(value: Mapping[str, object], fields: Fields) -> object:

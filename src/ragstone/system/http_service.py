@@ -8,7 +8,6 @@ import contextlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from time import monotonic, perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -33,8 +32,6 @@ from ragstone.system.worker.wording import shown
 if TYPE_CHECKING:
     import httpx2
 
-    from ragstone.system.http_reply import Reply
-
 MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 10.0
 """How long to wait for the port by default: a service is started by someone else."""
@@ -46,17 +43,6 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _MIN_SECRET = 6
 _REFUSING_STATUS = frozenset({400, 422})
 _RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-@dataclass(eq=False)
-class _Refused(Exception):  # noqa: N818
-    """An attempt without an answer: the failure, and whether the question may be asked
-    again."""
-
-    kind: SystemFailureKind
-    message: str
-    detail: str | None = None
-    may_pass: bool = False
 
 
 class HttpService:
@@ -100,38 +86,51 @@ class HttpService:
         )
 
     async def ask(self, sample: Sample) -> Response:
-        retries = self._settings.retries
-        latency_s = None
+        attempt = 0
         async with self._slots:
-            for attempt in range(retries + 1):
-                started = perf_counter()
-                try:
-                    async with asyncio.timeout(self._settings.timeout_s):
-                        reply = await self._reply(sample)
-                except TimeoutError:
-                    message = f"No answer within {self._settings.timeout_s:g} s."
-                    refused = _Refused(
-                        SystemFailureKind.TIMEOUT, message, may_pass=True
-                    )
-                except _Refused as error:
-                    refused = error
-                else:
-                    first_text_s = None
-                    if reply.first_text_at is not None:
-                        first_text_s = reply.first_text_at - started
-                    latency_s = reply.whole_at - started
-                    response = read(
-                        sample.id, reply.value, latency_s, first_text_s, self._fields
-                    )
-                    if response.failure is None:
-                        return response
-                    refused = _Refused(response.failure.kind, response.failure.message)
-                if not refused.may_pass or attempt == retries:
-                    break
+            while True:
+                response, may_pass = await self._attempt(sample)
+                if not may_pass or attempt == self._settings.retries:
+                    return response
                 await self._sleep(min(0.5 * 2**attempt, _MAX_PAUSE_S))
-        message = self._without_headers(refused.message)
-        detail = self._without_headers(refused.detail or "") or None
-        return failed(sample.id, refused.kind, message, detail, latency_s)
+                attempt += 1
+
+    async def _attempt(self, sample: Sample) -> tuple[Response, bool]:
+        """The response to one request, and whether its failure may pass."""
+        import httpx2
+
+        from ragstone.system.bounded_http import ReplyTooLarge
+        from ragstone.system.http_reply import ReportedError
+
+        kind, may_pass = SystemFailureKind.BAD_RETURN, False
+        detail = latency_s = None
+        started = perf_counter()
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                value, whole_at = await self._reply(sample)
+            latency_s = whole_at - started
+            response = read(sample.id, value, latency_s, self._fields)
+            if response.failure is None:
+                return response, False
+            message = response.failure.message
+        except (TimeoutError, httpx2.TimeoutException):
+            kind, may_pass = SystemFailureKind.TIMEOUT, True
+            message = f"No answer within {self._settings.timeout_s:g} s."
+        except ReplyTooLarge as error:
+            message = f"Answered with {error.reason}."
+        except BadReturn as error:
+            message = str(error)
+        except ReportedError as error:
+            kind = SystemFailureKind.RAISED
+            message = f"The stream reported an error: {error}."
+        except _Refused as error:
+            kind, may_pass = SystemFailureKind.HTTP, error.may_pass
+            message, detail = error.message, self._without_headers(error.body) or None
+        except httpx2.HTTPError as error:
+            kind, may_pass = SystemFailureKind.HTTP, True
+            message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
+        message = self._without_headers(message)
+        return failed(sample.id, kind, message, detail, latency_s), may_pass
 
     def _without_headers(self, text: str) -> str:
         """`text`, in which a service may repeat what it was sent, without the values of
@@ -173,12 +172,11 @@ class HttpService:
                     ) from None
             await asyncio.sleep(0.1)
 
-    async def _reply(self, sample: Sample) -> Reply:
-        """The reply to `sample`. Raises TimeoutError and _Refused."""
-        import httpx2
-
-        from ragstone.system.bounded_http import ReplyTooLarge, bound_reply
-        from ragstone.system.http_reply import ACCEPT, ReportedError, read_reply
+    async def _reply(self, sample: Sample) -> tuple[object, float]:
+        """The reply to `sample`, and when it was complete. Raises _Refused, and what
+        `read_reply` raises."""
+        from ragstone.system.bounded_http import bound_reply
+        from ragstone.system.http_reply import ACCEPT, read_reply
 
         if self._client is None:
             raise SystemUnderTestError(
@@ -191,28 +189,28 @@ class HttpService:
             fields = request_fields(self._settings, sample)
             method, content = "POST", json.dumps(fields).encode("ascii")
         url = request_address(self._url, sample.question)
-        kind, may_pass = SystemFailureKind.BAD_RETURN, False
-        try:
-            async with self._client.stream(
-                method, url, headers=headers, content=content
-            ) as reply:
-                bound_reply(reply, MAX_BODY_BYTES)
-                if reply.is_success:
-                    return await read_reply(reply, self._fields)
-                raise _refused(reply, await reply.aread())
-        except ReplyTooLarge as error:
-            message = f"Answered with {error.reason}."
-        except BadReturn as error:
-            message = str(error)
-        except ReportedError as error:
-            kind = SystemFailureKind.RAISED
-            message = f"The stream reported an error: {error}."
-        except httpx2.TimeoutException:
-            raise TimeoutError from None
-        except httpx2.HTTPError as error:
-            kind, may_pass = SystemFailureKind.HTTP, True
-            message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
-        raise _Refused(kind, message, may_pass=may_pass)
+        async with self._client.stream(
+            method, url, headers=headers, content=content
+        ) as reply:
+            bound_reply(reply, MAX_BODY_BYTES)
+            if not reply.is_success:
+                raise _Refused(reply, await reply.aread())
+            return await read_reply(reply, self._fields)
+
+
+class _Refused(Exception):  # noqa: N818
+    """A reply that is no success. A redirect is not followed: another host would get
+    the question and the headers."""
+
+    def __init__(self, reply: httpx2.Response, body: bytes) -> None:
+        self.message = f"Answered {reply.status_code} {reply.reason_phrase}"
+        if reply.is_redirect:
+            target = shown(reply.headers["location"].partition("?")[0])
+            self.message += f", redirecting to {target}, which is not followed: put the final address in the entrypoint."
+        elif reply.status_code in _REFUSING_STATUS:
+            self.message += ": question_field and body under [system.http] say what is sent."
+        self.body = body[:_SHOWN_BODY].decode("utf-8", "replace").strip()
+        self.may_pass = reply.status_code in _RETRIED_STATUS
 
 
 class HttpUrl(EntrypointKind):
@@ -250,20 +248,6 @@ class HttpUrl(EntrypointKind):
             for name in _PROXIES
         )
         return HttpService(target, settings, headers=headers, proxied=proxied)
-
-
-def _refused(reply: httpx2.Response, body: bytes) -> _Refused:
-    """What a reply says that is no success. A redirect is not followed: another host
-    would get the question and the headers."""
-    message = f"Answered {reply.status_code} {reply.reason_phrase}"
-    if reply.is_redirect:
-        message += f", redirecting to {shown(reply.headers['location'].partition('?')[0])}, which is not followed: "
-        message += "put the final address in the entrypoint."
-    elif reply.status_code in _REFUSING_STATUS:
-        message += ": question_field and body under [system.http] say what is sent."
-    detail = body[:_SHOWN_BODY].decode("utf-8", "replace").strip() or None
-    may_pass = reply.status_code in _RETRIED_STATUS
-    return _Refused(SystemFailureKind.HTTP, message, detail, may_pass)
 
 
 def without_secrets(url: str) -> str:

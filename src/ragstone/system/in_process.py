@@ -145,10 +145,6 @@ class CallableSystem:
         contexts = None
         if self._part == GENERATION:
             contexts = list(sample.reference_contexts)
-        text_times: list[float] = []
-
-        def on_text() -> None:
-            text_times.append(perf_counter())
 
         def begin() -> Any:
             value = asker.begin(
@@ -156,7 +152,7 @@ class CallableSystem:
             )
             if inspect.isawaitable(value):
                 return value
-            return finish(value, on_text, self._fields)
+            return finish(value, self._fields)
 
         async def run(call: Callable[[], Any]) -> Any:
             # What is returned may run code of the user's too, and block.
@@ -165,12 +161,11 @@ class CallableSystem:
         started = perf_counter()
         value = await run(begin)
         if inspect.isawaitable(value):
-            value = finish(await value, on_text, self._fields)
+            value = finish(await value, self._fields)
         if inspect.isawaitable(value):
             value = await value
         latency_s = perf_counter() - started
-        first_text_s = text_times[0] - started if text_times else None
-        reading = partial(read, sample.id, value, latency_s, first_text_s, self._fields)
+        reading = partial(read, sample.id, value, latency_s, self._fields)
         response: Response = await run(reading)
         return response
 

@@ -59,7 +59,7 @@ class WorkerMessage(_Wire):
     payload or an error."""
 
     number: int
-    event: Literal["built", "text", "returned"] | None = None
+    event: Literal["built"] | None = None
     payload: Payload | None = None
     error: WireFailure | None = None
 
@@ -72,12 +72,7 @@ class Greeting(_Wire):
     failed: WireFailure | None = None
 
 
-def answered(
-    sample_id: str,
-    payload: Payload,
-    latency_s: float | None,
-    first_text_s: float | None = None,
-) -> Response:
+def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Response:
     """The Response for a valid payload, with the contexts and tokens of its steps.
 
     What retrievals found besides follows the contexts, then what tools returned; each
@@ -111,7 +106,6 @@ def answered(
         contexts=tuple(contexts),
         contexts_returned=payload.contexts_returned,
         latency_s=latency_s,
-        first_text_s=first_text_s,
         extra=payload.trace,
         usage=usage,
         steps=tuple(steps),
@@ -153,7 +147,6 @@ def read(
     sample_id: str,
     value: object,
     latency_s: float | None,
-    first_text_s: float | None = None,
     fields: Fields | None = None,
 ) -> Response:
     """The Response for any returned value; an invalid one becomes a failure, not an
@@ -164,4 +157,4 @@ def read(
         return failed(
             sample_id, SystemFailureKind.BAD_RETURN, str(error), error.detail, latency_s
         )
-    return answered(sample_id, payload, latency_s, first_text_s)
+    return answered(sample_id, payload, latency_s)

@@ -40,8 +40,6 @@ from ragstone.system.worker.wording import SOURCE_NAME
 # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
 MAX_FRAME_BYTES = 13 * MAX_CHARACTERS
 _READ_LIMIT = 1 << 20
-_WRITING_S = 60.0
-"""Time for the worker to serialise the returned value, and for Ragstone to read it."""
 ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _BOOTSTRAP = (
     "import os\n"
@@ -140,16 +138,13 @@ class PythonPeer:
             # An object may have to be built for the session.
             timeout_s += self.settings.startup_timeout_s
         self._session = session
-        times = _Times(perf_counter())
         child.write(frame(json.dumps(request).encode("ascii")))
         try:
             async with asyncio.timeout(timeout_s) as deadline:
-                return await self._attempt(child, sample, times, deadline)
+                return await self._attempt(child, sample, deadline)
         except TimeoutError:
             await child.show_stack()
             message = f"No answer within {self.settings.timeout_s:g} s."
-            if times.returned is not None:
-                message = f"An answer was returned, but could not be read within {_WRITING_S:g} s."
             return lost(sample, SystemFailureKind.TIMEOUT, message, child)
         except EOFError:
             how = await child.ending()
@@ -159,35 +154,29 @@ class PythonPeer:
         return lost(sample, SystemFailureKind.CRASHED, message, child)
 
     async def _attempt(
-        self, child: Child, sample: Sample, times: _Times, deadline: asyncio.Timeout
+        self, child: Child, sample: Sample, deadline: asyncio.Timeout
     ) -> Attempt:
         """The reply. Raises EOFError, and ValueError for anything that isn't about this
         question.
 
-        `deadline` is for the user's code; the worker has _WRITING_S afterwards. The
-        question counts from when the object of its session is built.
+        The question counts from when the object of its session is built. Times are
+        measured here, because the system under test could change the worker's clock.
         """
         now = asyncio.get_running_loop().time
+        started = perf_counter()
         while True:
             body, arrived = await _receive(child)
             message = WorkerMessage.model_validate_json(body)
             if message.number != self._number:
                 raise ValueError(message.number)
-            if message.event == "returned":
-                times.returned = arrived
-                deadline.reschedule(now() + _WRITING_S)
-            elif message.event == "built":
-                times.started = arrived
-                deadline.reschedule(now() + self.settings.timeout_s)
-            elif message.event == "text":
-                times.text = times.text or arrived
-            else:
+            if message.event is None:
                 break
-        latency_s = (times.returned or arrived) - times.started
-        first_text_s = None if times.text is None else times.text - times.started
+            started = arrived
+            deadline.reschedule(now() + self.settings.timeout_s)
+        latency_s = arrived - started
         error = message.error
         if message.payload is not None:
-            response = answered(sample.id, message.payload, latency_s, first_text_s)
+            response = answered(sample.id, message.payload, latency_s)
         elif error is not None:
             kind = SystemFailureKind(error.kind)
             response = failed(sample.id, kind, error.message, error.detail, latency_s)
@@ -198,19 +187,6 @@ class PythonPeer:
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
             await self._child.end(patience_s=0.0 if kill else 2.0)
-
-
-@dataclass
-class _Times:
-    """When a question was asked, its first text came, and the user's code returned.
-
-    Measured by this process, because the system under test could change the worker's
-    clock.
-    """
-
-    started: float
-    text: float | None = None
-    returned: float | None = None
 
 
 async def _receive(child: Child) -> tuple[bytes, float]:

@@ -133,8 +133,7 @@ class Response:
     `failure` is set).
 
     `latency_s` is measured by Ragstone around the call (None for recorded answers
-    without one), `first_text_s` until the first text of a streamed answer (None for
-    others). `extra` is what an answer says of its trace (`returns.TRACE_NAMES`), and
+    without one). `extra` is what an answer says of its trace (`returns.TRACE_NAMES`), and
     for `ragstone rescore` all other fields of a recorded interaction, such as a model.
     `contexts_returned`: false if the answer came without them; an empty list is a
     retriever that found nothing. `steps` are what the system says it did, in order; the
@@ -148,7 +147,6 @@ class Response:
     latency_s: float | None = None
     usage: TokenUsage | None = None
     failure: SystemFailure | None = None
-    first_text_s: float | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     contexts_returned: bool = True
     steps: tuple[Step, ...] = ()

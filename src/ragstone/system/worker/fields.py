@@ -9,20 +9,18 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.wording import holds_secret
 
 _ANSWERS = "|".join(SYSTEM_NAMES["answer"][:5])
 _CONTEXTS = "|".join(SYSTEM_NAMES["contexts"][:7])
 _ITEMS = "text|page_content|content|node"
 EXPECTED = (
     f"Expected a string, or a mapping or object with the answer under {_ANSWERS} and, optionally, contexts under "
-    f"{_CONTEXTS} (strings, or mappings or objects with {_ITEMS})."
+    f"{_CONTEXTS} (strings, or mappings or objects with {_ITEMS}). Where it has another name, set its path under "
+    '[system], such as answer_field = "result.text".'
 )
 EXPECTED_CONTEXTS = (
     f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_ITEMS}; or a '
@@ -60,15 +58,6 @@ class Fields(NamedTuple):
 MAX_TOKENS = 2**53 - 1
 ABSENT = object()
 """What there is at a path that leads nowhere."""
-_PLAIN_NAME = re.compile(r"[\w -]{1,100}")
-_REPLY = re.compile(
-    r"(?i)(answer|reply|response|message|content|text|completion|generation|output|delta|token)[^.]*$"
-)
-_NO_REPLY = re.compile(r"(^|[._])(id|type|event|role|object|model|status)$|Id$")
-"""Names of texts that are never an answer."""
-_MAX_DEPTH = 4
-_MAX_NAMES = 20
-_MAX_TEXTS = 200
 
 
 def first(holder: object, names: Iterable[str]) -> Any:
@@ -163,37 +152,6 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     if child is ABSENT:
         return absent
     return at_path(child, tail, absent) if tail else child
-
-
-def named_texts(value: object) -> str:
-    """A sentence that names the setting for an answer in `value` without a known name;
-    "" if there is no text in it."""
-    paths = []
-    for path, text in islice(_texts_in(value, "", _MAX_DEPTH), _MAX_TEXTS):
-        if not _NO_REPLY.search(path) and not holds_secret(f"{path}={text[:200]}"):
-            paths.append(path)
-    paths.sort(key=lambda path: (_REPLY.search(path) is None, path.count(".")))
-    if not paths:
-        return ""
-    path = paths[0]
-    return (
-        f"If its answer is at '{path}', set answer_field = \"{path}\" under [system]. "
-    )
-
-
-def _texts_in(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:
-    """Paths to texts in `value`, and the texts; of a list, the first element's."""
-    if isinstance(value, str) and path and value.strip():
-        yield path, value
-    fields: Mapping[Any, Any] = getattr(value, "__dict__", {})
-    if isinstance(value, Mapping):
-        fields = value
-    elif isinstance(value, (list, tuple)):
-        fields = dict(zip("0", value))  # noqa: B905 - not in Python 3.8
-    for name in islice(fields, _MAX_NAMES if depth else 0):
-        if isinstance(name, str) and _PLAIN_NAME.fullmatch(name):
-            inner = f"{path}.{name}".lstrip(".")
-            yield from _texts_in(get(fields, name), inner, depth - 1)
 
 
 def parsed_json(value: object) -> object:

@@ -209,27 +209,20 @@ class Service:
         return reply
 
     def _payload(self, request: Message) -> Message:
-        """The answer to `request`. Once user code has returned, says so: serialising
-        the answer takes a while."""
+        """The answer to `request`."""
         resolve = self._loop.resolve
-        event = {"number": request["number"], "event": "text"}
-        returned = {**event, "event": "returned"}
         if self._functions is not None:
             call = json.loads(request["question"])
             value = self._functions.call(call["metric"], call["arguments"])
-            score = resolve(value)
-            self._link.send(returned)
-            return {"answer": json.dumps(grade(score)), "contexts": [], "usage": None}
+            return {"answer": json.dumps(grade(resolve(value)))}
         value = self._asker_of(request).begin(
             request["question"],
             request.get("history") or (),
             request.get("contexts"),
             request.get("session"),
         )
-        value = finish(resolve(value), lambda: self._link.send(event), self._fields)
-        value = resolve(value)
-        self._link.send(returned)
-        return normalise(value, self._fields)
+        value = finish(resolve(value), self._fields)
+        return normalise(resolve(value), self._fields)
 
     def _asker_of(self, request: Message) -> Asker:
         """What answers `request`: in each session an object of its own, if the

@@ -26,7 +26,6 @@ from ragstone.system.worker.fields import (
     at_path,
     message_text,
     named,
-    named_texts,
     parsed_json,
     token_usage,
 )
@@ -175,7 +174,7 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
         message = (
             f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text."
         )
-    message += f" {named_texts(value)}{EXPECTED}"
+    message += f" {EXPECTED}"
     is_list = isinstance(value, (list, tuple)) and value
     if answer is None and ("contexts" in parts or is_list):
         message += ' If it only retrieves, set part = "retrieval" under [system].'
@@ -183,8 +182,7 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
 
 
 def _nothing_at(name: str, path: str, value: object) -> BadReturn:
-    hint = named_texts(value) if name == "answer" else ""
-    return BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}. {hint}")
+    return BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
 
 
 def is_stream(value: object) -> bool:

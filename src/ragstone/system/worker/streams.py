@@ -5,7 +5,7 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ragstone.system.worker.contexts import MAX_CONTEXTS
@@ -29,14 +29,14 @@ from ragstone.system.worker.steps import joined_steps
 from ragstone.system.worker.wording import shown
 
 
-def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
+def finish(value: object, fields: Fields) -> Any:
     """The parts of a streamed answer, joined; any other value as it is. The result may
     be awaitable.
 
     Accepts generators, async generators and other iterators of pieces, alone or as the
     answer of a mapping, an object or a pair, and LlamaIndex's streaming responses
-    (which have `response_gen`). `on_text` is called at the first text. `fields` are
-    looked up in each piece. What a system yields that only retrieves are contexts.
+    (which have `response_gen`). `fields` are looked up in each piece. What a system
+    yields that only retrieves are contexts.
     """
     if fields.contexts_only:
         return _contexts_of(value) if hasattr(type(value), "__anext__") else value
@@ -57,7 +57,7 @@ def finish(value: object, on_text: Callable[[], None], fields: Fields) -> Any:
             return value
         parts = parts_of(value, fields)
         fields = fields._replace(answer=None)  # the path has led to the stream
-    pieces = Pieces(parts, on_text, fields)
+    pieces = Pieces(parts, fields)
     if hasattr(type(stream), "__anext__"):
         return _whole(stream, pieces)
     for item in stream:
@@ -79,11 +79,8 @@ class Pieces:
     answer or what comes with it. `parts` came beside the stream.
     """
 
-    def __init__(
-        self, parts: Mapping[str, Any], on_text: Callable[[], None], fields: Fields
-    ) -> None:
+    def __init__(self, parts: Mapping[str, Any], fields: Fields) -> None:
         self._parts = Parts(parts)
-        self._on_text = on_text
         self._fields = fields
         self._texts: list[str] = []
         self._characters = 0
@@ -108,14 +105,17 @@ class Pieces:
             self._parts["steps"] = steps
         if not text:
             return
-        if not self._texts:
-            self._on_text()
         self._texts.append(text)
         self._characters += len(text)
         if self._characters > MAX_ANSWER_CHARACTERS:
             raise BadReturn(
                 f"The streamed answer has more than {MAX_ANSWER_CHARACTERS:,} characters."
             )
+
+    @property
+    def has_text(self) -> bool:
+        """Whether any text came."""
+        return bool(self._texts)
 
     def whole(self) -> Parts:
         """The answer. Raises BadReturn if nothing came."""

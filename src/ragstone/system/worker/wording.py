@@ -25,11 +25,6 @@ _SECRET = re.compile(
 )
 
 
-def holds_secret(text: str) -> bool:
-    """Whether `text` has what looks like a key or a password."""
-    return _SECRET.search(text) is not None
-
-
 def clean(text: str) -> str:
     """`text` as a plain str that UTF-8 can hold: a lone surrogate becomes U+FFFD."""
     plain = str.__str__(text)
