@@ -89,11 +89,11 @@ class Pool:
         self._retries = settings.retries
         self._new_peer = new_peer
         self._context = context
-        self._changed = asyncio.Condition()
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        """One is held for each child that starts, answers, or has a session."""
+        self._starts = asyncio.Semaphore(MAX_STARTING)
         self._idle: deque[Peer] = deque()
         self._busy: set[Peer] = set()
-        self._starting: set[asyncio.Task[None]] = set()
-        self._waiting = 0  # questions that wait for a child
         self._start_failures = 0
         self._given_up: str | None = None
         self._closed = False
@@ -112,9 +112,8 @@ class Pool:
                 error.message, where=error.where, hint=hint
             ) from None
         self.accepts = getattr(peer, "accepts", None)
-        async with self._changed:
-            self._idle.append(peer)
-            self._changed.notify_all()
+        self._busy.remove(peer)
+        self._idle.append(peer)
 
     async def ask(self, sample: Sample) -> Response:
         return await self.ask_in(None, sample)
@@ -146,15 +145,10 @@ class Pool:
 
     async def close(self) -> None:
         self._closed = True
-        for task in self._starting:
-            task.cancel()
-        await asyncio.gather(*self._starting, return_exceptions=True)
         peers = [*self._idle, *self._busy]
         self._idle.clear()
         await asyncio.gather(*(peer.end(kill=peer in self._busy) for peer in peers))
         self._busy.clear()
-        async with self._changed:
-            self._changed.notify_all()
         self._context.guardian.close()
         self._context.log.close()
 
@@ -177,61 +171,58 @@ class Pool:
                 return attempt.response
 
     async def _take(self) -> Peer | None:
-        async with self._changed:
-            self._waiting += 1
-            try:
-                while not self._closed and self._given_up is None:
-                    if self._idle:
-                        peer = self._idle.popleft()
-                        self._busy.add(peer)
-                        return peer
-                    live = len(self._busy) + len(self._starting)
-                    starts = min(self._waiting, MAX_STARTING)
-                    # Living children continue where no more can be started.
-                    may_start = not live or self._start_failures < MAX_START_FAILURES
-                    if (
-                        may_start
-                        and live < self.concurrency
-                        and len(self._starting) < starts
-                    ):
-                        self._starting.add(asyncio.create_task(self._add_peer()))
-                    await self._changed.wait()
-            finally:
-                self._waiting -= 1
+        """An idle child, or else a new one, with a slot; None if the system is closed,
+        or can't start again."""
+        await self._slots.acquire()
+        try:
+            while not self._closed and self._given_up is None:
+                if self._idle:
+                    peer = self._idle.popleft()
+                    self._busy.add(peer)
+                    return peer
+                try:
+                    peer = await self._started()
+                    self._start_failures = 0
+                    return peer
+                except Exception as error:
+                    # Other questions must not wait forever, whatever the error.
+                    await self._note_start_failure(error)
+        except BaseException:
+            self._slots.release()
+            raise
+        self._slots.release()
         return None
 
-    async def _add_peer(self) -> None:
-        peer: Peer | None = None
-        try:
-            peer = await self._started()
-            self._start_failures = 0
-        except Exception as error:
-            # Waiting tasks must not wait forever, whatever the error.
-            self._start_failures += 1
-            is_alive = self._busy or self._idle
-            if self._start_failures >= MAX_START_FAILURES and not is_alive:
-                why = getattr(error, "message", error)
-                self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
-        async with self._changed:
-            self._starting -= {asyncio.current_task()}
-            if peer is not None:
-                self._idle.append(peer)
-            self._changed.notify_all()
+    async def _note_start_failure(self, error: Exception) -> None:
+        """After too many failures, wait for a slot of the children that live, in place
+        of the own one; give up if there are none."""
+        self._start_failures += 1
+        if self._start_failures < MAX_START_FAILURES or self._idle:
+            return
+        if self._busy:
+            await self._slots.acquire()
+            return
+        why = getattr(error, "message", error)
+        self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
 
     async def _started(self) -> Peer:
         peer = self._new_peer()
+        self._busy.add(peer)
         try:
-            await peer.start()
+            async with self._starts:
+                await peer.start()
+            return peer
         except BaseException:
+            self._busy.discard(peer)
             await peer.end(kill=True)
             raise
-        return peer
 
     async def _put_back(self, peer: Peer, *, reusable: bool) -> None:
         self._busy.discard(peer)
-        if reusable and not self._closed:
-            self._idle.append(peer)
-        else:
-            await peer.end(kill=True)
-        async with self._changed:
-            self._changed.notify_all()
+        try:
+            if reusable and not self._closed:
+                self._idle.append(peer)
+            else:
+                await peer.end(kill=True)
+        finally:
+            self._slots.release()
