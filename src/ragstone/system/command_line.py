@@ -1,9 +1,5 @@
 """command: entrypoints: any program that reads one JSON object per line and writes one
-JSON object per line.
-
-A command with ``{question}`` among its words is run once per question instead, and its
-output is the answer.
-"""
+JSON object per line."""
 
 from __future__ import annotations
 
@@ -27,18 +23,15 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, ha
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt, Pool, lost
 from ragstone.system.response import (
+    Response,
     System,
     SystemFailureKind,
     beside_question,
 )
-from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
 MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
-_PIECE = 1 << 16
-QUESTION = "{question}"
-_PLACEHOLDER = re.compile(r"\{(question|history|session|contexts)\}")
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
 )
@@ -105,9 +98,18 @@ class CommandPeer:
             message = str(error)
         else:
             self._answers += 1
-            fields = answer_fields(self.settings)
-            return _attempt(sample, value, latency_s, child, fields)
+            return Attempt(self._response(sample, value, latency_s, child), True)
         return lost(sample, kind, message, child)
+
+    def _response(
+        self, sample: Sample, value: object, latency_s: float, child: Child
+    ) -> Response:
+        """The response in a reply: an answer, or the error it reports."""
+        error = value.get("error") if isinstance(value, dict) else None
+        if isinstance(error, str) and "answer" not in value:
+            kind = SystemFailureKind.RAISED
+            return failed(sample.id, kind, error, child.tail.text(), latency_s)
+        return read(sample.id, value, latency_s, answer_fields(self.settings))
 
     async def end(self, *, kill: bool) -> None:
         if self._child is not None:
@@ -141,104 +143,6 @@ class CommandPeer:
             started = perf_counter()
 
 
-@dataclass(eq=False)
-class OneShotPeer:
-    """Runs the command once per question, with the question among its words. Its output
-    is the answer.
-
-    The output is read as JSON if it is a JSON object, else as text. No process is kept
-    between questions.
-    """
-
-    argv: Sequence[str]
-    settings: SystemSettings
-    context: ChildContext
-
-    @property
-    def accepts(self) -> frozenset[str]:
-        return frozenset(_PLACEHOLDER.findall(" ".join(self.argv)))
-
-    async def start(self) -> None:
-        """Raises SystemUnderTestError if the program doesn't exist."""
-        program = self.argv[0]
-        if shutil.which(program, path=self.context.environ.get("PATH")) is None:
-            raise SystemUnderTestError(
-                f"can't start '{program}': there is no such program, or it is not executable.",
-                where=f"command:{program}",
-                hint=f"Paths start from {self.context.directory}, and no shell is used.",
-            )
-
-    async def ask(self, sample: Sample) -> Attempt:
-        beside = beside_question(sample, self.settings.part)
-        values = {
-            "question": sample.question,
-            "history": json.dumps(beside.get("history", [])),
-            "session": str(beside.get("session", "")),
-            "contexts": json.dumps(beside.get("contexts")),
-        }
-        # In one pass, because a question may itself contain a placeholder.
-        fill = partial(_PLACEHOLDER.sub, lambda match: values[match[1]])
-        argv = [self.argv[0], *map(fill, self.argv[1:])]
-        started = perf_counter()
-        timeout_s = self.settings.timeout_s
-        try:
-            child = await Child.spawn(argv, self.context, limit=MAX_LINE_BYTES)
-        except SystemUnderTestError as error:  # a question that can't be an argument: too long, or with a zero byte
-            kind = SystemFailureKind.RAISED
-            return Attempt(failed(sample.id, kind, error.message), reusable=True)
-        output = bytearray()
-        kind = SystemFailureKind.RAISED
-        try:
-            async with asyncio.timeout(timeout_s):
-                child.close_stdin()
-                while piece := await child.stdout.read(_PIECE):
-                    output += piece
-                    if len(output) > MAX_LINE_BYTES:
-                        raise ValueError(f"Printed more than {MAX_LINE_BYTES:,} bytes.")
-                latency_s = perf_counter() - started
-                await child.wait(timeout_s)  # it may close its output before it ends
-                message = f"The command {await child.ending()}."
-            if (child.status or 0) < 0 or child.status is None:
-                kind = SystemFailureKind.CRASHED
-        except TimeoutError:
-            kind = SystemFailureKind.TIMEOUT
-            message = f"No answer within {timeout_s:g} s."
-        except ValueError as error:
-            kind = SystemFailureKind.BAD_RETURN
-            message = str(error)
-        else:
-            if child.status == 0:
-                text = output.decode("utf-8", "replace")
-                fields = answer_fields(self.settings)
-                try:
-                    value: object = json.loads(text)
-                except (ValueError, RecursionError):
-                    value = None
-                if not isinstance(value, dict | list if fields.contexts_only else dict):
-                    value = text.strip()
-                    fields = Fields(contexts_only=fields.contexts_only)
-                return _attempt(sample, value, latency_s, child, fields)
-        finally:
-            await child.end()
-        return lost(sample, kind, message, child, reusable=True)
-
-    async def end(self, *, kill: bool) -> None:
-        """Nothing to end between questions."""
-
-
-def _attempt(
-    sample: Sample, value: object, latency_s: float, child: Child, fields: Fields
-) -> Attempt:
-    """The response in a reply: an answer, or the error it reports."""
-    error = value.get("error") if isinstance(value, dict) else None
-    if isinstance(value, dict) and isinstance(error, str) and "answer" not in value:
-        kind = SystemFailureKind.RAISED
-        response = failed(sample.id, kind, error, child.tail.text(), latency_s)
-    else:
-        response = read(sample.id, value, latency_s, fields=fields)
-    return Attempt(response, reusable=True)
-
-
 class ShellCommand(EntrypointKind):
     schemes = ("command",)
     form = "command:./program --flag"
@@ -255,10 +159,7 @@ class ShellCommand(EntrypointKind):
             argv[0] = str(context.directory / argv[0])
         else:
             argv[0] = shutil.which(argv[0], path=context.environ.get("PATH")) or argv[0]
-        peer = (
-            OneShotPeer if any(QUESTION in word for word in argv[1:]) else CommandPeer
-        )
-        new_peer = partial(peer, argv, settings, context)
+        new_peer = partial(CommandPeer, argv, settings, context)
         return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)
 
 

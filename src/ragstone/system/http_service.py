@@ -208,7 +208,9 @@ class _Refused(Exception):  # noqa: N818
             target = shown(reply.headers["location"].partition("?")[0])
             self.message += f", redirecting to {target}, which is not followed: put the final address in the entrypoint."
         elif reply.status_code in _REFUSING_STATUS:
-            self.message += ": question_field and body under [system.http] say what is sent."
+            self.message += (
+                ": question_field and body under [system.http] say what is sent."
+            )
         self.body = body[:_SHOWN_BODY].decode("utf-8", "replace").strip()
         self.may_pass = reply.status_code in _RETRIED_STATUS
 

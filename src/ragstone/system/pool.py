@@ -41,15 +41,11 @@ class Attempt:
 
 
 def lost(
-    sample: Sample,
-    kind: SystemFailureKind,
-    message: str,
-    child: Child,
-    *,
-    reusable: bool = False,
+    sample: Sample, kind: SystemFailureKind, message: str, child: Child
 ) -> Attempt:
     """An attempt that failed with `child`, whose last output tells more."""
-    return Attempt(failed(sample.id, kind, message, child.tail.text()), reusable)
+    response = failed(sample.id, kind, message, child.tail.text())
+    return Attempt(response, reusable=False)
 
 
 class Peer(Protocol):
@@ -203,7 +199,9 @@ class Pool:
             await self._slots.acquire()
             return
         why = getattr(error, "message", error)
-        self._given_up = f"it could not be started again ({self._start_failures} attempts). {why}"
+        self._given_up = (
+            f"it could not be started again ({self._start_failures} attempts). {why}"
+        )
 
     async def _started(self) -> Peer:
         peer = self._new_peer()
