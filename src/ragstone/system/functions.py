@@ -3,25 +3,23 @@ process (the Python API)."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ragstone.errors import ConfigError, SystemUnderTestError, disk_errors
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.golden.sample import Sample
-from ragstone.system.in_process import in_thread
+from ragstone.settings.settings import SystemSettings
+from ragstone.system.in_process import CallableSystem
 from ragstone.system.python_worker import check_function
 from ragstone.system.response import Response, System
-from ragstone.system.worker.adapters import EntrypointError
-from ragstone.system.worker.fields import BadReturn
-from ragstone.system.worker.metric_functions import Functions, grade
-from ragstone.system.worker.wording import summary
+from ragstone.system.worker.metric_functions import Functions
 
 MAX_SOURCE_BYTES = 4 * 1024 * 1024
 
@@ -44,9 +42,9 @@ def _arguments(sample: Sample, response: Response) -> dict[str, Any]:
     }
 
 
-class WorkerFunctions:
-    """Functions behind `system`, a worker that was built from settings with
-    `functions`."""
+class MetricFunctions:
+    """Functions behind `system`: a worker that was built from settings with
+    `functions`, or this process."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -65,65 +63,29 @@ class WorkerFunctions:
         if reply.failure is not None:
             raise FunctionFailed(f"{reply.failure.kind}: {reply.failure.message}")
         try:
-            value = json.loads(reply.answer)
-        except (ValueError, RecursionError):
+            # Checked in the worker too, but that process is the user's.
+            return _GRADE.validate_json(reply.answer, strict=True)
+        except ValidationError:
             raise FunctionFailed("the function's worker was tampered with") from None
-        # Checked in the worker too, but that process is the user's.
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and 0.0 <= value <= 1.0):
-            raise FunctionFailed("the function's worker was tampered with")
-        return None if value is None else float(value)
 
     async def close(self) -> None:
         await self._system.close()
 
 
-class LocalFunctions:
-    """Functions in this process, by metric, each with its timeout in seconds. A hanging
-    call keeps its thread."""
+_GRADE: TypeAdapter[float | None] = TypeAdapter(
+    Annotated[float, Field(ge=0, le=1)] | None, config=ConfigDict(defer_build=True)
+)
 
-    def __init__(
-        self, functions: Mapping[str, tuple[Callable[..., object], float]]
-    ) -> None:
-        self._targets = functions
-        self._functions: Functions | None = None
-        self._slots = asyncio.Semaphore(4)
 
-    async def start(self) -> None:
-        """Raises SystemUnderTestError if a function can't be called."""
-        try:
-            targets = {name: target for name, (target, _) in self._targets.items()}
-            self._functions = Functions(targets)
-        except EntrypointError as error:
-            raise SystemUnderTestError(str(error), where="metrics") from None
-
-    async def call(
-        self, metric: str, sample: Sample, response: Response
-    ) -> float | None:
-        """The grade of one answer in [0, 1], None if the metric does not apply to it.
-        Raises FunctionFailed."""
-        functions = self._functions
-        if functions is None:
-            raise FunctionFailed("the functions have not been started")
-        _, timeout_s = self._targets[metric]
-        call = partial(functions.call, metric, _arguments(sample, response))
-        try:
-            async with self._slots, asyncio.timeout(timeout_s):
-                value = call() if functions.is_async(metric) else await in_thread(call)
-                if inspect.isawaitable(value):
-                    value = await value
-            return grade(value)
-        except BadReturn as error:
-            raise FunctionFailed(f"bad_return: {error}") from None
-        except TimeoutError:
-            raise FunctionFailed(
-                f"timeout: No answer within {timeout_s:g} s."
-            ) from None
-        except Exception as error:
-            raise FunctionFailed(f"raised: {summary(error)}") from None
-
-    async def close(self) -> None:
-        """Nothing to close."""
+def functions_here(
+    targets: Mapping[str, Callable[..., object]], timeout_s: float
+) -> MetricFunctions:
+    """Functions in this process, by metric. A hanging call keeps its thread."""
+    settings = SystemSettings(concurrency=4, timeout_s=timeout_s)
+    system = CallableSystem(
+        lambda: Functions(targets).answer, settings, entrypoint="metrics"
+    )
+    return MetricFunctions(system)
 
 
 def source_file(spec: str, directory: Path, *, where: str) -> Path:

@@ -34,26 +34,17 @@ from ragstone.system.response import (
 )
 from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.join import worker_source
-from ragstone.system.worker.protocol import FRAME_DIGITS, frame
 from ragstone.system.worker.wording import SOURCE_NAME
 
-# An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and its frame.
-MAX_FRAME_BYTES = 13 * MAX_CHARACTERS
-_READ_LIMIT = 1 << 20
+# An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and what is around it.
+MAX_LINE_BYTES = 13 * MAX_CHARACTERS
 ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _BOOTSTRAP = (
-    "import os\n"
-    "def read(n):\n"
-    " data = b''\n"
-    " while len(data) < n:\n"
-    "  chunk = os.read(0, n - len(data))\n"
-    "  if not chunk: os._exit(1)\n"
-    "  data += chunk\n"
-    " return data\n"
+    "import json, sys\n"
+    "hello = json.loads(sys.stdin.buffer.readline())\n"
     "names = {'__name__': 'ragstone_worker'}\n"
-    f"exec(compile(read(int(read({FRAME_DIGITS}))), {SOURCE_NAME!r}, 'exec'), names)\n"
-    "del read, os\n"
-    "names['main']()\n"
+    f"exec(compile(hello['source'], {SOURCE_NAME!r}, 'exec'), names)\n"
+    "names['main'](hello)\n"
 )
 
 
@@ -64,7 +55,7 @@ class PythonPeer:
 
     Nothing that is imported for it may be in the folder `not_from`. If the settings
     have `functions`, the worker calls these functions of custom metrics (metric to
-    spec) instead, and each question is a request, as `WorkerFunctions` writes it.
+    spec) instead, and each question is a request, as `MetricFunctions` writes it.
     `hint` says how to choose another interpreter.
     """
 
@@ -84,10 +75,11 @@ class PythonPeer:
         with the user's traceback."""
         settings = self.settings
         child = self._child = await Child.spawn(
-            [self.python, "-c", _BOOTSTRAP], self.context, limit=_READ_LIMIT
+            [self.python, "-c", _BOOTSTRAP], self.context, limit=MAX_LINE_BYTES
         )
         token = secrets.token_hex(16)
         hello = {
+            "source": worker_source(),
             "token": token,
             "entrypoint": self.spec,
             "fields": answer_fields(settings)._asdict(),
@@ -95,8 +87,7 @@ class PythonPeer:
             "functions": dict(settings.functions),
             "not_from": None if self.not_from is None else str(self.not_from),
         }
-        child.write(frame(worker_source().encode("utf-8")))
-        child.write(frame(json.dumps(hello).encode("ascii")))
+        _send(child, hello)
         try:
             async with asyncio.timeout(settings.startup_timeout_s):
                 # What comes before the token is of hooks such as sitecustomize.
@@ -105,8 +96,7 @@ class PythonPeer:
                         raise EOFError
                     child.tail.add(line)
                     self.context.log.write(line)
-                body, _ = await _receive(child)
-                greeting = Greeting.model_validate_json(body)
+                greeting = Greeting.model_validate_json(await _receive(child))
             failure = greeting.failed
         except TimeoutError:
             await child.show_stack()
@@ -138,7 +128,7 @@ class PythonPeer:
             # An object may have to be built for the session.
             timeout_s += self.settings.startup_timeout_s
         self._session = session
-        child.write(frame(json.dumps(request).encode("ascii")))
+        _send(child, request)
         try:
             async with asyncio.timeout(timeout_s) as deadline:
                 return await self._attempt(child, sample, deadline)
@@ -165,8 +155,8 @@ class PythonPeer:
         now = asyncio.get_running_loop().time
         started = perf_counter()
         while True:
-            body, arrived = await _receive(child)
-            message = WorkerMessage.model_validate_json(body)
+            message = WorkerMessage.model_validate_json(await _receive(child))
+            arrived = perf_counter()
             if message.number != self._number:
                 raise ValueError(message.number)
             if message.event is None:
@@ -189,17 +179,16 @@ class PythonPeer:
             await self._child.end(patience_s=0.0 if kill else 2.0)
 
 
-async def _receive(child: Child) -> tuple[bytes, float]:
-    """The next message, and when it began to arrive. Raises EOFError, and ValueError
-    for something else."""
-    try:
-        size = int(await child.stdout.readexactly(FRAME_DIGITS))
-        arrived = perf_counter()
-        if size > MAX_FRAME_BYTES:
-            raise ValueError(size)
-        return await child.stdout.readexactly(size), arrived
-    except asyncio.IncompleteReadError:
-        raise EOFError from None
+def _send(child: Child, message: object) -> None:
+    child.write(json.dumps(message).encode("ascii") + b"\n")
+
+
+async def _receive(child: Child) -> bytes:
+    """The next line. Raises EOFError, and ValueError for one that is too long."""
+    line = await child.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return line
 
 
 class PythonCallable(EntrypointKind):

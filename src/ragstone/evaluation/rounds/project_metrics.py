@@ -36,10 +36,10 @@ from ragstone.metrics.registry import METRICS as REGISTRY
 from ragstone.settings.settings import METRICS, CustomMetric
 from ragstone.system.functions import (
     FunctionFailed,
-    LocalFunctions,
-    WorkerFunctions,
+    MetricFunctions,
     digest_of,
     digest_of_object,
+    functions_here,
 )
 from ragstone.system.response import RETRIEVAL, Response
 
@@ -50,7 +50,7 @@ class Measures:
     after, the run."""
 
     by_name: Mapping[str, Measure]
-    functions: Mapping[str, WorkerFunctions | LocalFunctions]
+    functions: Mapping[str, MetricFunctions]
     """What calls the function of each metric that has one."""
 
     async def start(self) -> None:
@@ -186,7 +186,7 @@ class ProjectMetrics:
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
         by_name: dict[str, Measure] = {}
-        local: dict[str, tuple[Callable[..., object], float]] = {}
+        local: dict[float, dict[str, Callable[..., object]]] = {}
         by_timeout: dict[float, dict[str, str]] = {}
         for metric in metrics:
             name = metric.info.name
@@ -196,15 +196,17 @@ class ProjectMetrics:
                 definition = self.custom[name]
                 timeout_s = definition.timeout_s
                 if definition.function is not None:
-                    local[name] = (definition.function, timeout_s)
+                    targets = local.setdefault(timeout_s, {})
+                    targets[name] = definition.function
                 else:
                     specs = by_timeout.setdefault(timeout_s, {})
                     specs[name] = definition.python or ""
-        functions: dict[str, WorkerFunctions | LocalFunctions] = {}
-        functions |= dict.fromkeys(local, LocalFunctions(local))
+        functions: dict[str, MetricFunctions] = {}
+        for timeout_s, targets in local.items():
+            functions |= dict.fromkeys(targets, functions_here(targets, timeout_s))
         for timeout_s, specs in by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
-            functions |= dict.fromkeys(specs, WorkerFunctions(worker))
+            functions |= dict.fromkeys(specs, MetricFunctions(worker))
         for name, function in functions.items():
             by_name[name] = partial(_by_function, function, name)
         return Measures(by_name, functions)
@@ -308,7 +310,7 @@ def _is_of(part: str | None, metric: Metric) -> bool:
 
 
 async def _by_function(
-    functions: WorkerFunctions | LocalFunctions,
+    functions: MetricFunctions,
     name: str,
     _judge: Judge,
     sample: Sample,

@@ -6,14 +6,11 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from ragstone.system.worker.adapters import (
-    EntrypointError,
-    Parameters,
-    is_coroutine_function,
-)
+from ragstone.system.worker.adapters import EntrypointError, Parameters
 from ragstone.system.worker.fields import BadReturn, number
 from ragstone.system.worker.wording import shown
 
@@ -36,16 +33,19 @@ class Functions:
             for metric, target in targets.items()
         }
 
-    def is_async(self, metric: str) -> bool:
-        """Whether the function of `metric` is a coroutine function."""
-        return is_coroutine_function(self._targets[metric])
+    def answer(self, question: str) -> Any:
+        """The grade by the function of a metric, as JSON; it may be awaitable.
+        `question` is the JSON of the ``metric`` and its ``arguments``, by the names of
+        ARGUMENTS. Raises BadReturn, and whatever the function raises."""
+        request = json.loads(question)
+        metric, arguments = request["metric"], request["arguments"]
+        arguments = {name: arguments[name] for name in self._names[metric]}
+        value = self._targets[metric](**arguments)
+        return _awaited(value) if inspect.isawaitable(value) else _grade(value)
 
-    def call(self, metric: str, arguments: Mapping[str, Any]) -> Any:
-        """What the function of `metric` returns; it may be awaitable. `arguments` are
-        by the names of ARGUMENTS."""
-        return self._targets[metric](
-            **{name: arguments[name] for name in self._names[metric]}
-        )
+
+async def _awaited(value: Any) -> str:
+    return _grade(await value)
 
 
 def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
@@ -69,16 +69,14 @@ def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def grade(value: object) -> float | None:
-    """A returned value as a number in [0, 1]; None (does not apply) stays None. Raises
-    BadReturn."""
-    if value is None:
-        return None
-    if type(value).__name__ in ("bool", "bool_"):  # numpy's is no bool
-        return 1.0 if value else 0.0
+def _grade(value: object) -> str:
+    """The JSON of a returned value as a number in [0, 1]; None (does not apply) stays
+    None. Raises BadReturn."""
     score = number(value)
-    if score is None or not 0.0 <= score <= 1.0:
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's is no bool
+        score = 1.0 if value else 0.0
+    if value is not None and (score is None or not 0.0 <= score <= 1.0):
         raise BadReturn(
             f"Returned {shown(value)}. Expected True, False, a number from 0 to 1, or None if it does not apply."
         )
-    return score
+    return json.dumps(score)

@@ -1,10 +1,9 @@
-"""The worker process: frames from and to Ragstone, questions one at a time.
+"""The worker process: lines from and to Ragstone, questions one at a time.
 
-Ragstone sends the joined source of these modules to the child's stdin (see `join.py`
-and `python_worker.py`), so the interpreter needs neither Ragstone nor read access to
-its files. The worker then moves stdin and stdout to other descriptors, points
-descriptor 1 at the log, and exchanges frames: ten decimal digits of length, then ASCII
-JSON.
+Ragstone sends the joined source of these modules in the first line of the child's stdin
+(see `join.py` and `python_worker.py`), so the interpreter needs neither Ragstone nor
+read access to its files. The worker then moves stdin and stdout to other descriptors,
+points descriptor 1 at the log, and exchanges lines of ASCII JSON.
 
 Part of the worker: standard library only, Python 3.8 or newer.
 """
@@ -16,6 +15,7 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragstone.system.worker.adapters import (
@@ -28,7 +28,7 @@ from ragstone.system.worker.adapters import (
     refuse_modules_from,
 )
 from ragstone.system.worker.fields import BadReturn, Fields
-from ragstone.system.worker.metric_functions import Functions, grade
+from ragstone.system.worker.metric_functions import Functions
 from ragstone.system.worker.returns import normalise
 from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
@@ -38,21 +38,15 @@ if TYPE_CHECKING:
 
     Message = dict[str, Any]
 
-FRAME_DIGITS = 10
-_READ_BYTES = 1 << 20
-
-
-def frame(body: bytes) -> bytes:
-    """`body` behind its length, in ten digits."""
-    return b"%010d" % len(body) + body
-
 
 class Link:
-    """Frames to and from Ragstone, on separate descriptors."""
+    """Lines to and from Ragstone, on separate descriptors."""
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         # Descriptors from dup() are not inherited by programs that user code starts.
-        self._in, self._out, self._pid = os.dup(0), os.dup(1), os.getpid()
+        self._in = os.fdopen(os.dup(0), "rb")
+        self._out = os.fdopen(os.dup(1), "wb")
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -66,13 +60,12 @@ class Link:
     def greet(self, token: str) -> None:
         """Mark the start of the worker's output; anything before it comes from start-up
         hooks of the interpreter."""
-        self._write(f"\n{token}\n".encode("ascii"))
+        self._write(f"\n{token}\n")
 
     def receive(self) -> Any:
         """The next message; None at the end of stdin."""
-        head = self._read(FRAME_DIGITS)
-        body = self._read(int(head)) if head else b""
-        return json.loads(body) if body else None
+        line = self._in.readline()
+        return json.loads(line) if line else None
 
     def send(self, message: Message) -> None:
         """Send `message`."""
@@ -80,22 +73,12 @@ class Link:
             os._exit(
                 0
             )  # a forked child of user code returned from the call; only its parent may answer
-        self._write(frame(json.dumps(message, allow_nan=False).encode("ascii")))
+        self._write(json.dumps(message, allow_nan=False) + "\n")
 
-    def _read(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            chunk = os.read(self._in, min(size - len(data), _READ_BYTES))
-            if not chunk:
-                return b""
-            data += chunk
-        return data
-
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
+    def _write(self, text: str) -> None:
         try:
-            while view:
-                view = view[os.write(self._out, view) :]
+            self._out.write(text.encode("ascii"))
+            self._out.flush()
         except OSError as error:
             sys.exit(
                 f"The worker can't answer ({error.strerror}). Has your system closed descriptors that are not its own?"
@@ -143,15 +126,12 @@ class Loop:
         import asyncio
 
         for task in asyncio.all_tasks(self._loop):
-            os.write(2, b"Task (most recent call last):\n")
+            lines = ["Task (most recent call last):\n"]
             coroutine: Any = task.get_coro()
-            while coroutine is not None:
-                stack_frame = getattr(coroutine, "cr_frame", None)
-                if stack_frame is not None:
-                    code = stack_frame.f_code
-                    line = f'  File "{code.co_filename}", line {stack_frame.f_lineno} in {code.co_name}\n'
-                    os.write(2, line.encode("utf-8", "replace"))
-                coroutine = getattr(coroutine, "cr_await", None)
+            while inspect.iscoroutine(coroutine):
+                lines += traceback.format_stack(coroutine.cr_frame)
+                coroutine = coroutine.cr_await
+            os.write(2, "".join(lines).encode("utf-8", "replace"))
 
 
 class Service:
@@ -164,17 +144,16 @@ class Service:
         self._link = link
         self._loop = loop
         self._fields = Fields(**hello["fields"])
-        self._functions: Functions | None = None
-        self._asker: Asker | None = None
         self._entrypoint: str = hello["entrypoint"]
         self._part: str | None = hello["part"]
         self._builds = False
         self._session: str | None = None
         self._session_asker: Asker | None = None
         if hello["functions"]:
-            self._functions = Functions(
-                {metric: load(spec)[0] for metric, spec in hello["functions"].items()}
-            )
+            specs = hello["functions"].items()
+            functions = Functions({metric: load(spec)[0] for metric, spec in specs})
+            self._asker = Asker(functions.answer)
+            self._fields = Fields()
         else:
             target, is_created = load(self._entrypoint)
             self._builds = is_created or is_built(target)
@@ -185,7 +164,7 @@ class Service:
     @property
     def accepts(self) -> list[str]:
         """What the entrypoint takes besides the question."""
-        accepts = set() if self._asker is None else self._asker.accepts
+        accepts = self._asker.accepts
         return sorted({*accepts, SESSION} if self._builds else accepts)
 
     def serve(self) -> None:
@@ -200,21 +179,13 @@ class Service:
         reply: Message = {"number": request["number"]}
         try:
             reply["payload"] = self._payload(request)
-        except BadReturn as error:
-            failure = {"message": str(error), "detail": error.detail}
-            reply["error"] = {"kind": "bad_return", **failure}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
-            failure = {"message": summary(error), "detail": formatted(error)}
-            reply["error"] = {"kind": "raised", **failure}
+            reply["error"] = _failure(error)
         return reply
 
     def _payload(self, request: Message) -> Message:
         """The answer to `request`."""
         resolve = self._loop.resolve
-        if self._functions is not None:
-            call = json.loads(request["question"])
-            value = self._functions.call(call["metric"], call["arguments"])
-            return {"answer": json.dumps(grade(resolve(value)))}
         value = self._asker_of(request).begin(
             request["question"],
             request.get("history") or (),
@@ -227,7 +198,6 @@ class Service:
     def _asker_of(self, request: Message) -> Asker:
         """What answers `request`: in each session an object of its own, if the
         entrypoint builds one."""
-        assert self._asker is not None  # noqa: S101
         session = request.get("session")
         if session is None or not self._builds:
             return self._asker
@@ -240,10 +210,17 @@ class Service:
         return self._session_asker
 
 
-def main() -> NoReturn:
+def _failure(error: BaseException) -> Message:
+    """What is said of an error: the user's own has a traceback."""
+    if isinstance(error, (BadReturn, EntrypointError)):
+        detail = getattr(error, "detail", None)
+        return {"kind": "bad_return", "message": str(error), "detail": detail}
+    return {"kind": "raised", "message": summary(error), "detail": formatted(error)}
+
+
+def main(hello: Message) -> NoReturn:
     """Serve questions until stdin ends."""
     link = Link()
-    hello = link.receive()
     link.greet(hello["token"])
     # When memory runs out, let the kernel kill the worker, not Ragstone.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
@@ -255,11 +232,8 @@ def main() -> NoReturn:
     sys.path[:] = [directory, *others]
     try:
         service = Service(link, loop, hello)
-    except EntrypointError as error:
-        link.send({"failed": {"message": str(error), "detail": None}})
-        sys.exit(1)
     except BaseException as error:
-        link.send({"failed": {"message": summary(error), "detail": formatted(error)}})
+        link.send({"failed": _failure(error)})
         os._exit(1)
     link.send({"ready": service.accepts})
     service.serve()
