@@ -41,7 +41,6 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
         ("COMMENT", "sometimes", "not one of its values"),
         ("FAIL-ON", "failed", "Did you mean 'fail'"),
         ("ANNOTATIONS", "yes", "neither true nor false"),
-        ("REPORT-ISSUE", "1", "neither true nor false"),
         ("COMMENT-ID", "a -->", "letters, digits"),
         ("COMMENT-ID", "x" * 65, "64 at most"),
         ("PYTHON-VERSION", "3.11; rm -rf /", "such as 3.11"),

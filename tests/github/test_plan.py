@@ -22,23 +22,22 @@ def test_a_pull_request_is_compared_with_its_base_and_commented_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ref", "issue", "notifies"),
+    ("name", "ref", "notifies"),
     [
-        ("schedule", MAIN, True, True),
-        ("workflow_dispatch", MAIN, False, False),
-        ("push", MAIN, False, True),
-        ("push", TOPIC, False, False),
-        ("merge_group", MAIN, False, False),
-        ("release", MAIN, False, False),
-        ("pull_request", "", False, False),
+        ("schedule", MAIN, True),
+        ("workflow_dispatch", MAIN, False),
+        ("push", MAIN, True),
+        ("push", TOPIC, False),
+        ("merge_group", MAIN, False),
+        ("release", MAIN, False),
+        ("pull_request", "", False),
     ],
 )
-def test_who_is_told_depends_on_the_event_and_its_branch(name: str, ref: str, issue: bool, notifies: bool) -> None:
-    found = plan(name, ref=ref, report_issue="true")
-    assert (found.follows_issue, found.notifies) == (issue, notifies)
+def test_who_is_told_depends_on_the_event_and_its_branch(name: str, ref: str, notifies: bool) -> None:
+    found = plan(name, ref=ref)
+    assert found.notifies == notifies
     is_pull = name == "pull_request"
     assert found.pull_request == (7 if is_pull else None)
-    assert not plan(name, ref=ref).follows_issue
 
 
 def test_no_branch_is_the_default_one_if_the_event_names_none() -> None:

@@ -23,7 +23,7 @@ from tests.pipeline.receiver import Receiver, receiver
 
 __all__ = ["receiver"]
 
-MARK = marker("comment", "default")
+MARK = marker("default")
 
 
 def report_of(checkout: Checkout) -> Any:
@@ -81,17 +81,6 @@ def test_a_job_evaluates_no_choice_of_questions(checkout: Checkout, variable: st
     found = checkout.gate(**{variable: FACTS[0][0]})
     assert found.code == 2
     assert any("evaluates the whole golden set" in line for line in found.annotations)
-
-
-def test_a_nightly_failure_opens_an_issue_and_recovery_closes_it(checkout: Checkout) -> None:
-    checkout.answer_badly()
-    for _ in range(2):
-        assert checkout.gate("schedule", RAGSTONE_REPORT_ISSUE="true").code == 1
-    [issue] = checkout.github.issues
-    assert (issue["state"], issue["title"]) == ("open", f"Ragstone: {report_of(checkout)['verdict']['headline']}")
-    checkout.answer_well()
-    assert checkout.gate("schedule", RAGSTONE_REPORT_ISSUE="true").code == 0
-    assert issue["state"] == "closed"
 
 
 def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody(
@@ -182,7 +171,7 @@ def test_the_command_line_is_the_second_door_and_what_the_system_prints_does_not
     )
     found = checkout.outcome(done.returncode, done.stdout + done.stderr)
     assert (found.code, found.verdict) == (1, "fail"), found.log
-    assert checkout.comments[0].startswith(marker("comment", "cli"))
+    assert checkout.comments[0].startswith(marker("cli"))
     assert "forged" in found.log
     assert not any("forged" in line or "set-output" in line for line in found.annotations)
 
@@ -264,7 +253,7 @@ def test_a_fault_of_github_makes_no_pass_and_no_failure(checkout: Checkout, faul
         checkout.answer_badly()
     for method in ("GET", "POST", "PATCH"):
         checkout.github.fail(method, ".", times=10_000, **fault)
-    found = checkout.gate(RAGSTONE_REPORT_ISSUE="true")
+    found = checkout.gate()
     assert found.code == int(bad)
     # A baseline that could not be read is no pass.
     assert found.verdict == ("fail" if bad else "inconclusive")

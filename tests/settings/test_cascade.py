@@ -212,7 +212,7 @@ def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: st
 
 
 def test_variables_of_the_workflow_are_nobodys_business(tmp_path: Path) -> None:
-    environ = {"RAGSTONE_REPORT_ISSUE": "1", "RAGSTONE_IMAGE_STATE": "x", "TIMEOUT_S": "3", "RAGSTONE_GOLDN": ""}
+    environ = {"RAGSTONE_COMMENT_ID": "1", "RAGSTONE_IMAGE_STATE": "x", "TIMEOUT_S": "3", "RAGSTONE_GOLDN": ""}
     assert load_settings(directory=tmp_path, environ=environ) == Settings(root=tmp_path)
 
 

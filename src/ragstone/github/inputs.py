@@ -154,7 +154,6 @@ class ActionInputs:
     comment: CommentMode
     comment_id: str
     annotations: bool
-    report_issue: bool
     config: str | None = None
     setup: str = ""
     requirements: tuple[str, ...] = ()

@@ -37,8 +37,6 @@ class JobPlan:
     baseline: BaselineSource
     pull_request: int | None = None
     """The number to comment on; for REPORT it is found through the API."""
-    follows_issue: bool = False
-    """Whether the sticky issue is opened, updated or closed."""
     notifies: bool = False
     """Whether a webhook is told if it does not pass."""
 
@@ -70,16 +68,11 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
             source = BaselineSource.ARTIFACT
         return JobPlan(JobTask.REPORT, source)
     pull = event.pull_request if event.kind is EventKind.PULL_REQUEST else None
-    is_scheduled = event.kind is EventKind.SCHEDULE
-    is_main = (
-        event.kind is EventKind.PUSH
-        and event.branch is not None
-        and event.branch == event.default_branch
-    )
+    is_on_main = event.branch is not None and event.branch == event.default_branch
+    is_main = event.kind is EventKind.PUSH and is_on_main
     return JobPlan(
         JobTask.GATE,
         source,
         pull_request=None if pull is None else pull.number,
-        follows_issue=inputs.report_issue and is_scheduled,
-        notifies=is_main or is_scheduled,
+        notifies=is_main or event.kind is EventKind.SCHEDULE,
     )

@@ -1,5 +1,5 @@
-"""Publishes to GitHub: summary, comment, issue and outputs. Nothing here can change a
-verdict or stop the job."""
+"""Publishes to GitHub: summary, comment and outputs. Nothing here can change a verdict
+or stop the job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
-from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import (
     Annotation,
     Level,
@@ -20,7 +20,7 @@ from ragstone.github.api.commands import (
     write_outputs,
     write_summary,
 )
-from ragstone.github.api.posts import COMMENT, MAX_BODY, follow_up, marker, post_comment
+from ragstone.github.api.posts import MAX_BODY, marker, post_comment
 from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
@@ -36,7 +36,6 @@ _NO_COMMENT = (
     "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
     "workflow in docs/github-action.md posts the comment. Otherwise give the job `permissions: pull-requests: write`."
 )
-_NO_ISSUE = "give the job `permissions: issues: write`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,6 @@ def publish(job: Job, report: Report) -> Published:
                 notices.append("The job summary is full: the report was not added.")
         with _noting(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
-        if job.plan.follows_issue and job.api is not None:
-            with _noting(notices, "Can't update the issue", _NO_ISSUE):
-                notices += _follow_up(job, job.api, report)
     webhook = job.inputs.notify
     if job.plan.notifies and webhook is not None and not report.passed:
         title = job.redact(report.title)
@@ -127,7 +123,7 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         return ""
     is_quiet = mode is CommentMode.FAILURES and report.passed
     only_update = is_quiet and not report.changes
-    mark = marker(COMMENT, job.inputs.comment_id)
+    mark = marker(job.inputs.comment_id)
     block = _block(job)
 
     def body_for(existing: str) -> str | None:
@@ -146,21 +142,6 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         body_for,
         lambda body: is_settled(block, body),
     )
-
-
-def _follow_up(job: Job, api: GitHubApi, report: Report) -> list[str]:
-    event, own = job.event, job.inputs.comment_id
-    gate = "" if own == "default" else f" ({own})"
-    body = f"The run [{event.run_id}]({event.run_url}) did not pass.\n\n"
-    sentence = follow_up(
-        api,
-        own,
-        failing=not report.passed,
-        title=f"Ragstone{gate}: {report.title}",
-        body=body + report.markdown(MAX_BODY - _ROOM - len(body)),
-        recovery=f"The gate passes again: [run {event.run_id}]({event.run_url}).",
-    )
-    return [sentence] if sentence else []
 
 
 def _block(job: Job) -> Block:

@@ -34,7 +34,7 @@ FORK_ID = 2002
 WORKFLOW_ID = 42
 BASE_SHA = "c" * 40
 TOKEN = "ghs_the-workflow-token"
-ALL_RIGHTS = frozenset({"contents", "actions", "pull-requests", "issues"})
+ALL_RIGHTS = frozenset({"contents", "actions", "pull-requests"})
 
 
 @dataclass
@@ -85,7 +85,6 @@ class FakeGitHub:
         self.contract = contract
         self.actors: dict[str, Actor] = {TOKEN: Actor("github-actions[bot]")}
         self.comments: list[dict[str, Any]] = []
-        self.issues: list[dict[str, Any]] = []
         self.pulls: list[dict[str, Any]] = []
         self.runs: list[dict[str, Any]] = []
         self.artifacts: dict[int, tuple[dict[str, Any], bytes]] = {}
@@ -130,26 +129,6 @@ class FakeGitHub:
         comment["user"].update(login=login, type=type_)
         self.comments.append({"number": number, "comment": comment})
         return comment
-
-    def add_issue(
-        self, title: str, body: str, login: str, type_: str = "User", *, pull: bool = False
-    ) -> dict[str, Any]:
-        number = 100 + len(self.issues)
-        issue = self._like(
-            "issue",
-            id=self._id(),
-            number=number,
-            title=title,
-            body=body,
-            state="open",
-            url=f"{self.repository_url}/issues/{number}",
-            html_url=f"https://github.com/acme/rag/{'pull' if pull else 'issues'}/{number}",
-        )
-        issue["user"].update(login=login, type=type_)
-        if not pull:
-            issue.pop("pull_request", None)
-        self.issues.append(issue)
-        return issue
 
     def add_run(
         self,
@@ -337,18 +316,6 @@ class FakeGitHub:
         self.comments = [entry for entry in self.comments if entry["comment"]["id"] != int(identity)]
         return Reply(204, None)
 
-    def _list_issues(self, seen: Seen, actor: Actor) -> Reply:
-        found = [issue for issue in self.issues if issue["state"] == seen.query.get("state", "open")]
-        return _listing(seen, found, creator=lambda issue: issue["user"]["login"])
-
-    def _create_issue(self, seen: Seen, actor: Actor) -> Reply:
-        return Reply(201, self.add_issue(seen.body["title"], seen.body["body"], actor.login, actor.type))
-
-    def _change_issue(self, seen: Seen, actor: Actor, number: str) -> Reply:
-        issue = _one(self.issues, "number", number)
-        issue.update(seen.body)
-        return Reply(200, issue)
-
     def _workflow(self, seen: Seen, actor: Actor, workflow: str) -> Reply:
         if workflow not in self.workflows:
             raise Refusal(404)
@@ -485,9 +452,6 @@ ROUTES = (
     ("POST", r"/issues/(\d+)/comments", "pull-requests", "_create_comment"),
     ("PATCH", r"/issues/comments/(\d+)", "pull-requests", "_change_comment"),
     ("DELETE", r"/issues/comments/(\d+)", "pull-requests", "_delete_comment"),
-    ("GET", "/issues", "issues", "_list_issues"),
-    ("POST", "/issues", "issues", "_create_issue"),
-    ("PATCH", r"/issues/(\d+)", "issues", "_change_issue"),
     ("GET", r"/actions/workflows/([^/]+)/runs", "actions", "_list_runs"),
     ("GET", r"/actions/workflows/([^/]+)", "actions", "_workflow"),
     ("GET", r"/actions/runs/(\d+)", "actions", "_run"),

@@ -11,11 +11,11 @@ from ragstone.github.api.posts import post_comment as post_to
 from tests.github.api.fake import ALL_RIGHTS, Actor, FakeGitHub
 
 BOT = "github-actions[bot]"
-MARK = marker("comment", "default")
+MARK = marker("default")
 
 
 def post_comment(api: GitHubApi, body: str, gate: str = "default", *, only_update: bool = False) -> str:
-    return post_to(api, 7, marker("comment", gate), lambda old: None if only_update and not old else body)
+    return post_to(api, 7, marker(gate), lambda old: None if only_update and not old else body)
 
 
 def test_a_gate_has_one_comment_of_its_own(github: FakeGitHub, api: GitHubApi) -> None:
@@ -27,8 +27,8 @@ def test_a_gate_has_one_comment_of_its_own(github: FakeGitHub, api: GitHubApi) -
     assert post_comment(api, "two", "search", only_update=True) == ""
     post_comment(api, "three", "search")
     assert post_comment(api, "four", "search", only_update=True)
-    assert github.bodies() == [f"{MARK}\n**pass**", f"{marker('comment', 'search')}\nfour"]
-    assert marker("comment", "a") != marker("issue", "a")
+    assert github.bodies() == [f"{MARK}\n**pass**", f"{marker('search')}\nfour"]
+    assert marker("a") != marker("b")
 
 
 def test_our_comment_is_found_behind_hundreds_of_others(github: FakeGitHub, api: GitHubApi) -> None:

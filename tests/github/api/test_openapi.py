@@ -11,7 +11,7 @@ from tests.github.api.fake import ROUTES
 from tests.github.api.openapi import Contract
 
 SAMPLES = {r"(\d+)": "5", "([^/]+)": "x", "(.+)": "x/y", r"\.\.\.": "..."}
-ISSUES = "/repos/acme/rag/issues"
+COMMENTS = "/repos/acme/rag/issues/5/comments"
 
 
 def sample_path(pattern: str) -> str:
@@ -33,13 +33,13 @@ def test_each_route_and_example_of_the_fake_is_in_the_description_and_the_revers
     ("method", "path", "query", "body", "is_problem"),
     [
         ("GET", "/repos/acme/rag/stargazers", {}, None, True),
-        ("PUT", f"{ISSUES}/5", {}, None, True),
-        ("POST", ISSUES, {}, {"title": "A title"}, False),
-        ("POST", ISSUES, {}, {"body": "no title"}, True),
-        ("GET", ISSUES, {"per_page": "100", "state": "open"}, None, False),
-        ("GET", ISSUES, {"per_page": "many"}, None, True),
-        ("GET", ISSUES, {"pages": "1"}, None, True),
-        ("GET", f"{ISSUES}/x/comments", {}, None, True),
+        ("PUT", COMMENTS, {}, None, True),
+        ("POST", COMMENTS, {}, {"body": "A comment"}, False),
+        ("POST", COMMENTS, {}, {"title": "no body"}, True),
+        ("GET", COMMENTS, {"per_page": "100", "since": "2026-01-01T00:00:00Z"}, None, False),
+        ("GET", COMMENTS, {"per_page": "many"}, None, True),
+        ("GET", COMMENTS, {"pages": "1"}, None, True),
+        ("GET", COMMENTS.replace("5", "x"), {}, None, True),
     ],
 )
 def test_a_request_is_held_to_the_description(
@@ -49,8 +49,7 @@ def test_a_request_is_held_to_the_description(
 
 
 def test_a_reply_is_held_to_its_schema(contract: Contract) -> None:
-    comments = f"{ISSUES}/5/comments"
     comment = contract.example("issue-comment")
-    assert contract.problems_of_reply("POST", comments, 201, comment) == []
-    assert contract.problems_of_reply("POST", comments, 201, {**comment, "id": "seven"}) != []
-    assert contract.problems_of_reply("POST", comments, 200, comment) != []
+    assert contract.problems_of_reply("POST", COMMENTS, 201, comment) == []
+    assert contract.problems_of_reply("POST", COMMENTS, 201, {**comment, "id": "seven"}) != []
+    assert contract.problems_of_reply("POST", COMMENTS, 200, comment) != []

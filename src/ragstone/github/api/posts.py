@@ -1,17 +1,12 @@
-"""The comments of a pull request, and the issue of a failing nightly run: each marked,
-owned, and the only one."""
+"""The comment of a gate on a pull request: marked, owned, and the only one."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
 
 from github.AuthenticatedUser import AuthenticatedUser
-from github.GithubObject import NotSet
-from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.NamedUser import NamedUser
 from github.Organization import Organization
@@ -26,15 +21,11 @@ from ragstone.github.api.client import (
 )
 
 ACTIONS_BOT = "github-actions[bot]"
-COMMENT = "comment"
-ISSUE = "issue"
 MAX_BODY = 65_000
 """GitHub allows 65,536 characters; the rest is reserved for the marker."""
 
 _LOOKS = 3
 """Number of checks for a write with unknown outcome before it is sent again."""
-
-Post = TypeVar("Post", IssueComment, Issue)
 
 
 @reading_replies()
@@ -49,11 +40,11 @@ def own_login(api: GitHubApi) -> str | None:
         raise
 
 
-def marker(kind: str, identifier: str) -> str:
-    """The hidden first line of a post. `identifier` was validated, so it can't close
+def marker(identifier: str) -> str:
+    """The hidden first line of a comment. `identifier` was validated, so it can't close
     the HTML comment."""
-    digest = hashlib.sha256(f"{kind}\0{identifier}".encode()).hexdigest()[:16]
-    return f"<!-- ragstone:{kind}:{identifier}:{digest} -->"
+    digest = hashlib.sha256(f"comment\0{identifier}".encode()).hexdigest()[:16]
+    return f"<!-- ragstone:comment:{identifier}:{digest} -->"
 
 
 def is_marked(text: str, mark: str) -> bool:
@@ -63,8 +54,10 @@ def is_marked(text: str, mark: str) -> bool:
 
 
 @reading_replies()
-def own_posts(listing: PaginatedList[Post], mark: str, login: str | None) -> list[Post]:
-    """Our posts in a listing, by mark and author, from all pages; the one to keep
+def own_comments(
+    listing: PaginatedList[IssueComment], mark: str, login: str | None
+) -> list[IssueComment]:
+    """Our comments in a listing, by mark and author, from all pages; the one to keep
     first. Raises GitHubApiError."""
     own = [
         post
@@ -87,13 +80,11 @@ def _is_by(author: NamedUser | Organization | None, login: str | None) -> bool:
 
 def create_once(
     api: GitHubApi,
-    create: Callable[[], Post],
-    *,
-    find: Callable[[], list[Post]],
-    remove: Callable[[Post], None],
-) -> Post:
-    """Create a post and make sure that it is unique: the first that `find` returns
-    stays, others are removed.
+    create: Callable[[], IssueComment],
+    find: Callable[[], list[IssueComment]],
+) -> IssueComment:
+    """Create a comment and make sure that it is unique: the first that `find` returns
+    stays, others are deleted.
 
     A POST with unknown outcome is searched for several times before it is sent again,
     once. Raises GitHubApiError.
@@ -115,60 +106,9 @@ def create_once(
         own = find()
         if own:
             for double in own[1:]:
-                remove(double)
+                double.delete()
             return own[0]
     return created
-
-
-def follow_up(
-    api: GitHubApi,
-    issue_id: str,
-    *,
-    failing: bool,
-    title: str,
-    body: str,
-    recovery: str,
-) -> str:
-    """Update the sticky issue to match the last run. Returns a sentence on what was
-    done with it, "" for nothing.
-
-    `failing`: open it or update it with `body`; otherwise close it,
-    with `recovery` as the last comment. `body` has no marker. Raises GitHubApiError.
-    """
-    mark = marker(ISSUE, issue_id)
-    login = own_login(api)
-    content = f"{mark}\n{body}"
-
-    def find() -> list[Issue]:
-        # PyGithub's type leaves out the login that it takes.
-        creator: Any = login or NotSet
-        listing = api.repository.get_issues(
-            state="open", sort="created", direction="desc", creator=creator
-        )
-        posts = own_posts(listing, mark, login)
-        # A pull request is listed as an issue. Its `pull_request` would be asked for,
-        # where there is none.
-        return [issue for issue in posts if "/pull/" not in issue.html_url]
-
-    def close(issue: Issue) -> None:
-        issue.edit(state="closed", state_reason="completed")
-
-    own = find()
-    if failing and own:
-        own[0].edit(title=title, body=content)
-        return f"The issue {own[0].html_url} was updated."
-    if failing:
-        create = partial(api.repository.create_issue, title, content)
-        opened = create_once(api, create, find=find, remove=close)
-        return f"The issue {opened.html_url} was opened."
-    if not own:
-        return ""
-    # Close it first: otherwise, if closing failed, the recovery would be announced
-    # again every night.
-    for issue in own:
-        close(issue)
-    own[0].create_comment(recovery)
-    return f"The issue {own[0].html_url} was closed."
 
 
 def post_comment(
@@ -191,7 +131,7 @@ def post_comment(
     login = own_login(api)
 
     def find() -> list[IssueComment]:
-        return own_posts(thread.get_comments(), mark, login)
+        return own_comments(thread.get_comments(), mark, login)
 
     def text_after(body: str) -> str | None:
         new_body = body_for(body.partition("\n")[2])
@@ -205,12 +145,7 @@ def post_comment(
         comment = own[0]
         comment.edit(text)
     else:
-        comment = create_once(
-            api,
-            lambda: thread.create_comment(text),
-            find=find,
-            remove=IssueComment.delete,
-        )
+        comment = create_once(api, lambda: thread.create_comment(text), find)
         # A comment that another job created at the same time stays in place of ours.
         if comment.body not in (None, text):
             comment.edit(text_after(comment.body) or comment.body)
