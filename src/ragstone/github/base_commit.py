@@ -4,7 +4,6 @@ its environment, its system."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ragstone.github.api.base_tree import (
     download_tree,
 )
 from ragstone.github.api.client import GitHubApiError
+from ragstone.github.api.commands import Write
 from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
@@ -68,7 +68,7 @@ def prepare_base(
     trusted: Trusted[Settings],
     request: GateRequest,
     deadline: float | None,
-    write: Callable[[str], None],
+    write: Write,
 ) -> BaseSystem:
     """The system at `commit`, installed by `deadline` of the monotonic clock, and not
     yet started.

@@ -19,7 +19,7 @@ from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.reviewed import base_commit
 from ragstone.github.job import Job
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet
+from ragstone.golden.sample import GoldenSet, Texts
 from ragstone.settings.load import CONFIG_FILE, PYPROJECT, load_settings
 from ragstone.settings.settings import Settings
 
@@ -54,7 +54,7 @@ class CommitFiles:
         `read_base_files`."""
         return read_base_files(self._api, self.sha, paths, folder or self.new_folder())
 
-    def list(self) -> tuple[str, ...]:
+    def list(self) -> Texts:
         """The paths of all regular files."""
         return list_base_files(self._api, self.sha)
 

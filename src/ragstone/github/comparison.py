@@ -4,7 +4,6 @@ the workflow names."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ragstone.evaluation.directory import MANIFEST, RunDirectory
 from ragstone.evaluation.lineage import CARRIED
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.client import ApiErrorKind, GitHubApiError
+from ragstone.github.api.commands import Write
 from ragstone.github.api.reviewed import why_unreviewed
 from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
 from ragstone.github.job import Job
@@ -80,7 +80,7 @@ def find_comparison(
     settings: Settings,
     base_commit: str | None,
     notes: list[str],
-    write: Callable[[str], None],
+    write: Write,
 ) -> Comparison:
     """The baseline to compare with, or none and a note with the reason. Raises
     BaselineError.

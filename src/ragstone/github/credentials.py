@@ -3,12 +3,11 @@ nor the system under test."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ragstone.judge.llm.sign_in import REQUEST_TOKEN, REQUEST_URL
 from ragstone.judge.providers import credential_variables, find_provider, variable
 from ragstone.settings.load import SECRET_VARIABLES
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, JudgeSettings, Settings
+from ragstone.settings.variables import Environ
 
 _NAMES = frozenset(
     (*SECRET_VARIABLES, *credential_variables(), REQUEST_URL, REQUEST_TOKEN)
@@ -16,7 +15,7 @@ _NAMES = frozenset(
 
 
 def without_credentials(
-    settings: Settings, environ: Mapping[str, str]
+    settings: Settings, environ: Environ
 ) -> tuple[Settings, dict[str, str]]:
     """`settings` and `environ` without any key, other credential, or identity of a
     judge, under whichever name."""

@@ -4,7 +4,6 @@ user's system, to a verdict."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places
 from ragstone.github.api.base_tree import tree_of
 from ragstone.github.api.changed_files import changed_files
+from ragstone.github.api.commands import Write
 from ragstone.github.api.earlier_runs import find_earlier_run
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import find_base_commit, prepare_base
@@ -30,6 +30,7 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report, warning_of
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import Trusted, restrict_to_base
+from ragstone.golden.sample import Texts
 from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
@@ -43,8 +44,6 @@ from ragstone.system.entrypoint import recognised
 _LOG_TAIL = 64 * 1024
 _MOMENT_S = 0.001
 _MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
-
-Write = Callable[[str], None]
 
 
 async def evaluate(job: Job, write: Write) -> Report:
@@ -133,7 +132,7 @@ async def _decided(
     return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
 
 
-def _with_base(job: Job, notes: list[str]) -> tuple[str, ...]:
+def _with_base(job: Job, notes: list[str]) -> Texts:
     sentence = job.base.sentence
     return tuple(notes) if sentence is None else (sentence, *notes)
 

@@ -8,7 +8,7 @@ GitHub.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ragstone.archive import ArchiveRefused
@@ -24,6 +24,7 @@ from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
 from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.github.api.commands import Write
 from ragstone.github.api.reported_run import NothingToPost, head_and_pull
 from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.commit_files import CommitFiles
@@ -55,8 +56,6 @@ PREFACE = (
 
 UNVERIFIED = "Unverified: parts of this run can't be verified."
 MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
-
-Write = Callable[[str], None]
 
 
 async def fork_report(job: Job, api: GitHubApi, write: Write) -> Report:

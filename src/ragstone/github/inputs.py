@@ -13,9 +13,10 @@ from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.files import read_table
+from ragstone.golden.sample import Texts
 from ragstone.pipeline.notify import checked_address
 from ragstone.settings.load import option_of
-from ragstone.settings.variables import TOKENS, Variables
+from ragstone.settings.variables import TOKENS, Environ, Variables
 
 TOKEN_INPUT = "github-token"  # noqa: S105 - the name of an input
 
@@ -33,15 +34,15 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
 
 
-def _lines(value: str) -> tuple[str, ...]:
+def _lines(value: str) -> Texts:
     return tuple(line.strip() for line in value.splitlines() if line.strip())
 
 
-def _words(value: str) -> tuple[str, ...]:
+def _words(value: str) -> Texts:
     return tuple(value.replace(",", " ").split())
 
 
-def _variables(value: str) -> tuple[str, ...]:
+def _variables(value: str) -> Texts:
     names = _words(value)
     for name in names:
         if not _VARIABLE.fullmatch(name):
@@ -156,7 +157,7 @@ class ActionInputs:
     annotations: bool
     config: str | None = None
     setup: str = ""
-    requirements: tuple[str, ...] = ()
+    requirements: Texts = ()
     python_version: str | None = None
     baseline_branch: str | None = None
     baseline_workflow: str | None = None
@@ -165,19 +166,19 @@ class ActionInputs:
     overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
-def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
+def read_inputs(environ: Environ) -> ActionInputs:
     """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the
     input."""
     return _read(environ, lambda spec: (spec.input_variable,), "input '{0.name}'")
 
 
-def read_variables(environ: Mapping[str, str]) -> ActionInputs:
+def read_variables(environ: Environ) -> ActionInputs:
     """What `ragstone gate --github` reads from ``RAGSTONE_*``; settings/ reads its own.
 
     The token is RAGSTONE_GITHUB_TOKEN, else GITHUB_TOKEN.
     """
 
-    def names_of(spec: Input) -> tuple[str, ...]:
+    def names_of(spec: Input) -> Texts:
         is_elsewhere = spec.container_only or spec.name in _OF_SETTINGS
         if spec.key is not None or is_elsewhere:
             return ()
@@ -187,7 +188,7 @@ def read_variables(environ: Mapping[str, str]) -> ActionInputs:
 
 
 def _read(
-    environ: Mapping[str, str], names_of: Callable[[Input], Sequence[str]], place: str
+    environ: Environ, names_of: Callable[[Input], Sequence[str]], place: str
 ) -> ActionInputs:
     """The inputs, each from the first variable of its names that is not empty."""
     variables = Variables(environ)

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from ragstone.github.inputs import ActionInputs
 from ragstone.github.plan import JobPlan
 from ragstone.report.parts import Links
 from ragstone.settings.settings import Settings
+from ragstone.settings.variables import Environ
 from ragstone.system.entrypoint import recognised
 
 
@@ -33,7 +34,7 @@ class Job:
     """
 
     settings: Settings
-    environ: Mapping[str, str]
+    environ: Environ
     inputs: ActionInputs
     out: TextIO
     container: Container | None

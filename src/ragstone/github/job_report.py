@@ -8,6 +8,7 @@ from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Status
 from ragstone.github.api.reviewed import ReviewedBase
+from ragstone.golden.sample import Texts
 from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
 from ragstone.report.escape import line, markdown_fence, markdown_inline
 from ragstone.report.parts import Document
@@ -31,9 +32,9 @@ class Report:
     templates: Templates | None = None
     policy: Policy | None = None
     """What the outcome was decided by."""
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
+    notes: Texts = ()
+    warnings: Texts = ()
+    changes: Texts = ()
     """What a pull request changes about the gate."""
     pull_request: int | None = None
     """The number of the pull request to comment on."""

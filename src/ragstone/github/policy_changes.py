@@ -24,7 +24,7 @@ from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
 from ragstone.github.checkout import Checkout
 from ragstone.github.commit_files import BaseFiles, CommitFiles
-from ragstone.golden.sample import Bound, GoldenSet
+from ragstone.golden.sample import Bound, GoldenSet, Texts
 from ragstone.report.summary import SUBJECTS
 from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
@@ -92,9 +92,7 @@ def in_turns(*kinds: Sequence[str]) -> list[str]:
     ]
 
 
-def changes_by_a_fork(
-    files: CommitFiles, settings: Settings, policy: Policy
-) -> tuple[str, ...]:
+def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) -> Texts:
     """Sentences on what a fork's commit changes, compared with the `policy` of this
     checkout, which decides."""
     try:
@@ -114,9 +112,7 @@ def changes_by_a_fork(
     return tuple(f"{SUBJECTS[0]}{phrase}." for phrase in in_turns(measured, uncounted))
 
 
-def _metric_changes(
-    files: CommitFiles, base: Settings, head: Settings
-) -> tuple[str, ...]:
+def _metric_changes(files: CommitFiles, base: Settings, head: Settings) -> Texts:
     """The metrics of the project that differ between two settings, one of them those of
     the commit with `files`.
 

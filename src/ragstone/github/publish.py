@@ -25,6 +25,7 @@ from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
+from ragstone.golden.sample import Texts
 from ragstone.pipeline.notify import notify
 from ragstone.settings.variables import Variables
 
@@ -42,7 +43,7 @@ _NO_COMMENT = (
 class Published:
     """Where a report is to be read; `notices` say what could not be done, and why."""
 
-    notices: tuple[str, ...]
+    notices: Texts
     comment_url: str = ""
 
 

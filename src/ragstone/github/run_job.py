@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,19 +39,21 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
 from ragstone.github.publish import finish, publish
+from ragstone.golden.sample import Texts
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, Settings
+from ragstone.settings.variables import Environ
 
 _WITHOUT_SECRETS = "This pull request comes from a fork or from Dependabot: no secrets, and a read-only token."
 
 
-def workspace_of(environ: Mapping[str, str]) -> Path:
+def workspace_of(environ: Environ) -> Path:
     """The checkout: the folder that all files it names must be in."""
     return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
 
 
-def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) -> int:
+def end_job(work: Callable[[], int], environ: Environ, out: TextIO) -> int:
     """The exit code of `work`, one job. An error becomes an annotation and outputs on
     GitHub.
 
@@ -80,7 +82,7 @@ def end_job(work: Callable[[], int], environ: Mapping[str, str], out: TextIO) ->
 async def run_on_github(
     settings: Settings,
     *,
-    environ: Mapping[str, str],
+    environ: Environ,
     out: TextIO,
     inputs: ActionInputs | None = None,
     container: Container | None = None,
@@ -163,7 +165,7 @@ def _baseline_input(
 async def _gate(job: Job) -> Report:
     started = job.now().replace(microsecond=0)
     container = job.container
-    warnings: tuple[str, ...] = ()
+    warnings: Texts = ()
     if job.runs_users_code:
         # Before any code of the checkout runs, which could hide it.
         warnings = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
+Environ = Mapping[str, str]
+"""Variables of a process, by name."""
+
 SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE
 )

@@ -9,12 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ragstone.errors import SystemUnderTestError
+from ragstone.settings.variables import Environ
 from ragstone.system import guardian
 from ragstone.system.environment import RunAs
 
@@ -118,7 +119,7 @@ class ChildContext:
     """The settings shared by all children of one system."""
 
     directory: Path
-    environ: Mapping[str, str]
+    environ: Environ
     log: SystemLog
     guardian: Guardian
     run_as: RunAs | None = None

@@ -3,12 +3,12 @@ that there are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.settings.settings import SystemSettings
+from ragstone.settings.variables import Environ
 from ragstone.system import command_line, http_service
 from ragstone.system.command_line import ShellCommand
 from ragstone.system.environment import RunAs, child_environment
@@ -111,7 +111,7 @@ def build_system(
     settings: SystemSettings,
     *,
     root: Path,
-    environ: Mapping[str, str],
+    environ: Environ,
     log: Path | None = None,
     run_as: RunAs | None = None,
     within: Path | None = None,

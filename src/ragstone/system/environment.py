@@ -6,13 +6,13 @@ from __future__ import annotations
 import fnmatch
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.settings.load import SECRET_VARIABLES
-from ragstone.settings.variables import BY_NAME, SECRET_NAME, WITHHELD
+from ragstone.settings.variables import BY_NAME, SECRET_NAME, WITHHELD, Environ
 
 # Search paths, home and temporary folders, language and time zone: nothing that grants
 # access.
@@ -72,7 +72,7 @@ def may_pass(name: str) -> bool:
     return name not in ALLOWED and not _matches(name, (*FORBIDDEN, *_BY_NAME_ONLY))
 
 
-def passed_names(names: Iterable[str], environ: Mapping[str, str]) -> frozenset[str]:
+def passed_names(names: Iterable[str], environ: Environ) -> frozenset[str]:
     """The variables of `environ` that `names` (exact, or patterns with * and ?) let
     through. Raises ConfigError."""
     wanted = tuple(names)
@@ -91,7 +91,7 @@ def passed_names(names: Iterable[str], environ: Mapping[str, str]) -> frozenset[
 
 
 def child_environment(
-    names: Iterable[str], environ: Mapping[str, str], run_as: RunAs | None = None
+    names: Iterable[str], environ: Environ, run_as: RunAs | None = None
 ) -> dict[str, str]:
     """The whole environment of a child: ALLOWED, LC_*, and what `names` let through.
     Raises ConfigError."""
@@ -109,9 +109,7 @@ def child_environment(
     return child
 
 
-def lacking(
-    text: str, environ: Mapping[str, str], child: Mapping[str, str]
-) -> str | None:
+def lacking(text: str, environ: Environ, child: Environ) -> str | None:
     """What a failure that says `text` has to do with variables of `environ` that the
     system doesn't get, as a sentence. `child` is what it gets."""
     for name in _VARIABLE.findall(text):
@@ -122,7 +120,7 @@ def lacking(
 
 
 def substituted(
-    value: str, names: Iterable[str], environ: Mapping[str, str], *, where: str
+    value: str, names: Iterable[str], environ: Environ, *, where: str
 ) -> str:
     """`value` with each ``${NAME}`` replaced, for names that `system.env` lets through.
     Raises ConfigError."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from ragstone.errors import ConfigError
+from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
+from ragstone.settings.variables import Environ
 from ragstone.system.child import ChildContext, Guardian, SystemLog
 from ragstone.system.environment import RunAs, lacking
 from ragstone.system.response import RETRIEVAL, System
@@ -24,7 +25,7 @@ class Surroundings:
     processes see of `environ`."""
 
     root: Path
-    environ: Mapping[str, str]
+    environ: Environ
     child_environ: dict[str, str]
     log: Path | None = None
     run_as: RunAs | None = None
@@ -52,7 +53,7 @@ class Surroundings:
 class EntrypointKind(ABC):
     """One kind of entrypoint. Register it in `entrypoint.KINDS`."""
 
-    schemes: ClassVar[tuple[str, ...]]
+    schemes: ClassVar[Texts]
     form: ClassVar[str]
     """An example, for messages."""
     noun: ClassVar[str] = "an entrypoint"

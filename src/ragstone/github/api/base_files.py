@@ -22,6 +22,7 @@ from ragstone.github.api.client import (
     if_present,
     reading_replies,
 )
+from ragstone.golden.sample import Texts
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -81,7 +82,7 @@ def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
 
 
 @reading_replies()
-def list_base_files(api: GitHubApi, sha: str) -> tuple[str, ...]:
+def list_base_files(api: GitHubApi, sha: str) -> Texts:
     """The paths of all regular files at commit `sha`, for patterns. Raises
     GitHubApiError."""
     return tuple(

@@ -27,6 +27,7 @@ from ragstone.github.api.client import (
     reading_replies,
 )
 from ragstone.github.api.reviewed import ReviewedBase, base_commit
+from ragstone.golden.sample import Texts
 
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
@@ -77,7 +78,7 @@ def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
 
 
 @reading_replies()
-def add_left_out(api: GitHubApi, sha: str, folder: Path) -> tuple[str, ...]:
+def add_left_out(api: GitHubApi, sha: str, folder: Path) -> Texts:
     """Add the files that the `.gitattributes` of commit `sha` leave out of its archive;
     returns notes on the result.
 

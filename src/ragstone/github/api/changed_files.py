@@ -17,6 +17,7 @@ from github.GitTreeElement import GitTreeElement
 from ragstone.files import open_regular
 from ragstone.github.api.base_files import LINK, SUBMODULE, list_commit_files
 from ragstone.github.api.client import GitHubApi, GitHubApiError
+from ragstone.golden.sample import Texts
 
 MAX_CHECKOUT_BYTES = 8 * 1024**3
 """A larger checkout is not compared."""
@@ -28,7 +29,7 @@ _CHUNK = 1024 * 1024
 _POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
 
 
-def changed_files(api: GitHubApi, sha: str, checkout: Path) -> tuple[str, ...] | None:
+def changed_files(api: GitHubApi, sha: str, checkout: Path) -> Texts | None:
     """The files of commit `sha` that are not as in `checkout`; files that the commit
     doesn't have don't count.
 

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from ragstone.files import open_regular
+from ragstone.golden.sample import Texts
 
 _KEPT = re.compile(
     rb"extraheader\s*=\s*\"?authorization\s*:|git-credentials-[\w-]+\.config|://[^/\s:@]+:[^/\s@]+@",
@@ -25,7 +26,7 @@ _WARNING = (
 )
 
 
-def warn_of_token(workspace: Path, temporary: str | None) -> tuple[str, ...]:
+def warn_of_token(workspace: Path, temporary: str | None) -> Texts:
     """A warning if a checkout in `workspace`, or the runner's `temporary` folder,
     contains a token; else none."""
     places = [workspace.glob(f"{above}.git/config") for above in _PATTERNS]

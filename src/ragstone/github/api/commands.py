@@ -20,6 +20,10 @@ from typing import BinaryIO, TextIO
 
 from ragstone.formatting import clipped
 from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
+from ragstone.settings.variables import Environ
+
+Write = Callable[[str], None]
+"""Writes text to the log of the job."""
 
 COMMAND_FILES = (
     "GITHUB_OUTPUT",
@@ -84,9 +88,7 @@ def write_outputs(path: Path | None, values: Mapping[str, str]) -> None:
         file.write(entries.encode("utf-8"))
 
 
-def output_path(
-    environ: Mapping[str, str], variable: str = "GITHUB_OUTPUT"
-) -> Path | None:
+def output_path(environ: Environ, variable: str = "GITHUB_OUTPUT") -> Path | None:
     """The file in a runner's file variable, None if it is not set."""
     value = environ.get(variable, "")
     return Path(value) if value else None

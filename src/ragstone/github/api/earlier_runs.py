@@ -9,7 +9,6 @@ so here as well. A fork's runs never count, nor those of other workflows and eve
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from github.Artifact import Artifact
@@ -22,6 +21,7 @@ from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.earlier import lack_of
 from ragstone.github.api.artifacts import artifacts_of, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError, reading_replies
+from ragstone.github.api.commands import Write
 from ragstone.github.api.trusted_runs import newest_runs
 
 MAX_RUNS = 10
@@ -38,7 +38,7 @@ def find_earlier_run(
     artifact_name: str,
     tree: str,
     folder: Path,
-    say: Callable[[str], None],
+    say: Write,
 ) -> RunDirectory | None:
     """The newest artifact of a run for the pull request of run `own_run` with the same
     files, as a run below `folder`.

@@ -4,7 +4,6 @@ into a typed Event."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from pydantic import AliasPath, BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, parse_errors
 from ragstone.files import read_regular
-from ragstone.settings.variables import Variables
+from ragstone.settings.variables import Environ, Variables
 
 MAX_PAYLOAD_BYTES = 30 * 1024 * 1024
 """GitHub caps webhook payloads at 25 MB."""
@@ -137,7 +136,7 @@ class Event(_Payload):
         return pull.is_fork or DEPENDABOT in (self.actor, pull.author)
 
 
-def load_event(environ: Mapping[str, str]) -> Event:
+def load_event(environ: Environ) -> Event:
     """Read the payload in GITHUB_EVENT_PATH, and build the Event.
 
     Raises ConfigError outside a GitHub job, or if the payload can't be read.
@@ -158,7 +157,7 @@ def load_event(environ: Mapping[str, str]) -> Event:
     return build_event(environ, payload)
 
 
-def build_event(environ: Mapping[str, str], payload: Any) -> Event:
+def build_event(environ: Environ, payload: Any) -> Event:
     """The Event of `payload` (decoded JSON) under the runner's variables. Raises
     ConfigError for a wrong shape."""
     variables = Variables(environ)

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.placing import put_run
 from ragstone.formatting import some
+from ragstone.golden.sample import Texts
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
@@ -48,7 +49,7 @@ class Confinement:
     """Whether the workspace belongs to root."""
 
     @property
-    def notices(self) -> tuple[str, ...]:
+    def notices(self) -> Texts:
         return (_ROOT_OWNS,) if self.root_owns else ()
 
     def call(self, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:

@@ -4,7 +4,7 @@ its results are handed over."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.writer import refuse_foreign
+from ragstone.github.api.commands import Write
 from ragstone.github.container.confinement import (
     Confinement,
     end_strays,
@@ -27,7 +28,9 @@ from ragstone.github.container.user_environment import (
     container_environ,
     installing,
 )
+from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
+from ragstone.settings.variables import Environ
 
 SETUP_LIMIT_S = 1800.0
 """For each of the action's `setup` and `requirements`."""
@@ -83,9 +86,9 @@ class Container:
     def install(
         self,
         system: SystemSettings,
-        environ: Mapping[str, str],
+        environ: Environ,
         deadline: float | None,
-        write: Callable[[str], None],
+        write: Write,
         *,
         base_checkout: Path | None = None,
     ) -> Installed:
@@ -102,7 +105,7 @@ class Container:
             give_to(confinement, base_checkout)
             workspace = self.workspace.resolve()
             directory = base_checkout / directory.resolve().relative_to(workspace)
-        added_names: tuple[str, ...] = ()
+        added_names: Texts = ()
         if self.base is not None:
             side = "base"
             if base_checkout is None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ragstone.errors import ConfigError
 from ragstone.github.api.commands import COMMAND_FILES
 from ragstone.github.container.confinement import Confinement
+from ragstone.settings.variables import Environ
 
 _CLOSED = 0o770
 _PASSABLE = 0o771
@@ -27,7 +28,7 @@ class RunnerFolders:
     files.
     """
 
-    def __init__(self, environ: Mapping[str, str], workspace: Path) -> None:
+    def __init__(self, environ: Environ, workspace: Path) -> None:
         self._workspace = workspace.resolve()
         names = (*COMMAND_FILES, "GITHUB_EVENT_PATH")
         paths = {name: _resolved(environ[name]) for name in names if environ.get(name)}

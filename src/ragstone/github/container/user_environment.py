@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -16,15 +16,17 @@ from time import monotonic
 from typing import IO
 
 from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached
+from ragstone.github.api.commands import Write
 from ragstone.github.container.confinement import SAFE_PATH, Confinement
+from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
+from ragstone.settings.variables import Environ
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs, child_environment
 from ragstone.system.guardian import kill_group
 from ragstone.system.response import System
 
-Write = Callable[[str], None]
 _TAIL_LINES = 30
 _DRAIN_S = 1.0
 _MAX_LINE_BYTES = 8192
@@ -54,10 +56,10 @@ class Installed:
 
     settings: SystemSettings
     """With the interpreter."""
-    environ: Mapping[str, str]
+    environ: Environ
     """Its children get an allow-list of it."""
     run_as: RunAs | None = None
-    added_names: tuple[str, ...] = ()
+    added_names: Texts = ()
     """Variables that are passed on besides those in the settings."""
 
     def build(
@@ -75,9 +77,7 @@ class Installed:
         )
 
 
-def container_environ(
-    environ: Mapping[str, str], confinement: Confinement
-) -> dict[str, str]:
+def container_environ(environ: Environ, confinement: Confinement) -> dict[str, str]:
     """`environ` with what is wrong inside of the container set right. Children get an
     allow-list of it."""
     right_inside = {
@@ -97,7 +97,7 @@ class SystemSetup:
     files, a shell script."""
 
     script: str = ""
-    requirements: tuple[str, ...] = ()
+    requirements: Texts = ()
     python_version: str | None = None
 
     @property
@@ -152,7 +152,7 @@ class Steps:
     it."""
 
     confinement: Confinement
-    environ: Mapping[str, str]
+    environ: Environ
     directory: Path
     write: Write
     limit_s: float
@@ -161,7 +161,7 @@ class Steps:
     """By when, of the monotonic clock, all of them must be done."""
 
     def run(
-        self, argv: Sequence[str], what: str, inside: Mapping[str, str] | None = None
+        self, argv: Sequence[str], what: str, inside: Environ | None = None
     ) -> None:
         """Run to the end of `argv` itself: what it left in the background (a server)
         goes on, its output dropped.
@@ -234,7 +234,7 @@ class _Printed(Thread):
 
 
 def installing(
-    base: Mapping[str, str], confinement: Confinement, system_env: Sequence[str]
+    base: Environ, confinement: Confinement, system_env: Sequence[str]
 ) -> dict[str, str]:
     """Variables for installing: what the system itself gets, and how the network is
     reached, without passwords."""
