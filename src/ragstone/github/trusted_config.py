@@ -24,7 +24,6 @@ from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.commit_files import BaseFiles, CommitFiles
-from ragstone.github.inputs import INPUTS
 from ragstone.github.job import Job
 from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
@@ -35,9 +34,9 @@ from ragstone.judge.providers import (
     find_provider,
     variable,
 )
-from ragstone.settings.load import CONFIG_FILE, OPTIONS
-from ragstone.settings.settings import Settings
-from ragstone.settings.variables import SECRET_NAME
+from ragstone.settings.load import CONFIG_FILE
+from ragstone.settings.settings import JudgeSettings, Settings
+from ragstone.settings.variables import SECRET_NAME, Environ
 from ragstone.system.environment import passed_names
 
 GUARDED = (
@@ -76,6 +75,7 @@ A pull request's config file can't say that a failing gate passes, or leave out 
 """
 
 _ENV = "system.env"
+_HINT = "Set it by input or environment in the workflow, or merge the config change separately first."
 _WHY = {
     "judge.name": "the judge's key would be sent to another provider",
     "judge.base_url": "the judge's key would be sent there",
@@ -98,46 +98,26 @@ def restrict_to_base(
     base's, and GitHubError if the base is needed and can't be read.
     """
     settings, environ, workspace = job.settings, job.environ, job.places.workspace
-    judge, in_file = settings.judge, settings.from_file
-    credentials = {variable(name, environ) for name in credential_variables()}
-    keys = {*judge.secrets(), *credentials} - {""}
+    keys = {variable(name, environ) for name in credential_variables()}
+    keys = {*keys, *settings.judge.secrets()} - {""}
     entrusted = bool(keys) or _has_identity(settings, environ)
     bundle = _bundle_in(workspace, settings)
-    fitted = judge.name.strip().startswith(FITTED)
-    unpinned = fitted and not judge.model_digests
-    compared = [
-        key
-        for key in GUARDED
-        if key in in_file
-        and _value(settings, key)
-        and (entrusted or (key == _BUNDLE and bundle is None))
-    ]
-    if fitted and (unpinned or DIGESTS in in_file):
-        compared.append(DIGESTS)
-    if settings.run.dask is not None and CLUSTER in in_file:
-        compared.append(CLUSTER)
-    bundle = bundle if entrusted else None
-    passed = settings.system.env if _ENV in in_file else ()
-    secrets = {
-        name
-        for name in passed_names(passed, environ)
-        if environ[name].strip() in keys or SECRET_NAME.search(name)
-    }
-    needed = [
-        *compared,
-        *([_ENV] if secrets else []),
-        *([_BUNDLE] if bundle is not None else []),
-    ]
-    of_verdict = [key for key in _OF_VERDICT if key in in_file]
+    compared = _compared(settings, entrusted, bundle)
+    secrets = _passed_secrets(settings, environ, keys)
+    needed = [*compared]
+    if secrets:
+        needed.append(_ENV)
+    if bundle is not None and entrusted:
+        needed.append(_BUNDLE)
+    of_verdict = [key for key in _OF_VERDICT if key in settings.from_file]
     if not (needed or entrusted or of_verdict):
         return Trusted(settings)
-    budget_open = entrusted and (_BUDGET in in_file or judge.max_cost_usd is None)
     try:
         base = base_files.commit
         if base is None:  # the checkout is the base itself
             return Trusted(settings)
         base_settings = base.settings
-        copies = {} if bundle is None else base.read([bundle])
+        copies = base.read([bundle]) if _BUNDLE in needed and bundle else {}
     except GitHubApiError as unreadable:
         _refuse_exposed(settings, environ, workspace)
         if needed:
@@ -146,41 +126,31 @@ def restrict_to_base(
                 where=_place(settings),
                 hint="Give the job `permissions: contents: read`, or set it by input or environment.",
             ) from None
-        why = f"the base branch can't be read: {unreadable}"
-        defaults = {key: _OF_VERDICT[key] for key in of_verdict}
-        settings = _as_in_base(settings, defaults, why, notes)
-        if budget_open:
+        if entrusted and _may_raise_budget(settings):
             notes.append(
                 f"Can't read whether the base branch limits the cost of judging ({unreadable})."
             )
-        return Trusted(settings)
+        why = f"the base branch can't be read: {unreadable}"
+        defaults = {key: _OF_VERDICT[key] for key in of_verdict}
+        return Trusted(_as_in_base(settings, defaults, why, notes))
     _refuse_exposed(settings, environ, workspace)
-    if unpinned:
-        raise ConfigError(
-            f"'{judge.name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
-            where=DIGESTS,
-            hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, "
-            "or merge judge.model_digests into the config file first.",
-        )
+    _refuse_unpinned(settings.judge)
     if entrusted:
-        compared += [
-            key
-            for key in GUARDED
-            if key in base_settings.from_file and not _value(settings, key)
-        ]
-        if _other_provider(settings, base_settings):
-            raise _refused("judge.name", settings, base)
+        _refuse_other_provider(settings, base)
+        for key in GUARDED:
+            if key in base_settings.from_file and not _value(settings, key):
+                compared.append(key)
     for key in compared:
         if _value(settings, key) != _value(base_settings, key):
             raise _refused(key, settings, base)
-    for name in sorted(secrets - {*passed_names(base_settings.system.env, environ)}):
+    for name in sorted(secrets - passed_names(base_settings.system.env, environ)):
         raise ConfigError(
             f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
             f"(commit {base.sha[:12]}) does not.",
             where=_place(settings),
-            hint=f"{_by_workflow(_ENV)}merge the config change separately first.",
+            hint=_HINT,
         )
-    if bundle is not None:
+    if bundle is not None and entrusted:
         # The checkout's may be changed, now or while user code runs.
         own = read_regular(workspace / bundle, within=workspace, limit=MAX_CA_BYTES)
         copy = copies.get(bundle)
@@ -188,15 +158,66 @@ def restrict_to_base(
             raise _refused(_BUNDLE, settings, base)
         settings = settings.having(_BUNDLE, str(copy))
     base_values = {key: _value(base_settings, key) for key in of_verdict}
-    limit, base_limit = judge.max_cost_usd, base_settings.judge.max_cost_usd
-    if budget_open and base_limit is not None:
+    base_limit = base_settings.judge.max_cost_usd
+    if entrusted and base_limit is not None and _may_raise_budget(settings):
         # A pull request can lower the base's limit, but not raise it.
-        base_values[_BUDGET] = min(base_limit, limit or base_limit)
+        base_values[_BUDGET] = min(
+            base_limit, settings.judge.max_cost_usd or base_limit
+        )
     why = "as in the base branch"
     return Trusted(_as_in_base(settings, base_values, why, notes))
 
 
-def _has_identity(settings: Settings, environ: Mapping[str, str]) -> bool:
+def _compared(settings: Settings, entrusted: bool, bundle: str | None) -> list[str]:
+    """The settings of the checkout's config that must be those of the base; the CA
+    bundle without a key only if it is outside of the checkout."""
+    compared = []
+    for key in GUARDED:
+        is_outside = key == _BUNDLE and bundle is None
+        is_set = key in settings.from_file and _value(settings, key)
+        if is_set and (entrusted or is_outside):
+            compared.append(key)
+    is_fitted = _is_fitted(settings.judge)
+    if is_fitted and (
+        DIGESTS in settings.from_file or not settings.judge.model_digests
+    ):
+        compared.append(DIGESTS)
+    if settings.run.dask is not None and CLUSTER in settings.from_file:
+        compared.append(CLUSTER)
+    return compared
+
+
+def _is_fitted(judge: JudgeSettings) -> bool:
+    return judge.name.strip().startswith(FITTED)
+
+
+def _refuse_unpinned(judge: JudgeSettings) -> None:
+    """Raise ConfigError for a fitted judge whose digest nobody gives."""
+    if _is_fitted(judge) and not judge.model_digests:
+        raise ConfigError(
+            f"'{judge.name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
+            where=DIGESTS,
+            hint="Set RAGSTONE_MODEL_DIGESTS under `env:` in the workflow to the digest that `ragstone check` shows, "
+            "or merge judge.model_digests into the config file first.",
+        )
+
+
+def _passed_secrets(settings: Settings, environ: Environ, keys: set[str]) -> set[str]:
+    """The variables with secrets that the checkout's config passes to the system."""
+    secrets = set()
+    if _ENV in settings.from_file:
+        for name in passed_names(settings.system.env, environ):
+            if environ[name].strip() in keys or SECRET_NAME.search(name):
+                secrets.add(name)
+    return secrets
+
+
+def _may_raise_budget(settings: Settings) -> bool:
+    """Whether the checkout says how much may be spent."""
+    return _BUDGET in settings.from_file or settings.judge.max_cost_usd is None
+
+
+def _has_identity(settings: Settings, environ: Environ) -> bool:
     """Whether the judge can use this job's identity, or that of the machine it runs
     on."""
     judge = _provider_of(settings)
@@ -225,22 +246,18 @@ def _value(settings: Settings, key: str) -> object:
     return value
 
 
-def _other_provider(settings: Settings, base: Settings) -> bool:
-    """Whether the checkout's config has a key that is not one provider's sent to
-    another one than the base's."""
-    provider = find_provider(_provider_of(base))
-    return (
-        "judge.name" in settings.from_file
-        and _provider_of(settings) != _provider_of(base)
-        and provider is not None
-        and provider.api is not None
-        and bool(settings.judge.secrets())
-    )
+def _refuse_other_provider(settings: Settings, base: CommitFiles) -> None:
+    """Raise ConfigError if the checkout's config has a key that is not one provider's
+    sent to another one than the base's."""
+    name = _provider_of(base.settings)
+    provider = find_provider(name)
+    is_other = "judge.name" in settings.from_file and _provider_of(settings) != name
+    has_api = provider is not None and provider.api is not None
+    if is_other and has_api and settings.judge.secrets():
+        raise _refused("judge.name", settings, base)
 
 
-def _refuse_exposed(
-    settings: Settings, environ: Mapping[str, str], workspace: Path
-) -> None:
+def _refuse_exposed(settings: Settings, environ: Environ, workspace: Path) -> None:
     """Raise ConfigError for a judge's file of credentials that lies among the code that
     this run's author wrote."""
     provider = find_provider(_provider_of(settings))
@@ -265,18 +282,8 @@ def _refused(key: str, settings: Settings, base: CommitFiles) -> ConfigError:
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
         f"{with_key}it is not accepted from an unreviewed checkout.",
         where=_place(settings),
-        hint=f"{_by_workflow(key)}merge the config change separately first.",
+        hint=_HINT,
     )
-
-
-def _by_workflow(key: str) -> str:
-    for spec in INPUTS:
-        if spec.key == key:
-            return f"Set the input '{spec.name}' in the workflow, or "
-    for option in OPTIONS:
-        if option.key == key:
-            return f"Set {option.env} under `env:` in the workflow, or "
-    return "Don't change it, or "
 
 
 def _place(settings: Settings) -> str:
