@@ -117,7 +117,11 @@ def test_spans_as_the_sdk_has_and_writes_them() -> None:
             {},
             Retrieval("q", (Context("", "d1", 0.5),), "kb"),
         ),
-        ({"retrieval.documents": '[{"document.content": "x"}]'}, {}, Retrieval("", (Context("x"),), "span")),
+        (
+            {"openinference.span.kind": "RETRIEVER", "retrieval.documents": '[{"document.content": "x"}]'},
+            {},
+            Retrieval("", (Context("x"),), "span"),
+        ),
         (
             {"openinference.span.kind": "TOOL", "tool.name": "t", "tool.parameters": '{"a": 1}', "output.value": "r"},
             {},
@@ -129,12 +133,13 @@ def test_spans_as_the_sdk_has_and_writes_them() -> None:
             ToolCall("span", {"input": "red"}, None, "no such tool"),
         ),
         (
-            {"tool.name": "t", "error.type": "timeout"},
+            {"openinference.span.kind": "tool", "tool.name": "t", "error.type": "timeout"},
             {"status": {"code": "STATUS_CODE_ERROR"}},
             ToolCall("t", {}, None, "timeout"),
         ),
         (
-            {"llm.model_name": "m", "llm.token_count.prompt": 3, "llm.token_count.completion": 4},
+            {"openinference.span.kind": "LLM", "llm.model_name": "m"}
+            | {"llm.token_count.prompt": 3, "llm.token_count.completion": 4},
             {"endTimeUnixNano": "0"},
             ModelCall("m", TokenUsage(3, 4)),
         ),
@@ -166,7 +171,9 @@ def test_attributes_of_any_type_are_read_and_deep_ones_left_out() -> None:
     deep: dict[str, Any] = {"stringValue": "x"}
     for _ in range(300):
         deep = {"arrayValue": {"values": [deep]}}
-    pairs = [{"key": "gen_ai.retrieval.documents", "value": listed}, {"key": "deep", "value": deep}, 5, {"key": None}]
+    kind = {"key": "gen_ai.operation.name", "value": {"stringValue": "retrieval"}}
+    found = {"key": "gen_ai.retrieval.documents", "value": listed}
+    pairs = [kind, found, {"key": "deep", "value": deep}, 5, {"key": None}]
     (step,) = read("a", {"answer": "x", "spans": [{**span({}, 1), "attributes": pairs}]}, None).steps
     assert step == Retrieval("", (Context("", "d1"),), "span")
 

@@ -36,6 +36,7 @@ from ragstone.system.worker.adapters import (
     Asker,
     EntrypointError,
     adapt,
+    create,
     is_built,
 )
 from ragstone.system.worker.fields import BadReturn, Fields
@@ -88,18 +89,12 @@ class CallableSystem:
     async def _built(self) -> Asker:
         """An asker of the callable. Raises EntrypointError, and whatever a class or
         factory raises."""
-        unawaited: list[Any] = []
-
-        def build(product: Any) -> Any:
-            if not inspect.isawaitable(product):
-                return product
-            unawaited.append(product)
-            return lambda question: question
-
-        asker = adapt(self._target, build, self._part)
-        if unawaited:
-            asker = adapt(await unawaited[0], lambda product: product, self._part)
-        return asker
+        target = self._target
+        if is_built(target):
+            target = create(target)
+        if inspect.isawaitable(target):
+            target = await target
+        return adapt(target, self._part)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:

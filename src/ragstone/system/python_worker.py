@@ -91,12 +91,10 @@ class PythonPeer:
         try:
             async with asyncio.timeout(settings.startup_timeout_s):
                 # What comes before the token is of hooks such as sitecustomize.
-                while (line := await child.stdout.readline()).strip() != token.encode():
-                    if not line:
-                        raise EOFError
+                while token.encode() not in (line := await _receive(child)):
                     child.tail.add(line)
                     self.context.log.write(line)
-                greeting = Greeting.model_validate_json(await _receive(child))
+            greeting = Greeting.model_validate_json(line)
             failure = greeting.failed
         except TimeoutError:
             await child.show_stack()

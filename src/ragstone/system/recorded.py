@@ -33,7 +33,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.span_file import Steps, steps_beside
-from ragstone.system.worker.fields import Fields, at_path, number
+from ragstone.system.worker.fields import Fields, at_path, named, seconds
 from ragstone.system.worker.spans import trace_key
 
 _ID = "id"
@@ -216,23 +216,13 @@ def recorded_response(
             response = _response_adapter().validate_python(stored)
             return replace(response, sample_id=sample_id)
         except ValidationError as error:
-            return failed(
-                sample_id,
-                SystemFailureKind.BAD_RETURN,
-                f"{where}: response: {first_problem(error)}",
-            )
-    latency_s = number(record.get("latency_s"))
-    if latency_s is not None and latency_s < 0:
-        latency_s = None
+            message = f"{where}: response: {first_problem(error)}"
+            return failed(sample_id, SystemFailureKind.BAD_RETURN, message)
+    latency_s = seconds(record.get("latency_s"))
     error_text = record.get("error")
-    has_answer = any(record.get(name) is not None for name in SYSTEM_NAMES["answer"])
-    if isinstance(error_text, str) and not has_answer:
-        return failed(
-            sample_id,
-            SystemFailureKind.RAISED,
-            f"{where}: {error_text}",
-            latency_s=latency_s,
-        )
+    if isinstance(error_text, str) and named(record, "answer") is None:
+        message = f"{where}: {error_text}"
+        return failed(sample_id, SystemFailureKind.RAISED, message, latency_s=latency_s)
     answer = _column(record, answer_names)
     if isinstance(answer, bool | int | float):
         answer = cells.text(answer)
@@ -244,10 +234,9 @@ def recorded_response(
         "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
     }
     response = read(sample_id, parts, latency_s, fields=fields)
-    if response.failure is not None:
-        return failed(
-            sample_id, response.failure.kind, f"{where}: {response.failure.message}"
-        )
+    failure = response.failure
+    if failure is not None:
+        return failed(sample_id, failure.kind, f"{where}: {failure.message}")
     return response
 
 

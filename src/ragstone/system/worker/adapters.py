@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import os
 import sys
@@ -86,7 +85,7 @@ def names_beside(available: Collection[str]) -> dict[str, str]:
 
 
 class Asker:
-    """Calls one object, whatever its shape, and gives the returned value. Created by
+    """Calls one object, whatever its shape, and gives the returned value. Made by
     `adapt`.
 
     The question is the argument, or the field `key` of the argument, whose fields are
@@ -187,29 +186,6 @@ def is_coroutine_function(target: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------
 
 
-def adapt(
-    target: object, build: Callable[[Any], Any], part: str | None = None
-) -> Asker:
-    """An Asker for a function, class, zero-argument factory, or object with
-    answer/query/invoke/__call__.
-
-    `build` receives the value returned by a class or factory and resolves it if
-    awaitable. `part` is the half that is evaluated; None for the whole system. Raises
-    EntrypointError.
-    """
-    if inspect.isclass(target):
-        refuse_parameters(target)
-        return _adapt_object(build(target()), part)
-    if not inspect.isroutine(target) and type(target).__name__ != "partial":
-        return _adapt_object(target, part)
-    if not is_built(target):
-        return _adapt_callable(target, part)
-    product = build(target())  # type: ignore[operator]
-    if inspect.isroutine(product):
-        return adapt(product, build, part)
-    return _adapt_object(product, part)
-
-
 def is_built(target: object) -> bool:
     """Whether `target` is a class or a factory: then each conversation gets an object
     of its own."""
@@ -220,15 +196,24 @@ def is_built(target: object) -> bool:
     return inspect.isroutine(target) and takes_none
 
 
-def _adapt_callable(target: Any, part: str | None) -> Asker:
-    _check_one_question(target, part)
-    return Asker(target)
+def create(target: Any) -> Any:
+    """What a class or a factory returns, which may be awaitable. Raises
+    EntrypointError, and whatever it raises."""
+    if inspect.isclass(target):
+        refuse_parameters(target)
+    return target()
 
 
-def _adapt_object(target: object, part: str | None) -> Asker:
+def adapt(target: object, part: str | None = None) -> Asker:
+    """An Asker for a function, or an object with answer/query/invoke/__call__.
+
+    `part` is the half that is evaluated; None for the whole system. Raises
+    EntrypointError.
+    """
+    is_function = inspect.isroutine(target) or type(target).__name__ == "partial"
     methods = ("retrieve", *METHODS) if part == "retrieval" else METHODS
     for name in (*methods, *("a" + method for method in methods)):
-        method = get(target, name)
+        method = None if is_function else get(target, name)
         if callable(method) and not inspect.isclass(method):
             twin = get(target, "a" + name)
             if name not in ("invoke", "ainvoke"):
@@ -237,7 +222,8 @@ def _adapt_object(target: object, part: str | None) -> Asker:
             remembers = bool(get(target, "checkpointer"))
             return Asker(method, twin, key=key, inputs=inputs, remembers=remembers)
     if callable(target):
-        return _adapt_callable(target, part)
+        _check_one_question(target, part)
+        return Asker(target)
     raise EntrypointError(
         f"{shown(target)} can't be asked. Expected a function answer(question), or an object with "
         "answer(question), ask(question), query(question), invoke(question), chat(question) or __call__(question)."
@@ -346,13 +332,13 @@ def _load_file(path: str) -> Any:
         raise EntrypointError(f"file not found: {full}")
     folder, file = os.path.split(full)
     name = os.path.splitext(file)[0]  # noqa: PTH122
-    module = sys.modules.get(name)
-    if getattr(module, "__file__", None) != full:
+    if sys.path[0] != folder:
         sys.path.insert(0, folder)
-        specification: Any = importlib.util.spec_from_file_location(name, full)
-        module = importlib.util.module_from_spec(specification)
-        sys.modules[name] = module
-        specification.loader.exec_module(module)
+    module = importlib.import_module(name)
+    if module.__file__ != full:
+        raise EntrypointError(
+            f"{full} can't be imported: another module is called '{name}'. Rename it."
+        )
     return module
 
 

@@ -128,6 +128,12 @@ def number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def seconds(value: object) -> float | None:
+    """A number of at least 0; None for anything else."""
+    duration = number(value)
+    return None if duration is None or duration < 0 else duration
+
+
 def at_path(value: object, path: str, absent: object = None) -> Any:
     """The value at a dotted path, `absent` if there is none.
 

@@ -23,6 +23,7 @@ from ragstone.system.worker.adapters import (
     Asker,
     EntrypointError,
     adapt,
+    create,
     is_built,
     load,
     refuse_modules_from,
@@ -47,6 +48,8 @@ class Link:
         # Descriptors from dup() are not inherited by programs that user code starts.
         self._in = os.fdopen(os.dup(0), "rb")
         self._out = os.fdopen(os.dup(1), "wb")
+        # What hooks of the interpreter printed may not end its line.
+        self._write("\n")
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -56,11 +59,6 @@ class Link:
                 stream.reconfigure(
                     encoding="utf-8", errors="backslashreplace", line_buffering=True
                 )
-
-    def greet(self, token: str) -> None:
-        """Mark the start of the worker's output; anything before it comes from start-up
-        hooks of the interpreter."""
-        self._write(f"\n{token}\n")
 
     def receive(self) -> Any:
         """The next message; None at the end of stdin."""
@@ -157,9 +155,14 @@ class Service:
         else:
             target, is_created = load(self._entrypoint)
             self._builds = is_created or is_built(target)
-            self._asker = adapt(target, loop.resolve, self._part)
+            self._asker = self._adapted(target)
         if hello["not_from"]:
             refuse_modules_from(hello["not_from"])
+
+    def _adapted(self, target: Any) -> Asker:
+        if is_built(target):
+            target = self._loop.resolve(create(target))
+        return adapt(target, self._part)
 
     @property
     def accepts(self) -> list[str]:
@@ -203,8 +206,7 @@ class Service:
             return self._asker
         if session != self._session or self._session_asker is None:
             self._session_asker = None
-            target, _ = load(self._entrypoint)
-            self._session_asker = adapt(target, self._loop.resolve, self._part)
+            self._session_asker = self._adapted(load(self._entrypoint)[0])
             self._session = session
             self._link.send({"number": request["number"], "event": "built"})
         return self._session_asker
@@ -221,7 +223,6 @@ def _failure(error: BaseException) -> Message:
 def main(hello: Message) -> NoReturn:
     """Serve questions until stdin ends."""
     link = Link()
-    link.greet(hello["token"])
     # When memory runs out, let the kernel kill the worker, not Ragstone.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
         file.write("500")
@@ -233,8 +234,8 @@ def main(hello: Message) -> NoReturn:
     try:
         service = Service(link, loop, hello)
     except BaseException as error:
-        link.send({"failed": _failure(error)})
+        link.send({"token": hello["token"], "failed": _failure(error)})
         os._exit(1)
-    link.send({"ready": service.accepts})
+    link.send({"token": hello["token"], "ready": service.accepts})
     service.serve()
     sys.exit(0)

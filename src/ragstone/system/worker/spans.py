@@ -150,15 +150,9 @@ def trace_key(trace_id: object) -> str:
 def kind_of_span(attributes: Attributes) -> str | None:
     """Which step a span is by its attributes: retrieval, tool or model; None if it is
     none."""
-    own_kind = str(attributes.get("openinference.span.kind", "")).upper()
-    operation = attributes.get("gen_ai.operation.name")
-    if own_kind or operation:
-        return _KINDS.get(own_kind) or _KINDS.get(str(operation))
-    if first(attributes, _DOCUMENT_LISTS) is not None or span_documents(attributes):
-        return "retrieval"
-    if first(attributes, ("gen_ai.tool.name", "tool.name")) is not None:
-        return "tool"
-    return None if first(attributes, _MODELS) is None else "model"
+    own_kind = str(attributes.get("openinference.span.kind")).upper()
+    operation = str(attributes.get("gen_ai.operation.name"))
+    return _KINDS.get(own_kind) or _KINDS.get(operation)
 
 
 def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> dict[str, Any]:

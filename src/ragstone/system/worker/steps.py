@@ -24,8 +24,8 @@ from ragstone.system.worker.fields import (
     get,
     message_text,
     named,
-    number,
     parsed_json,
+    seconds,
     token_usage,
 )
 from ragstone.system.worker.spans import spans_in, steps_of_spans
@@ -41,15 +41,6 @@ MAX_INPUT_CHARACTERS = 100_000
 MAX_RESULT_CHARACTERS = 1_000_000
 MAX_ARGUMENT_DEPTH = 32
 MAX_ERROR_CHARACTERS = 2_000
-
-_TELLING_NAMES = (
-    ("retrieval", SYSTEM_NAMES["contexts"]),
-    ("tool", ("tool", "tool_name")),
-    ("retrieval", ("query",)),
-    ("tool", ("name",)),
-    ("model", ("model", "model_name", "usage")),
-)
-"""The kind of a step without a type, by a field that it has."""
 
 EXPECTED_STEPS = (
     'Expected a list of mappings or objects with the type "retrieval", "tool" or "model". If these are no steps, set '
@@ -104,10 +95,6 @@ def joined_steps(earlier: object, later: object) -> object:
 
 def _step(item: Any, fields: Fields) -> Step:
     """One step. Raises BadReturn."""
-    observation = None
-    if isinstance(item, (list, tuple)) and len(item) == 2:
-        # An agent's action in LangChain, and what was observed.
-        item, observation = item
     kind = _kind(item)
     if kind == "retrieval":
         query = _text(named(item, "step_query"), "query", MAX_INPUT_CHARACTERS)
@@ -124,40 +111,34 @@ def _step(item: Any, fields: Fields) -> Step:
             raise BadReturn(
                 f"{shown(item)} is a tool call without the name of the tool."
             )
-        if observation is None:
-            observation = named(item, "tool_result")
+        result = named(item, "tool_result")
         return {
             "type": kind,
             "name": name,
             "arguments": _arguments(named(item, "arguments")),
-            "result": _text(observation, "result", MAX_RESULT_CHARACTERS),
+            "result": _text(result, "result", MAX_RESULT_CHARACTERS),
             "error": _error(first(item, ("error", "is_error"))),
         }
     if kind != "model":
         raise BadReturn(
             f"{shown(item)} is no retrieval, tool call or model call. {EXPECTED_STEPS}"
         )
-    latency_s = number(get(item, "latency_s"))
-    if latency_s is not None and latency_s < 0:
-        latency_s = None
     return {
         "type": kind,
         "model": _name(named(item, "model_name")) or "",
         "usage": token_usage(named(item, "usage")) or token_usage(item),
-        "latency_s": latency_s,
+        "latency_s": seconds(get(item, "latency_s")),
     }
 
 
 def _kind(item: object) -> str | None:
-    """The kind of a step by its type, or else by a field that it has."""
+    """The kind of a step by its type. What only names a tool is a call, as DeepEval
+    has them."""
     word = get(item, "type")
-    if word is not None:
-        for kind in ("retrieval", "tool", "model"):
-            if word in SYSTEM_NAMES[f"{kind}_types"]:
-                return kind
-        return None
-    for kind, names in _TELLING_NAMES:
-        if first(item, names) is not None:
+    if word is None and named(item, "tool_name") is not None:
+        return "tool"
+    for kind in ("retrieval", "tool", "model"):
+        if word in SYSTEM_NAMES[f"{kind}_types"]:
             return kind
     return None
 
