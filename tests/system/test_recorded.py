@@ -20,7 +20,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Message, Sample
 from ragstone.system import recorded
-from ragstone.system.json_records import open_records
+from ragstone.system.json_records import read_records
 from ragstone.system.response import Context, Response, SystemFailureKind
 from ragstone.system.worker.fields import Fields
 from tests.system.service import failure
@@ -212,9 +212,8 @@ def test_any_bytes_are_records_or_one_clear_error(data: bytes) -> None:
         path = Path(folder, "f.jsonl")
         path.write_bytes(data)
         try:
-            file, found = open_records(SourceFile(path, path.name))
-            with file:
-                assert all(isinstance(record, dict) for record, *_ in found)
+            records = list(read_records(SourceFile(path, path.name)))
+            assert all(isinstance(record, dict) for record, _ in records)
         except SystemUnderTestError as error:
             assert None not in (error.where, error.hint)  # noqa: PT017
 

@@ -15,7 +15,7 @@ from ragstone.golden.profile import profile_rows
 from ragstone.golden.reader import SampleReader, derived_id
 from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, Sample
-from ragstone.system.json_records import open_records
+from ragstone.system.json_records import read_records
 from ragstone.system.recorded import recorded_response
 from ragstone.system.response import Response
 from ragstone.system.span_file import steps_beside
@@ -133,7 +133,5 @@ def _rows(source: SourceFile) -> Iterator[Row]:
         source.path,
         hint="Expected a run directory, or a file of recorded interactions.",
     ):
-        file, records = open_records(source)
-    with file:
-        for record, _, _, line in records:
+        for record, line in read_records(source):
             yield Row(record, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
@@ -116,19 +116,13 @@ def error_annotation(error: RagstoneError, places: Places) -> Annotation:
     if place is not None:
         file, line = place["file"], int(place["line"])
     is_file = place is not None or (places.root / where).is_file()
-    hint = ""
+    inside = places.within(file) if is_file else None
+    message = error.message
+    if where and inside is None:
+        message, line = f"{where}: {message}", None
     if error.hint:
-        hint = f"\n{error.hint}"
-    annotation = places.annotation(
-        Level.ERROR,
-        f"{error.message}{hint}",
-        "Ragstone",
-        file if is_file else None,
-        line,
-    )
-    if annotation.file is None and where:
-        return replace(annotation, message=f"{where}: {annotation.message}")
-    return annotation
+        message += f"\n{error.hint}"
+    return Annotation(Level.ERROR, message, "Ragstone", inside, line)
 
 
 def _short(text: str) -> str:

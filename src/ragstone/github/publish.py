@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
@@ -25,7 +25,6 @@ from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
-from ragstone.golden.sample import Texts
 from ragstone.pipeline.notify import notify
 from ragstone.settings.variables import Variables
 
@@ -39,16 +38,8 @@ _NO_COMMENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """Where a report is to be read; `notices` say what could not be done, and why."""
-
-    notices: Texts
-    comment_url: str = ""
-
-
-def publish(job: Job, report: Report) -> Published:
-    """Write the summary, and what is posted."""
+def publish(job: Job, report: Report) -> None:
+    """Write the summary, what is posted, and outputs and annotations for the runner."""
     notices: list[str] = []
     comment_url = ""
     path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
@@ -64,23 +55,16 @@ def publish(job: Job, report: Report) -> Published:
     if job.plan.notifies and webhook is not None and not report.passed:
         title = job.redact(report.title)
         problem = notify(webhook.get_secret_value(), title, link=job.event.run_url)
-        notices += [problem] if problem is not None else []
-    return Published(tuple(notices), comment_url)
-
-
-def finish(job: Job, report: Report, published: Published) -> None:
-    """Give the runner the outputs and annotations."""
-    notices = [*published.notices]
+        if problem is not None:
+            notices.append(problem)
     with _noting(notices, "Can't write the outputs"):
-        values = output_values(report, published.comment_url)
+        values = output_values(report, comment_url)
         write_outputs(output_path(job.environ), values)
     annotations = []
     if report.error is not None:
         annotations.append(error_annotation(report.error, job.places))
-    for level, texts in (
-        (Level.WARNING, report.warnings),
-        (Level.NOTICE, (*notices, *report.notes)),
-    ):
+    warnings, notes = report.warnings, (*notices, *report.notes)
+    for level, texts in ((Level.WARNING, warnings), (Level.NOTICE, notes)):
         annotations += [Annotation(level, text, "Ragstone") for text in texts]
     annotations = [
         replace(annotation, message=job.redact(annotation.message))

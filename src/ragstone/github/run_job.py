@@ -38,7 +38,7 @@ from ragstone.github.inputs import ActionInputs, read_variables
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
-from ragstone.github.publish import finish, publish
+from ragstone.github.publish import publish
 from ragstone.golden.sample import Texts
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render
@@ -140,7 +140,7 @@ async def run_on_github(
             )
             reports = plan.task is JobTask.REPORT
             report = await (_report_of_pull(job) if reports else _gate(job))
-            finish(job, report, publish(job, report))
+            publish(job, report)
             return report.exit_code
     finally:
         if api is not None:

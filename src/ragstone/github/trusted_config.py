@@ -24,6 +24,7 @@ from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.commit_files import BaseFiles, CommitFiles
+from ragstone.github.inputs import INPUTS
 from ragstone.github.job import Job
 from ragstone.judge.llm.account_settings import has_job_identity
 from ragstone.judge.llm.transport import MAX_CA_BYTES
@@ -34,7 +35,7 @@ from ragstone.judge.providers import (
     find_provider,
     variable,
 )
-from ragstone.settings.load import CONFIG_FILE
+from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import JudgeSettings, Settings
 from ragstone.settings.variables import SECRET_NAME, Environ
 from ragstone.system.environment import passed_names
@@ -75,7 +76,6 @@ A pull request's config file can't say that a failing gate passes, or leave out 
 """
 
 _ENV = "system.env"
-_HINT = "Set it by input or environment in the workflow, or merge the config change separately first."
 _WHY = {
     "judge.name": "the judge's key would be sent to another provider",
     "judge.base_url": "the judge's key would be sent there",
@@ -126,13 +126,14 @@ def restrict_to_base(
                 where=_place(settings),
                 hint="Give the job `permissions: contents: read`, or set it by input or environment.",
             ) from None
+        why = f"the base branch can't be read: {unreadable}"
+        defaults = {key: _OF_VERDICT[key] for key in of_verdict}
+        settings = _as_in_base(settings, defaults, why, notes)
         if entrusted and _may_raise_budget(settings):
             notes.append(
                 f"Can't read whether the base branch limits the cost of judging ({unreadable})."
             )
-        why = f"the base branch can't be read: {unreadable}"
-        defaults = {key: _OF_VERDICT[key] for key in of_verdict}
-        return Trusted(_as_in_base(settings, defaults, why, notes))
+        return Trusted(settings)
     _refuse_exposed(settings, environ, workspace)
     _refuse_unpinned(settings.judge)
     if entrusted:
@@ -148,7 +149,7 @@ def restrict_to_base(
             f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
             f"(commit {base.sha[:12]}) does not.",
             where=_place(settings),
-            hint=_HINT,
+            hint=_by_workflow(_ENV),
         )
     if bundle is not None and entrusted:
         # The checkout's may be changed, now or while user code runs.
@@ -282,8 +283,19 @@ def _refused(key: str, settings: Settings, base: CommitFiles) -> ConfigError:
         f"'{key}' differs from the base branch (commit {base.sha[:12]}), and {_WHY[key]}: "
         f"{with_key}it is not accepted from an unreviewed checkout.",
         where=_place(settings),
-        hint=_HINT,
+        hint=_by_workflow(key),
     )
+
+
+def _by_workflow(key: str) -> str:
+    way = "Don't change it"
+    for option in OPTIONS:
+        if option.key == key:
+            way = f"Set {option.env} under `env:` in the workflow"
+    for spec in INPUTS:
+        if spec.key == key:
+            way = f"Set the input '{spec.name}' in the workflow"
+    return f"{way}, or merge the config change separately first."
 
 
 def _place(settings: Settings) -> str:

@@ -33,7 +33,6 @@ KINDS: tuple[EntrypointKind, ...] = (
     AnswersFile(),
 )
 _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
-_WHERE = "system.entrypoint"
 _FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form} (docs/entrypoints.md)."
 
 
@@ -60,29 +59,23 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
     """
     text = (text or "").strip()
     if not text:
-        raise ConfigError("no entrypoint.", where=_WHERE, hint=_FORMS)
+        raise _invalid("no entrypoint.")
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ConfigError(f"{text!a} is not UTF-8.", where=_WHERE, hint="Rename it.")
+        raise _invalid(f"{text!a} is not UTF-8.")
     scheme, colon, target = text.partition(":")
     kind = _BY_SCHEME.get(scheme) if colon else None
     if kind is None or (kind.is_address and not target.startswith("//")):
         if scheme.strip().lower() in _BY_SCHEME or "://" in text:
-            raise ConfigError(
-                f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.",
-                where=_WHERE,
-                hint=_FORMS,
-            )
+            raise _invalid(f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.")
         kind, target = PYTHON, text
-    elif not target.strip():
-        raise ConfigError(
-            f"'{text}' has nothing after '{scheme}:'.", where=_WHERE, hint=_FORMS
-        )
     target = text if kind.is_address else target.strip()
     if not kind.is_valid(target):
-        raise ConfigError(
-            f"'{shown_entrypoint(text)}' is not {kind.noun}.", where=_WHERE, hint=_FORMS
-        )
+        raise _invalid(f"'{shown_entrypoint(text)}' is not {kind.noun}.")
     return Entrypoint(kind, target, text)
+
+
+def _invalid(message: str) -> ConfigError:
+    return ConfigError(message, where="system.entrypoint", hint=_FORMS)
 
 
 def recognised(text: str | None) -> Entrypoint | None:

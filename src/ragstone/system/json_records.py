@@ -1,13 +1,9 @@
-"""Reads recorded answers one at a time, in any format of a golden set, and writes each
-to a temporary file, where its place is known."""
+"""Reads recorded answers one at a time, in any format of a golden set."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import tempfile
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from ragstone.errors import GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
@@ -20,9 +16,8 @@ from ragstone.golden.rows import SourceFile, Values
 
 MAX_RECORD_BYTES = 10_000_000
 
-Record = tuple[Values, int, int, int]
-"""What a record has, its first byte in the temporary file, its size in bytes, and its
-line, or the number of its row, from 1."""
+Record = tuple[Values, int]
+"""What a record has, and its line, or the number of its row, from 1."""
 
 TABLES = frozenset(
     ending
@@ -40,20 +35,14 @@ OBJECTS = ("outputs", "output", "inputs", "input")
 order of their precedence."""
 
 
-def open_records(source: SourceFile) -> tuple[BinaryIO, Iterator[Record]]:
-    """A temporary file, to which the records of `source` are written as they are read,
-    and the records. The caller closes the file.
+def read_records(source: SourceFile) -> Iterator[Record]:
+    """The records of `source`, one at a time.
 
-    Raises OSError if `source` can't be opened; the iterator raises SystemUnderTestError
-    with the line of a broken record.
+    Raises OSError if it can't be opened, SystemUnderTestError with the line of a broken
+    record.
     """
     open_regular(source.path, within=source.within, limit=source.limit).close()
-    file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
-    return file, _records(source, file)
-
-
-def _records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
-    start = last_line = 0
+    last_line = 0
     is_table = source.path.suffix.lower() in TABLES
     try:
         for number, row in enumerate(table_rows(source), start=1):
@@ -64,14 +53,7 @@ def _records(source: SourceFile, file: BinaryIO) -> Iterator[Record]:
             # Several rows of a document may be on one line.
             place = row.line if row.line and row.line > last_line else number
             last_line = row.line or 0
-            line = json.dumps(record, default=str).encode("ascii") + b"\n"
-            if len(line) > MAX_RECORD_BYTES:
-                raise source.error(
-                    f"a record is longer than {MAX_RECORD_BYTES:,} bytes.", place
-                )
-            file.write(line)
-            yield record, start, len(line), place
-            start += len(line)
+            yield record, place
     except GoldenSetError as error:
         raise SystemUnderTestError(
             f"the recorded answers can't be used: {error.message}",

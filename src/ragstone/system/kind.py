@@ -73,9 +73,9 @@ class EntrypointKind(ABC):
     uses_interpreter: ClassVar[bool] = False
     """Whether the setting `python` applies."""
 
-    def is_valid(self, target: str) -> bool:  # noqa: ARG002 - for subclasses
+    def is_valid(self, target: str) -> bool:
         """Whether `target` can name a system."""
-        return True
+        return target != ""
 
     def paths(self, target: str) -> tuple[Path, ...]:  # noqa: ARG002 - for subclasses
         """What may be paths in `target`, besides the system itself."""

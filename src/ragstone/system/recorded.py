@@ -1,14 +1,15 @@
 """file: entrypoints: recorded answers, in any format of a golden set, or in a run's
 samples.jsonl.
 
-Lines and tables are never loaded into memory as a whole. One pass finds the place of
-each record, which is read again when its sample is asked.
+Lines and tables are never loaded into memory as a whole. One pass writes each answer to
+a temporary file, from which it is read when its sample is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -25,9 +26,9 @@ from ragstone.golden.sample import MAX_SAMPLES, Sample, turn_id
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import (
     CONTEXTS_NAMES,
+    MAX_RECORD_BYTES,
     OBJECTS,
-    Record,
-    open_records,
+    read_records,
 )
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
@@ -49,14 +50,12 @@ _SYSTEM_ANSWERS = tuple(name for name in _ANSWERS if name != "answer")
 
 
 class _Place(NamedTuple):
-    """Where a record is: its first byte, its size, and its line, or its number in a
-    list, from 1."""
+    """Where an answer is in the temporary file, and its line in the recorded one, or
+    its number in a list, from 1."""
 
     start: int
     size: int
     line: int
-    turn: int = 0
-    """The turn, from 1, whose answer is in its list; 0: the record is the answer."""
 
 
 class RecordedAnswers:
@@ -91,9 +90,9 @@ class RecordedAnswers:
             kind=SystemUnderTestError,
             hint=f"Looked for {self._source.path}. Paths start from the folder of ragstone.toml.",
         ):
-            self._file, file_records = open_records(self._source)
             self._steps = await asyncio.to_thread(steps_beside, self._source)
-        await asyncio.to_thread(self._index, file_records)
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+            await asyncio.to_thread(self._index, self._file)
 
     async def ask(self, sample: Sample) -> Response:
         place = self._places.get((_ID, sample.id))
@@ -112,8 +111,6 @@ class RecordedAnswers:
             return failed(sample.id, SystemFailureKind.MISSING, message)
         self._file.seek(place.start)
         record: Values = json.loads(self._file.read(place.size))
-        if place.turn:
-            record = dict(_answers_in(record))[place.turn]
         return recorded_response(
             sample.id,
             record,
@@ -128,10 +125,18 @@ class RecordedAnswers:
             self._file.close()
             self._file = None
 
-    def _index(self, file_records: Iterator[Record]) -> None:
-        for record, start, size, line in file_records:
-            for turn, answer in _answers_in(record):
-                self._add(answer, _Place(start, size, line, turn))
+    def _index(self, file: BinaryIO) -> None:
+        start = 0
+        for record, line in read_records(self._source):
+            for answer in _answers_in(record):
+                size = file.write(json.dumps(answer, default=str).encode("ascii"))
+                if size > MAX_RECORD_BYTES:
+                    raise SystemUnderTestError(
+                        f"a record is longer than {MAX_RECORD_BYTES:,} bytes.",
+                        where=self._source.at(line),
+                    )
+                self._add(answer, _Place(start, size, line))
+                start += size
         if not self._places:
             raise SystemUnderTestError(
                 "the file contains no recorded answers.", where=self.entrypoint
@@ -251,18 +256,16 @@ def _stored_response(record: Values) -> object | None:
     return record.get("response")
 
 
-def _answers_in(
-    record: Values,
-) -> Iterator[tuple[int, Values]]:
+def _answers_in(record: Values) -> Iterator[Values]:
     """The answers in a record: itself, or those of the turns of a conversation, each as
     a record with the turn's id."""
     turns, name = record.get("turns"), record.get("id", record.get("conversation_id"))
     if not isinstance(turns, list) or name is None:
-        yield 0, record
+        yield record
         return
     for turn, answer in enumerate(turns[:MAX_CONVERSATION_TURNS], 1):
         fields = answer if isinstance(answer, Mapping) else {"answer": answer}
-        yield turn, {**fields, "id": turn_id(str(name), turn)}
+        yield {**fields, "id": turn_id(str(name), turn)}
 
 
 def _key(record: Values) -> tuple[str, str]:

@@ -38,11 +38,9 @@ class Parameters:
 
     def __init__(self, target: Any) -> None:
         self.name = str(getattr(target, "__name__", type(target).__name__))
-        self.are_known = True
         try:
             self.all = list(inspect.signature(target).parameters.values())
         except (TypeError, ValueError):
-            self.are_known = False
             only = inspect.Parameter.POSITIONAL_ONLY
             self.all = [inspect.Parameter("question", only, default=None)]
 

@@ -3,7 +3,7 @@ interpreter."""
 
 from __future__ import annotations
 
-import ast
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -17,6 +17,13 @@ MODULES = (
 library."""
 
 
+_OWN_IMPORT = re.compile(
+    r"^from (?:ragstone\.[\w.]+|__future__) import (?:\([^)]*\)|.*)$", re.MULTILINE
+)
+"""An import from Ragstone, or from ``__future__``, which may stand only at the top of a
+file."""
+
+
 @cache
 def worker_source() -> str:
     """The source of the worker, which imports the standard library only; its `main`
@@ -28,21 +35,7 @@ def worker_source() -> str:
     names = dict(SYSTEM_NAMES)
     sources = [f"from __future__ import annotations\n\nSYSTEM_NAMES = {names!r}\n"]
     folder = files(__package__)
-    sources += [
-        _without_own_imports(folder.joinpath(f"{name}.py").read_text("utf-8"))
-        for name in MODULES
-    ]
+    for name in MODULES:
+        source = folder.joinpath(f"{name}.py").read_text("utf-8")
+        sources.append(_OWN_IMPORT.sub("", source))
     return "\n\n".join(sources)
-
-
-def _without_own_imports(source: str) -> str:
-    """`source` without imports from Ragstone, and from ``__future__``, which may stand
-    only at the top of a file."""
-    lines = source.splitlines()
-    for statement in ast.parse(source).body:
-        if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith(
-            ("ragstone.", "__future__")
-        ):
-            end = statement.end_lineno or statement.lineno
-            lines[statement.lineno - 1 : end] = [""] * (end - statement.lineno + 1)
-    return "\n".join(lines)

@@ -54,10 +54,6 @@ def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
     if not callable(target) or inspect.isclass(target):
         raise EntrypointError(f"{shown(target)} is not a function (metric '{metric}').")
     parameters = Parameters(target)
-    if not parameters.are_known:
-        raise EntrypointError(
-            f"the parameters of {parameters.name} can't be read (metric '{metric}'): write a Python function."
-        )
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.all):
         return ARGUMENTS
     names = [p.name for p in parameters.all if p.name in ARGUMENTS]

@@ -132,11 +132,13 @@ def _step(item: Any, fields: Fields) -> Step:
 
 
 def _kind(item: object) -> str | None:
-    """The kind of a step by its type. What only names a tool is a call, as DeepEval
-    has them."""
+    """The kind of a step by its type; without one, by its contexts, or the name of a
+    tool."""
     word = get(item, "type")
-    if word is None and named(item, "tool_name") is not None:
-        return "tool"
+    if word is None:
+        for kind, part in (("retrieval", "contexts"), ("tool", "tool_name")):
+            if named(item, part) is not None:
+                return kind
     for kind in ("retrieval", "tool", "model"):
         if word in SYSTEM_NAMES[f"{kind}_types"]:
             return kind

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
-from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, open_records
+from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, read_records
 from ragstone.tools.monitor.traces import interactions_of, is_trace
 
 NOT_JSON = "lines without valid JSON"
@@ -76,9 +76,8 @@ def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Rec
     is_list = file.read(_START_BYTES).lstrip(_BLANK).startswith(b"[")
     file.seek(0)
     if is_list or path.suffix.lower() in TABLES:
-        rewritten, rows = open_records(SourceFile(path, path.name))
-        with rewritten:
-            yield from (record for record, *_ in rows)
+        for record, _ in read_records(SourceFile(path, path.name)):
+            yield record
         return
     lines = _lines(file, problems)
     first = next(lines, {})
