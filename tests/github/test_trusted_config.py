@@ -145,7 +145,7 @@ def held(folder: Path, change: Change) -> Any:
     files: Any = Base(None if change.base is None else base, head)
     job: Any = SimpleNamespace(settings=settings, environ=environ, places=Places(head, head))
     notes: list[str] = []
-    return SimpleNamespace(settings=restrict_to_base(job, files, notes).value, notes=notes)
+    return SimpleNamespace(settings=restrict_to_base(job, files, notes), notes=notes)
 
 
 ELSEWHERE = 'base_url = "https://evil.example/v1"\n'
@@ -435,7 +435,7 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
         places=Places(checkout.root, checkout.root),
         temporary=checkout.files,
     )
-    assert restrict_to_base(job, BaseFiles(job), []).value.judge.base_url == listener.url
+    assert restrict_to_base(job, BaseFiles(job), []).judge.base_url == listener.url
 
 
 SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}

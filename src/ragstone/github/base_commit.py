@@ -22,7 +22,7 @@ from ragstone.github.api.commands import Write
 from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
-from ragstone.github.trusted_config import Trusted
+from ragstone.github.trusted_config import TrustedSettings
 from ragstone.pipeline.base_checkout import (
     accepted_at,
     base_settings,
@@ -30,7 +30,6 @@ from ragstone.pipeline.base_checkout import (
 )
 from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.known_secrets import known_secrets
-from ragstone.settings.settings import Settings
 
 CHECKOUT = "checkout"
 _SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
@@ -65,7 +64,7 @@ def find_base_commit(job: Job) -> str | None:
 def prepare_base(
     job: Job,
     commit: str,
-    trusted: Trusted[Settings],
+    settings: TrustedSettings,
     request: GateRequest,
     deadline: float | None,
     write: Write,
@@ -75,7 +74,7 @@ def prepare_base(
 
     Raises GitHubError, ConfigError, SystemUnderTestError, TimeLimitReached.
     """
-    container, settings = job.container, trusted.value
+    container = job.container
     above = job.temporary
     if container is not None and container.base is not None:
         above = container.base.folder

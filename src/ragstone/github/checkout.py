@@ -13,7 +13,7 @@ from ragstone.github.api.event import EventKind
 from ragstone.github.commit_files import BaseFiles
 from ragstone.github.credentials import asks_a_server
 from ragstone.github.job import Job
-from ragstone.github.trusted_config import Trusted
+from ragstone.github.trusted_config import TrustedSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.pipeline.gate_request import gate_policy
@@ -39,7 +39,7 @@ class Checkout:
     Later changes by user code have no effect.
     """
 
-    settings: Trusted[Settings]
+    settings: TrustedSettings
     policy: Policy
     golden: GoldenSet
     templates: Templates | None
@@ -47,11 +47,11 @@ class Checkout:
 
 
 def read_checkout(
-    job: Job, allowed: Trusted[Settings], base_files: BaseFiles, notes: list[str]
+    job: Job, allowed: TrustedSettings, base_files: BaseFiles, notes: list[str]
 ) -> Checkout:
     """Everything in the checkout that affects the verdict. Adds to `notes` what does
     not count. Raises ConfigError, and what reading raises."""
-    settings = allowed.value
+    settings: Settings = allowed
     if job.base.unreviewed is not None and settings.gate.fail_on != "never":
         # A commit's checks, that of the job among them, count for every change that it
         # heads: without a reviewed base, the job must not end with success.
@@ -68,7 +68,9 @@ def read_checkout(
         notes.append(
             "`[run] history` is ignored: on GitHub the history comes with the baseline."
         )
-    return Checkout(Trusted(settings), policy, read_golden_set(settings), templates)
+    return Checkout(
+        TrustedSettings(settings), policy, read_golden_set(settings), templates
+    )
 
 
 def _reviewed_templates(
@@ -105,7 +107,7 @@ def _reviewed_templates(
 def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
     """How to judge with the keys that this job has, and what the run then leaves out.
     Raises ConfigError."""
-    settings = checkout.settings.value
+    settings = checkout.settings
     without_secrets = job.event.without_secrets
     lacks_key = without_secrets and needs_key(settings.judge, job.environ)
     if job.base.unproven is not None:

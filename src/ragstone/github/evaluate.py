@@ -29,7 +29,7 @@ from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report, warning_of
 from ragstone.github.policy_changes import changes_to_the_gate
-from ragstone.github.trusted_config import Trusted, restrict_to_base
+from ragstone.github.trusted_config import TrustedSettings, restrict_to_base
 from ragstone.golden.sample import Texts
 from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
@@ -38,7 +38,6 @@ from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
-from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import recognised
 
 _LOG_TAIL = 64 * 1024
@@ -93,9 +92,7 @@ async def _decided(
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     plan = plan.requiring(policy.named_metrics)
     plan = _comparing_files(plan, job, notes)
-    comparison = find_comparison(
-        job, checkout.settings.value, base_commit, notes, write
-    )
+    comparison = find_comparison(job, checkout.settings, base_commit, notes, write)
     of_gate: list[str] = []
     unproven = changes_to_the_gate(event.kind, base_files, checkout, of_gate)
     changes += of_gate
@@ -126,7 +123,7 @@ async def _decided(
         folder=_policy_folder(policy, job.settings.root, job.places),
         unproven=judged.unproven or comparison.unproven or unproven,
     )
-    trusted = Trusted(settings)
+    trusted = TrustedSettings(settings)
     outcome = await _run(job, request, base_commit, trusted, context, write)
     run_id = None if baseline is None or base_commit is not None else baseline.run_id
     return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
@@ -141,7 +138,7 @@ async def _run(
     job: Job,
     request: GateRequest,
     base_commit: str | None,
-    settings: Trusted[Settings],
+    settings: TrustedSettings,
     context: RunContext,
     write: Write,
 ) -> GateOutcome:

@@ -53,7 +53,7 @@ def changes_to_the_gate(
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return None
     subject = SUBJECTS[0 if kind is EventKind.PULL_REQUEST else 1]
-    settings, policy, golden = checkout.settings.value, checkout.policy, checkout.golden
+    settings, policy, golden = checkout.settings, checkout.policy, checkout.golden
     unproven = None
     try:
         files = base_files.commit

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import NewType
 
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.files import read_regular
@@ -39,6 +38,14 @@ from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import JudgeSettings, Settings
 from ragstone.settings.variables import SECRET_NAME, Environ
 from ragstone.system.environment import passed_names
+
+TrustedSettings = NewType("TrustedSettings", Settings)
+"""Settings that were read from a reviewed branch, or that the workflow or the platform
+gave.
+
+Make one only where such values are read. A function that must not act on what a pull
+request says takes these; what comes from the checkout of a pull request is plain.
+"""
 
 GUARDED = (
     "judge.base_url",
@@ -90,7 +97,7 @@ _WHY = {
 
 def restrict_to_base(
     job: Job, base_files: BaseFiles, notes: list[str]
-) -> Trusted[Settings]:
+) -> TrustedSettings:
     """The job's settings in which nothing can redirect the judge's key or the answers,
     or add a model. Adds to `notes` which values in the checkout's config don't count.
 
@@ -111,11 +118,11 @@ def restrict_to_base(
         needed.append(_BUNDLE)
     of_verdict = [key for key in _OF_VERDICT if key in settings.from_file]
     if not (needed or entrusted or of_verdict):
-        return Trusted(settings)
+        return TrustedSettings(settings)
     try:
         base = base_files.commit
         if base is None:  # the checkout is the base itself
-            return Trusted(settings)
+            return TrustedSettings(settings)
         base_settings = base.settings
         copies = base.read([bundle]) if _BUNDLE in needed and bundle else {}
     except GitHubApiError as unreadable:
@@ -133,7 +140,7 @@ def restrict_to_base(
             notes.append(
                 f"Can't read whether the base branch limits the cost of judging ({unreadable})."
             )
-        return Trusted(settings)
+        return TrustedSettings(settings)
     _refuse_exposed(settings, environ, workspace)
     _refuse_unpinned(settings.judge)
     if entrusted:
@@ -166,7 +173,7 @@ def restrict_to_base(
             base_limit, settings.judge.max_cost_usd or base_limit
         )
     why = "as in the base branch"
-    return Trusted(_as_in_base(settings, base_values, why, notes))
+    return TrustedSettings(_as_in_base(settings, base_values, why, notes))
 
 
 def _compared(settings: Settings, entrusted: bool, bundle: str | None) -> list[str]:
@@ -333,19 +340,3 @@ def _as_in_base(
 
 def _shown(value: object) -> str:
     return "not set" if value is None else repr(value)
-
-
-Value_co = TypeVar("Value_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Trusted(Generic[Value_co]):
-    """A value that was read from a reviewed branch, or that the workflow or the
-    platform gave.
-
-    Build one only where such a value is read. A function that must not act on what a
-    pull request says takes ``Trusted[X]``; what comes from the checkout of a pull
-    request is a plain ``X``.
-    """
-
-    value: Value_co

@@ -23,13 +23,11 @@ from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.payload import failed, read
 from ragstone.system.response import (
-    GENERATION,
     RETRIEVAL,
     Response,
     System,
     SystemFailureKind,
-    messages_before,
-    session_id,
+    beside_question,
 )
 from ragstone.system.worker.adapters import (
     SESSION,
@@ -118,18 +116,15 @@ class CallableSystem:
                 async with deadline:
                     return await self._response(self._asker, sample)
             except BadReturn as error:
-                kind, message, detail = (
-                    SystemFailureKind.BAD_RETURN,
-                    str(error),
-                    error.detail,
-                )
+                kind = SystemFailureKind.BAD_RETURN
+                return failed(sample.id, kind, str(error), error.detail)
             except Exception as error:
-                kind, message = SystemFailureKind.RAISED, summary(error)
-                detail = formatted(error, __file__)
                 if deadline.expired():
-                    kind, detail = SystemFailureKind.TIMEOUT, None
                     message = f"No answer within {self._timeout_s:g} s."
-        return failed(sample.id, kind, message, detail)
+                    return failed(sample.id, SystemFailureKind.TIMEOUT, message)
+                detail = formatted(error, __file__)
+                kind = SystemFailureKind.RAISED
+                return failed(sample.id, kind, summary(error), detail)
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -137,14 +132,10 @@ class CallableSystem:
     async def _response(self, asker: Asker, sample: Sample) -> Response:
         """The response to `sample`. Raises BadReturn, TimeoutError and whatever the
         callable raises."""
-        contexts = None
-        if self._part == GENERATION:
-            contexts = list(sample.reference_contexts)
+        beside: dict[str, Any] = beside_question(sample, self._part)
 
         def begin() -> Any:
-            value = asker.begin(
-                sample.question, messages_before(sample), contexts, session_id(sample)
-            )
+            value = asker.begin(sample.question, **beside)
             if inspect.isawaitable(value):
                 return value
             return finish(value, self._fields)

@@ -118,8 +118,11 @@ class PythonPeer:
             return Attempt(None, reusable=False)  # died while idle; no question is lost
         self._number += 1
         child.tail.clear()
-        question = {"number": self._number, "question": sample.question}
-        request = {**question, **beside_question(sample, self.settings.part)}
+        request = {
+            "number": self._number,
+            "question": sample.question,
+            "beside": beside_question(sample, self.settings.part),
+        }
         timeout_s = self.settings.timeout_s
         session = session_id(sample)
         if session is not None and session != self._session:

@@ -189,19 +189,15 @@ class Service:
     def _payload(self, request: Message) -> Message:
         """The answer to `request`."""
         resolve = self._loop.resolve
-        value = self._asker_of(request).begin(
-            request["question"],
-            request.get("history") or (),
-            request.get("contexts"),
-            request.get("session"),
-        )
+        asker = self._asker_of(request)
+        value = asker.begin(request["question"], **request["beside"])
         value = finish(resolve(value), self._fields)
         return normalise(resolve(value), self._fields)
 
     def _asker_of(self, request: Message) -> Asker:
         """What answers `request`: in each session an object of its own, if the
         entrypoint builds one."""
-        session = request.get("session")
+        session = request["beside"].get("session")
         if session is None or not self._builds:
             return self._asker
         if session != self._session or self._session_asker is None:
