@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -176,11 +177,12 @@ class Child:
     def exited(self) -> bool:
         return self._protocol.exited.done()
 
-    def write(self, data: bytes) -> None:
-        """Queue `data` for stdin. The timeout catches a child that doesn't read it."""
+    def send(self, message: object) -> None:
+        """Queue `message` for stdin, as a line of JSON. The timeout catches a child
+        that doesn't read it."""
         pipe: Any = self._transport.get_pipe_transport(0)
         if pipe is not None and not pipe.is_closing():
-            pipe.write(data)
+            pipe.write(json.dumps(message).encode("ascii") + b"\n")
 
     def close_stdin(self) -> None:
         """Close the child's stdin, in case it waits for its end."""

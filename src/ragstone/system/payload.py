@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -46,30 +46,13 @@ class Payload(_Wire):
     trace: dict[TraceName, TraceText] = {}
 
 
-class WireFailure(_Wire):
-    """Why there is no answer, or why the worker can't start."""
-
-    kind: Literal["raised", "bad_return"] = "raised"
-    message: str
-    detail: str | None = None
-
-
-class WorkerMessage(_Wire):
-    """What a worker says of the question `number`: an event, or the reply, which has a
-    payload or an error."""
-
-    number: int
-    event: Literal["built"] | None = None
-    payload: Payload | None = None
-    error: WireFailure | None = None
-
-
 class Greeting(_Wire):
     """A worker's first message: what the entrypoint takes besides the question, or the
     reason why it can't be asked."""
 
     ready: list[str] = []
-    failed: WireFailure | None = None
+    error: str | None = None
+    detail: str | None = None
 
 
 def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Response:

@@ -17,7 +17,7 @@ from typing import Protocol
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.child import Child, ChildContext
+from ragstone.system.child import ChildContext
 from ragstone.system.given import Wrapped
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -38,14 +38,6 @@ class Attempt:
 
     response: Response | None
     reusable: bool
-
-
-def lost(
-    sample: Sample, kind: SystemFailureKind, message: str, child: Child
-) -> Attempt:
-    """An attempt that failed with `child`, whose last output tells more."""
-    response = failed(sample.id, kind, message, child.tail.text())
-    return Attempt(response, reusable=False)
 
 
 class Peer(Protocol):

@@ -39,6 +39,7 @@ from ragstone.system.worker.spans import trace_key
 
 _ID = "id"
 _QUESTION = "question"
+_QUESTION_OF_ID = "question of a record with an id"
 _QUESTIONS = (*FIELDS["question"].strong, *FIELDS["question"].weak)
 _ANSWERS = (
     *RECORDED["answer"].strong,
@@ -70,10 +71,10 @@ class RecordedAnswers:
         self._source = source
         self._fields = answer_fields(settings)
         self._file: BinaryIO | None = None
-        self._places: dict[tuple[str, str], _Place] = {}
-        """By the kind and value of the record's key."""
-        self._ids_by_question: dict[str, str | None] = {}
-        """None if several records have the question."""
+        self._count = 0
+        self._places: dict[tuple[str, str], _Place | None] = {}
+        """By the kind and value of the record's key; None if several records with ids
+        have the question."""
         self._steps: dict[str, Steps] = {}
         """By the trace of the record."""
         self._has_trace_with_steps = False
@@ -95,15 +96,13 @@ class RecordedAnswers:
             await asyncio.to_thread(self._index, self._file)
 
     async def ask(self, sample: Sample) -> Response:
-        place = self._places.get((_ID, sample.id))
-        if place is None:
-            key = (_QUESTION, _without_spaces(sample.question))
+        question = _without_spaces(sample.question)
+        keys = [(_ID, sample.id), (_QUESTION, question)]
+        if not sample.history:
             # Traces have ids of their own. In a conversation, the same words may ask
             # something else.
-            record_id = self._ids_by_question.get(key[1])
-            if record_id is not None and not sample.history:
-                key = (_ID, record_id)
-            place = self._places.get(key)
+            keys.insert(1, (_QUESTION_OF_ID, question))
+        place = next(filter(None, map(self._places.get, keys)), None)
         if place is None or self._file is None:
             message = (
                 f"No recorded answer in {self._source.name} has its id or question."
@@ -150,7 +149,8 @@ class RecordedAnswers:
 
     def _add(self, record: Values, place: _Place) -> None:
         where = self._source.at(place.line)
-        kind, key = _key(record)
+        identity, question = _identity(record), _question(record)
+        kind, key = (_ID, identity) if identity else (_QUESTION, question)
         if key == "":
             names = ", ".join(FIELDS["question"].strong)
             raise SystemUnderTestError(
@@ -159,27 +159,24 @@ class RecordedAnswers:
                 hint=f"Add an 'id' to each record, or the question under one of {names}.",
             )
         earlier = self._places.setdefault((kind, key), place)
-        if earlier != place:
+        if earlier is not None and earlier != place:
             raise SystemUnderTestError(
                 f"the {kind} {key[:80]!r} is recorded twice, first at {earlier.line}.",
                 where=where,
                 hint="Keep only one answer for each.",
             )
-        if len(self._places) > MAX_SAMPLES:
+        self._count += 1
+        if self._count > MAX_SAMPLES:
             raise SystemUnderTestError(
                 f"the file has more than {MAX_SAMPLES:,} recorded answers.",
                 where=where,
                 hint="Split it, with the golden set, and evaluate each part in a run of its own.",
             )
-        question = _question(record)
-        if kind == _ID and question:
-            self._ids_by_question[question] = (
-                None if question in self._ids_by_question else key
-            )
-        if (
-            record.get("answer") is not None
-            and _named(record, RECORDED["answer"].strong) is not None
-        ):
+        if identity:
+            key = (_QUESTION_OF_ID, question)
+            self._places[key] = None if key in self._places else place
+        own_answer = _named(record, RECORDED["answer"].strong)
+        if own_answer is not None and record.get("answer") is not None:
             self._has_right_answers = True
         if trace_key(record.get("trace_id")) in self._steps:
             self._has_trace_with_steps = True
@@ -268,18 +265,17 @@ def _answers_in(record: Values) -> Iterator[Values]:
         yield {**fields, "id": turn_id(str(name), turn)}
 
 
-def _key(record: Values) -> tuple[str, str]:
-    """The kind and value of a record's key: its id, or its question if it has no id (""
-    if it has neither)."""
+def _identity(record: Values) -> str:
+    """The id of a record; "" if it has none."""
     identity = record.get("id")
     if _stored_response(record) is not None:
-        identity = record["sample"]["id"]  # type: ignore[index]
-    if isinstance(identity, bool) or not isinstance(identity, str | int):
-        identity = ""
-    return (_QUESTION, _question(record)) if identity == "" else (_ID, str(identity))
+        identity = at_path(record, "sample.id")
+    is_id = isinstance(identity, str | int) and not isinstance(identity, bool)
+    return str(identity) if is_id else ""
 
 
 def _question(record: Values) -> str:
+    """The question of a record; "" if it has none."""
     try:
         return _without_spaces(cells.question(_column(record, _QUESTIONS)) or "")
     except cells.CellError:
@@ -289,17 +285,16 @@ def _question(record: Values) -> str:
 def _column(record: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names`: a plain one, one inside an
     object of OBJECTS, or an object."""
-    objects = {
-        normal(name): value
-        for name, value in record.items()
-        if isinstance(value, Mapping) and normal(name) in OBJECTS
-    }
-    plain = {
-        name: value for name, value in record.items() if normal(name) not in objects
-    }
-    inner = [objects[name] for name in OBJECTS if name in objects]
-    values = (_named(columns, names) for columns in (plain, *inner, objects))
-    return next((value for value in values if value is not None), None)
+    plain = {normal(name): value for name, value in record.items()}
+    objects = {}
+    for name in OBJECTS:
+        if isinstance(plain.get(name), Mapping):
+            objects[name] = plain.pop(name)
+    for columns in (plain, *objects.values(), objects):
+        value = _named(columns, names)
+        if value is not None:
+            return value
+    return None
 
 
 def _named(columns: Values, names: Iterable[str]) -> object | None:

@@ -19,6 +19,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragstone.system.worker.adapters import (
+    CONTEXTS,
     SESSION,
     Asker,
     EntrypointError,
@@ -179,32 +180,36 @@ class Service:
             self._link.send(self._reply(request))
 
     def _reply(self, request: Message) -> Message:
-        reply: Message = {"number": request["number"]}
         try:
-            reply["payload"] = self._payload(request)
+            reply = self._answer(request)
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
-            reply["error"] = _failure(error)
-        return reply
+            reply = _failure(error)
+        return {**reply, "id": request["id"]}
 
-    def _payload(self, request: Message) -> Message:
-        """The answer to `request`."""
+    def _answer(self, request: Message) -> Message:
+        """The answer to `request`, in the fields that any system may return."""
         resolve = self._loop.resolve
-        asker = self._asker_of(request)
-        value = asker.begin(request["question"], **request["beside"])
+        parts = ("history", CONTEXTS, SESSION)
+        beside = {part: request[part] for part in parts if part in request}
+        asker = self._asker_of(beside.get(SESSION))
+        value = asker.begin(request["question"], **beside)
         value = finish(resolve(value), self._fields)
-        return normalise(resolve(value), self._fields)
+        payload = normalise(resolve(value), self._fields)
+        payload.update(payload.pop("trace", {}))
+        if not payload.pop("contexts_returned", True):
+            del payload["contexts"]
+        return payload
 
-    def _asker_of(self, request: Message) -> Asker:
-        """What answers `request`: in each session an object of its own, if the
-        entrypoint builds one."""
-        session = request["beside"].get("session")
+    def _asker_of(self, session: str | None) -> Asker:
+        """What answers in `session`: an object of its own, if the entrypoint builds
+        one."""
         if session is None or not self._builds:
             return self._asker
         if session != self._session or self._session_asker is None:
             self._session_asker = None
             self._session_asker = self._adapted(load(self._entrypoint)[0])
             self._session = session
-            self._link.send({"number": request["number"], "event": "built"})
+            self._link.send({"ready": True})
         return self._session_asker
 
 
@@ -212,8 +217,8 @@ def _failure(error: BaseException) -> Message:
     """What is said of an error: the user's own has a traceback."""
     if isinstance(error, (BadReturn, EntrypointError)):
         detail = getattr(error, "detail", None)
-        return {"kind": "bad_return", "message": str(error), "detail": detail}
-    return {"kind": "raised", "message": summary(error), "detail": formatted(error)}
+        return {"error": str(error), "kind": "bad_return", "detail": detail}
+    return {"error": summary(error), "detail": formatted(error)}
 
 
 def main(hello: Message) -> NoReturn:
@@ -230,7 +235,7 @@ def main(hello: Message) -> NoReturn:
     try:
         service = Service(link, loop, hello)
     except BaseException as error:
-        link.send({"token": hello["token"], "failed": _failure(error)})
+        link.send({"token": hello["token"], **_failure(error)})
         os._exit(1)
     link.send({"token": hello["token"], "ready": service.accepts})
     service.serve()

@@ -1,0 +1,137 @@
+"""A child process that is asked by lines of JSON: a command, or the worker of a python
+entrypoint."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, ClassVar
+
+from ragstone.golden.sample import Sample
+from ragstone.settings.settings import SystemSettings
+from ragstone.system.child import Child, ChildContext
+from ragstone.system.payload import failed, read
+from ragstone.system.pool import Attempt
+from ragstone.system.response import Response, SystemFailureKind, beside_question
+from ragstone.system.worker.fields import Fields
+from ragstone.system.worker.wording import shown
+
+
+@dataclass(eq=False)
+class LinePeer(ABC):
+    """One child. A question is one line; the next line of its stdout is the answer.
+
+    ``{"ready": true}`` before it says that the answer begins only now.
+    """
+
+    settings: SystemSettings
+    context: ChildContext
+    fields: Fields
+    """Where the answer is in a reply."""
+    noun: ClassVar[str]
+    max_line_bytes: ClassVar[int]
+    garbled: ClassVar[SystemFailureKind]
+    """What a line is that can't be a reply."""
+    child: Child | None = field(default=None, init=False)
+    answers: int = field(default=0, init=False)
+
+    @abstractmethod
+    def timeout_s(self, sample: Sample) -> float:
+        """How long to wait for the reply to `sample`."""
+
+    @abstractmethod
+    async def unanswered(self, child: Child, timeout_s: float) -> str:
+        """What is said of a question without a reply within `timeout_s`."""
+
+    async def ask(self, sample: Sample) -> Attempt:
+        child = self.child
+        if child is None or (child.exited and self.answers > 0):
+            return Attempt(None, reusable=False)
+        child.tail.clear()
+        question = {"id": sample.id, "question": sample.question}
+        child.send({**question, **beside_question(sample, self.settings.part)})
+        timeout_s = self.timeout_s(sample)
+        kind = self.garbled
+        try:
+            async with asyncio.timeout(timeout_s) as deadline:
+                reply, latency_s = await self._reply(child, deadline)
+            response = self._response(sample, reply, latency_s, child)
+            self.answers += 1
+            return Attempt(response, reusable=True)
+        except TimeoutError:
+            kind = SystemFailureKind.TIMEOUT
+            message = await self.unanswered(child, timeout_s)
+        except EOFError:
+            how = await child.ending()
+            if child.status == 0 and self.answers > 0:
+                # It exits after some questions; the next process gets this one.
+                return Attempt(None, reusable=False)
+            kind = SystemFailureKind.CRASHED
+            message = f"The {self.noun} {how} while answering this question."
+        except ValueError as error:
+            message = str(error)
+        response = failed(sample.id, kind, message, child.tail.text())
+        return Attempt(response, reusable=False)
+
+    async def end(self, *, kill: bool) -> None:
+        if self.child is not None:
+            await self.child.end(patience_s=0.0 if kill else 2.0)
+
+    async def _reply(
+        self, child: Child, deadline: asyncio.Timeout
+    ) -> tuple[Any, float]:
+        """The next line as JSON, and the seconds it took. Raises EOFError, or
+        ValueError with the line.
+
+        Times are measured here, because the system under test could change the clock of
+        a worker.
+        """
+        now = asyncio.get_running_loop().time
+        started, is_ready = perf_counter(), False
+        while True:
+            try:
+                line = await child.stdout.readline()
+            except ValueError:
+                raise ValueError(
+                    f"Wrote a line longer than {self.max_line_bytes:,} bytes."
+                ) from None
+            arrived = perf_counter()
+            if not line:
+                raise EOFError
+            if not line.strip():
+                continue
+            try:
+                reply = json.loads(line)
+            except (ValueError, RecursionError):
+                raise ValueError(
+                    f"Wrote a line that is not JSON: {shown(line.decode('utf-8', 'replace').strip())}. "
+                    "Expected one JSON object per line on stdout; logs go to stderr."
+                ) from None
+            says_ready = isinstance(reply, dict) and reply.get("ready") is True
+            if is_ready or not says_ready:
+                return reply, arrived - started
+            started, is_ready = arrived, True
+            deadline.reschedule(now() + self.settings.timeout_s)
+
+    def _response(
+        self, sample: Sample, reply: Any, latency_s: float, child: Child
+    ) -> Response:
+        """The response in a reply: an answer, or the error it reports. Raises
+        ValueError for the reply to another question."""
+        if not isinstance(reply, dict):
+            return read(sample.id, reply, latency_s, self.fields)
+        if str(reply.get("id", sample.id)) != sample.id:
+            raise ValueError(
+                f"Answered with id {shown(reply['id'], 80)}; expected {sample.id!r}, or no id."
+            )
+        error, detail = reply.get("error"), reply.get("detail", child.tail.text())
+        if not isinstance(error, str) or "answer" in reply:
+            return read(sample.id, reply, latency_s, self.fields)
+        kind = SystemFailureKind.RAISED
+        if reply.get("kind") == SystemFailureKind.BAD_RETURN:
+            kind = SystemFailureKind.BAD_RETURN
+        text = detail if isinstance(detail, str) else None
+        return failed(sample.id, kind, error, text, latency_s)
