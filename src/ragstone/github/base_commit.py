@@ -83,10 +83,8 @@ def prepare_base(
     try:
         download_tree(job.api, commit, checkout)
         notes = add_left_out(job.api, commit, checkout)
-    except GitHubApiError as api_error:
-        raise _not_downloaded(str(api_error)) from None
-    except ArchiveRefused as refused:
-        raise _not_downloaded(refused.reason) from None
+    except (GitHubApiError, ArchiveRefused) as error:
+        raise _not_downloaded(str(error)) from None
     workspace = job.places.workspace.resolve()
     refuse_submodules(checkout, workspace, commit)
     root = checkout / settings.root.resolve().relative_to(workspace)

@@ -119,9 +119,9 @@ def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
     if narrowed.outcome is not None:
         document = job.redact.tree(narrowed.outcome.document)
         return replace(narrowed, outcome=replace(narrowed.outcome, document=document))
-    settings = _with_canaries(narrowed.settings, job.event.kind)
+    own = _with_canaries(narrowed.settings, job.event.kind)
     unproven = job.base.unproven or narrowed.unproven
-    return replace(narrowed, settings=settings, unproven=unproven)
+    return replace(narrowed, settings=own, unproven=unproven)
 
 
 def _with_canaries(settings: Settings, kind: EventKind) -> Settings:

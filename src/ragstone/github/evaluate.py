@@ -27,7 +27,7 @@ from ragstone.github.commit_files import BaseFiles
 from ragstone.github.comparison import find_comparison, refuse_own_baseline
 from ragstone.github.container.user_environment import Installed
 from ragstone.github.job import Job
-from ragstone.github.job_report import Report, warning_of
+from ragstone.github.job_report import Report
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import TrustedSettings, restrict_to_base
 from ragstone.golden.sample import Texts
@@ -38,6 +38,7 @@ from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
+from ragstone.report.escape import markdown_inline
 from ragstone.system.entrypoint import recognised
 
 _LOG_TAIL = 64 * 1024
@@ -54,11 +55,13 @@ async def evaluate(job: Job, write: Write) -> Report:
         report = await _decided(job, write, notes, changes)
     except RagstoneError as error:
         report = Report(error=error, error_text=job.redact(str(error)))
-    document, sentence = report.document, job.base.sentence
+    document, sentence, preface = report.document, job.base.sentence, ""
     is_told = document is not None and sentence in document.warnings
+    if sentence is not None and not is_told:
+        preface = f"> [!WARNING]\n> {markdown_inline(sentence)}\n\n"
     return replace(
         report,
-        preface="" if is_told else warning_of(job.base),
+        preface=preface,
         notes=_with_base(job, notes),
         changes=tuple(changes),
         pull_request=job.plan.pull_request,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Status
-from ragstone.github.api.reviewed import ReviewedBase
 from ragstone.golden.sample import Texts
 from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
-from ragstone.report.escape import line, markdown_fence, markdown_inline
+from ragstone.report.escape import line, markdown_fence
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
@@ -91,11 +90,3 @@ class Report:
             # comment is still posted.
             text = render(self.document, "md", limit=room)
         return self.preface + text
-
-
-def warning_of(base: ReviewedBase) -> str:
-    """The first lines of a report that shows no notes, if the base of its change
-    doesn't count as reviewed."""
-    if base.sentence is None:
-        return ""
-    return f"> [!WARNING]\n> {markdown_inline(base.sentence)}\n\n"

@@ -24,6 +24,7 @@ from ragstone.system.response import (
     SystemFailureKind,
 )
 
+MAX_LINE_BYTES = 10_000_000
 _AT_ONCE_S = 0.3
 _SECRET_OPTION = re.compile(
     r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
@@ -36,7 +37,7 @@ class CommandPeer(LinePeer):
 
     argv: Sequence[str]
     noun = "command"
-    max_line_bytes = 10_000_000
+    max_line_bytes = MAX_LINE_BYTES
     garbled = SystemFailureKind.BAD_RETURN
 
     async def start(self) -> None:

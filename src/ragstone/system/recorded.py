@@ -173,8 +173,8 @@ class RecordedAnswers:
                 hint="Split it, with the golden set, and evaluate each part in a run of its own.",
             )
         if identity:
-            key = (_QUESTION_OF_ID, question)
-            self._places[key] = None if key in self._places else place
+            words = (_QUESTION_OF_ID, question)
+            self._places[words] = None if words in self._places else place
         own_answer = _named(record, RECORDED["answer"].strong)
         if own_answer is not None and record.get("answer") is not None:
             self._has_right_answers = True
@@ -286,10 +286,12 @@ def _column(record: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names`: a plain one, one inside an
     object of OBJECTS, or an object."""
     plain = {normal(name): value for name, value in record.items()}
-    objects = {}
+    objects: dict[str, Values] = {}
     for name in OBJECTS:
-        if isinstance(plain.get(name), Mapping):
-            objects[name] = plain.pop(name)
+        value = plain.get(name)
+        if isinstance(value, Mapping):
+            objects[name] = value
+            del plain[name]
     for columns in (plain, *objects.values(), objects):
         value = _named(columns, names)
         if value is not None:

@@ -73,7 +73,13 @@ def test_genai_attributes_have_no_documents() -> None:
 def test_genai_documents_are_counted_by_their_ids() -> None:
     (one,) = read(
         otlp("rag", "s1", input__value="q", output__value="a"),
-        otlp("retrieval", "s2", "s1", gen_ai__retrieval__documents='[{"id": "d1", "score": 0.9}]'),
+        otlp(
+            "retrieval",
+            "s2",
+            "s1",
+            gen_ai__operation__name="retrieval",
+            gen_ai__retrieval__documents='[{"id": "d1", "score": 0.9}]',
+        ),
     )
     assert (one.sources, one.results) == (({"id": "d1", "score": 0.9},), 1)
 

@@ -185,10 +185,7 @@ class GitHubApi(Requester):
         status, data = error.status, error.data
         reason = data.get("message", "") if isinstance(data, dict) else data
         reason = " ".join(str(reason or "no reason given").split())[:200]
-        headers = {
-            str(name).lower(): str(value)
-            for name, value in (error.headers or {}).items()
-        }
+        headers = error.headers or {}
         after = headers.get("retry-after")
         is_used_up = headers.get("x-ratelimit-remaining") == "0"
         is_limit = after is not None or is_used_up or _LIMIT_WORDS.search(reason)

@@ -47,23 +47,18 @@ def marker(identifier: str) -> str:
     return f"<!-- ragstone:comment:{identifier}:{digest} -->"
 
 
-def is_marked(text: str, mark: str) -> bool:
-    """Whether `mark` is the whole first line: text further down may come from
-    anyone."""
-    return text.replace("\r\n", "\n").partition("\n")[0] == mark
-
-
 @reading_replies()
 def own_comments(
     listing: PaginatedList[IssueComment], mark: str, login: str | None
 ) -> list[IssueComment]:
     """Our comments in a listing, by mark and author, from all pages; the one to keep
     first. Raises GitHubApiError."""
-    own = [
-        post
-        for post in listed(listing)
-        if is_marked(post.body or "", mark) and _is_by(post.user, login)
-    ]
+    own = []
+    for post in listed(listing):
+        # Text further down may come from anyone.
+        first_line = (post.body or "").replace("\r\n", "\n").partition("\n")[0]
+        if first_line == mark and _is_by(post.user, login):
+            own.append(post)
     # The workflow's own bot first, then by age.
     return sorted(own, key=lambda post: (post.user.login != ACTIONS_BOT, post.id))
 
