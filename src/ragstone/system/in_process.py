@@ -8,10 +8,10 @@ Use an entrypoint string if that matters.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from copy import copy
 from functools import partial
@@ -159,28 +159,20 @@ class CallableSystem:
 async def in_thread(call: Callable[[], Any]) -> Any:
     """The value of `call`. Runs in a daemon thread, so that a hanging call can't block
     exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(set_outcome: Callable[[Any], None], outcome: object) -> None:
-        if not future.done():
-            set_outcome(outcome)
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
 
     def run() -> None:
-        set_outcome: Callable[[Any], None] = future.set_exception
-        outcome: object
         try:
-            outcome, set_outcome = call(), future.set_result
+            future.set_result(call())
         except (StopIteration, SystemExit, KeyboardInterrupt) as error:
-            outcome = RuntimeError(summary(error))  # which a future can't hold
+            # What a future of asyncio can't hold.
+            future.set_exception(RuntimeError(summary(error)))
         except Exception as error:
-            outcome = error
-        # The loop may be closed; then nothing waits for the outcome.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, set_outcome, outcome)
+            future.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="ragstone-callable").start()
-    return await future
+    return await asyncio.wrap_future(future)
 
 
 def _name_of(target: object) -> str:
