@@ -110,11 +110,12 @@ def restrict_to_base(
     entrusted = bool(keys) or _has_identity(settings, environ)
     bundle = _bundle_in(workspace, settings)
     compared = _compared(settings, entrusted, bundle)
+    bundle = bundle if entrusted else None
     secrets = _passed_secrets(settings, environ, keys)
     needed = [*compared]
     if secrets:
         needed.append(_ENV)
-    if bundle is not None and entrusted:
+    if bundle is not None:
         needed.append(_BUNDLE)
     of_verdict = [key for key in _OF_VERDICT if key in settings.from_file]
     if not (needed or entrusted or of_verdict):
@@ -124,7 +125,7 @@ def restrict_to_base(
         if base is None:  # the checkout is the base itself
             return TrustedSettings(settings)
         base_settings = base.settings
-        copies = base.read([bundle]) if _BUNDLE in needed and bundle else {}
+        copies = {} if bundle is None else base.read([bundle])
     except GitHubApiError as unreadable:
         _refuse_exposed(settings, environ, workspace)
         if needed:
@@ -158,7 +159,7 @@ def restrict_to_base(
             where=_place(settings),
             hint=_by_workflow(_ENV),
         )
-    if bundle is not None and entrusted:
+    if bundle is not None:
         # The checkout's may be changed, now or while user code runs.
         own = read_regular(workspace / bundle, within=workspace, limit=MAX_CA_BYTES)
         copy = copies.get(bundle)

@@ -83,7 +83,7 @@ def functions_here(
     """Functions in this process, by metric. A hanging call keeps its thread."""
     settings = SystemSettings(concurrency=4, timeout_s=timeout_s)
     system = CallableSystem(
-        lambda: Functions(targets).answer, settings, entrypoint="metrics"
+        lambda: Functions(dict(targets)).answer, settings, entrypoint="metrics"
     )
     return MetricFunctions(system)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.system.worker.fields import get
+from ragstone.system.worker.fields import Json, get
 from ragstone.system.worker.wording import shown
 
 METHODS = ("answer", "ask", "query", "invoke", "chat")
@@ -134,20 +134,20 @@ class Asker:
         conversation; a question that stands alone has none, and gets a new one if it is
         required.
         """
-        keywords: dict[str, Any] = {}
+        keywords: Json = {}
         turns = [dict(turn) for turn in history]
         if self._remembers:
             thread = {"thread_id": session or new_session()}
             keywords["config"] = {"configurable": thread}
             turns = [] if session else turns
         messages = [*turns, {"role": "user", "content": question}]
-        values: dict[str, Any] = {
+        values: Json = {
             "history": turns,
             SESSION: session or new_session(),
             CONTEXTS: contexts,
         }
         is_set = {"history": turns, SESSION: session, CONTEXTS: contexts is not None}
-        beside: dict[str, Any] = {}
+        beside: Json = {}
         for part, name in self._names.items():
             if is_set[part] or name in self._required:
                 beside[name] = messages if name == "messages" else values[part]

@@ -7,13 +7,14 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.fields import (
     EXPECTED,
     BadReturn,
     Fields,
+    Json,
     at_path,
     get,
     named,
@@ -22,8 +23,7 @@ from ragstone.system.worker.fields import (
 )
 from ragstone.system.worker.wording import clean, shown
 
-if TYPE_CHECKING:
-    Context = dict[str, Any]
+Context = Json
 
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000

@@ -10,7 +10,7 @@ import inspect
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple  # noqa: UP035 - for Python 3.8
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 
@@ -54,6 +54,9 @@ class Fields(NamedTuple):
         """The paths that are set."""
         return [path for path in self if isinstance(path, str)]
 
+
+Json = Dict[str, Any]  # noqa: UP006 - for Python 3.8
+"""An object in plain JSON types."""
 
 MAX_TOKENS = 2**53 - 1
 ABSENT = object()

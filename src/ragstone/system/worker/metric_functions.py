@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from ragstone.system.worker.adapters import EntrypointError, Parameters
-from ragstone.system.worker.fields import BadReturn, number
+from ragstone.system.worker.fields import BadReturn, Json, number
 from ragstone.system.worker.wording import shown
 
 ARGUMENTS = ("question", "answer", "contexts", "context_ids", "reference", "tags", "id")
@@ -26,7 +25,7 @@ class Functions:
     """The functions of custom metrics, by metric. Raises EntrypointError for one that
     can't be called."""
 
-    def __init__(self, targets: Mapping[str, Any]) -> None:
+    def __init__(self, targets: Json) -> None:
         self._targets = targets
         self._names = {
             metric: _parameter_names(metric, target)

@@ -29,7 +29,7 @@ from ragstone.system.worker.adapters import (
     load,
     refuse_modules_from,
 )
-from ragstone.system.worker.fields import BadReturn, Fields
+from ragstone.system.worker.fields import BadReturn, Fields, Json
 from ragstone.system.worker.metric_functions import Functions
 from ragstone.system.worker.returns import normalise
 from ragstone.system.worker.streams import finish
@@ -37,8 +37,6 @@ from ragstone.system.worker.wording import formatted, summary
 
 if TYPE_CHECKING:
     import asyncio
-
-    Message = dict[str, Any]
 
 
 class Link:
@@ -66,7 +64,7 @@ class Link:
         line = self._in.readline()
         return json.loads(line) if line else None
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Json) -> None:
         """Send `message`."""
         if os.getpid() != self._pid:
             os._exit(
@@ -137,7 +135,7 @@ class Service:
     """Answers the questions of one entrypoint, or calls the functions of custom
     metrics."""
 
-    def __init__(self, link: Link, loop: Loop, hello: Message) -> None:
+    def __init__(self, link: Link, loop: Loop, hello: Json) -> None:
         """Import what `hello` names. Raises EntrypointError, and whatever the user's
         code raises."""
         self._link = link
@@ -179,14 +177,14 @@ class Service:
                 return
             self._link.send(self._reply(request))
 
-    def _reply(self, request: Message) -> Message:
+    def _reply(self, request: Json) -> Json:
         try:
             reply = self._answer(request)
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
             reply = _failure(error)
         return {**reply, "id": request["id"]}
 
-    def _answer(self, request: Message) -> Message:
+    def _answer(self, request: Json) -> Json:
         """The answer to `request`, in the fields that any system may return."""
         resolve = self._loop.resolve
         parts = ("history", CONTEXTS, SESSION)
@@ -213,7 +211,7 @@ class Service:
         return self._session_asker
 
 
-def _failure(error: BaseException) -> Message:
+def _failure(error: BaseException) -> Json:
     """What is said of an error: the user's own has a traceback."""
     if isinstance(error, (BadReturn, EntrypointError)):
         detail = getattr(error, "detail", None)
@@ -221,7 +219,7 @@ def _failure(error: BaseException) -> Message:
     return {"error": summary(error), "detail": formatted(error)}
 
 
-def main(hello: Message) -> NoReturn:
+def main(hello: Json) -> NoReturn:
     """Serve questions until stdin ends."""
     link = Link()
     # When memory runs out, let the kernel kill the worker, not Ragstone.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from ragstone.system.worker.contexts import (
     characters_in,
@@ -23,6 +22,7 @@ from ragstone.system.worker.fields import (
     EXPECTED_CONTEXTS,
     BadReturn,
     Fields,
+    Json,
     at_path,
     message_text,
     named,
@@ -46,7 +46,7 @@ class Parts(dict):  # type: ignore[type-arg]
     out."""
 
 
-def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
+def normalise(value: object, fields: Fields | None = None) -> Json:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id",
     "score"}], "usage": ... | None}``.
 
@@ -66,11 +66,11 @@ def normalise(value: object, fields: Fields | None = None) -> dict[str, Any]:
         raise unread from None
 
 
-def _payload(value: object, fields: Fields) -> dict[str, Any]:
+def _payload(value: object, fields: Fields) -> Json:
     parts = (
         _retrieved(value, fields) if fields.contexts_only else parts_of(value, fields)
     )
-    payload: dict[str, Any] = {"answer": ""}
+    payload: Json = {"answer": ""}
     if not fields.contexts_only:
         payload["answer"] = _answer_text(value, parts, fields)
     contexts = read_contexts(parts.get("contexts"), fields)

@@ -13,18 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragstone.system.worker.fields import (
     BadReturn,
+    Json,
     first,
     get,
     number,
     parsed_json,
 )
 
-if TYPE_CHECKING:
-    Attributes = Mapping[str, Any]
+Attributes = Json
 
 MAX_SPANS = 100_000
 """Spans of one answer, most of which are no steps."""
@@ -91,7 +91,7 @@ def _unpacked(item: object, depth: int) -> Iterator[object]:
         yield item
 
 
-def steps_of_spans(spans: Iterable[object]) -> list[dict[str, Any]]:
+def steps_of_spans(spans: Iterable[object]) -> list[Json]:
     """The spans that are steps, as `read_steps` reads them, by their start; those
     without one come first.
 
@@ -101,7 +101,7 @@ def steps_of_spans(spans: Iterable[object]) -> list[dict[str, Any]]:
     return list(filter(None, map(step_of_span, ordered)))
 
 
-def step_of_span(span: object) -> dict[str, Any] | None:
+def step_of_span(span: object) -> Json | None:
     """The step that a span is, as `read_steps` reads it; None if it is none."""
     attributes = span_attributes(get(span, "attributes"))
     kind = kind_of_span(attributes)
@@ -155,7 +155,7 @@ def kind_of_span(attributes: Attributes) -> str | None:
     return _KINDS.get(own_kind) or _KINDS.get(operation)
 
 
-def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> dict[str, Any]:
+def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> Json:
     """Attributes by name: those of OTLP, which are a list of keys and typed values, or
     a mapping."""
     if isinstance(pairs, Mapping):
@@ -191,7 +191,7 @@ def span_documents(attributes: Attributes) -> list[Any]:
     listed = parsed_json(first(attributes, _DOCUMENT_LISTS))
     if isinstance(listed, list):
         return listed
-    documents: dict[int, dict[str, Any]] = {}
+    documents: dict[int, Json] = {}
     for name, value in attributes.items():
         place = _DOCUMENT.fullmatch(name)
         if place is not None:

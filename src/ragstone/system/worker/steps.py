@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.worker.contexts import (
@@ -20,6 +20,7 @@ from ragstone.system.worker.contexts import (
 from ragstone.system.worker.fields import (
     BadReturn,
     Fields,
+    Json,
     first,
     get,
     message_text,
@@ -31,8 +32,7 @@ from ragstone.system.worker.fields import (
 from ragstone.system.worker.spans import spans_in, steps_of_spans
 from ragstone.system.worker.wording import clean, shown, summary
 
-if TYPE_CHECKING:
-    Step = dict[str, Any]
+Step = Json
 
 MAX_STEPS = 1_000
 MAX_NAME_CHARACTERS = 200
@@ -213,7 +213,7 @@ def _error(value: object) -> str | None:
     return (text or "failed")[:MAX_ERROR_CHARACTERS]
 
 
-def _arguments(value: object) -> dict[str, Any]:
+def _arguments(value: object) -> Json:
     """Arguments as an object of JSON; those that are no object are the argument
     ``input``."""
     value = parsed_json(value)

@@ -5,7 +5,6 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ragstone.system.worker.contexts import MAX_CONTEXTS
@@ -13,6 +12,7 @@ from ragstone.system.worker.fields import (
     EXPECTED,
     BadReturn,
     Fields,
+    Json,
     at_path,
     get,
     message_text,
@@ -79,7 +79,7 @@ class Pieces:
     answer or what comes with it. `parts` came beside the stream.
     """
 
-    def __init__(self, parts: Mapping[str, Any], fields: Fields) -> None:
+    def __init__(self, parts: Json, fields: Fields) -> None:
         self._parts = Parts(parts)
         self._fields = fields
         self._texts: list[str] = []
@@ -95,7 +95,7 @@ class Pieces:
             )
         self.add_parts(text, parts)
 
-    def add_parts(self, text: str | None, parts: Mapping[str, Any]) -> None:
+    def add_parts(self, text: str | None, parts: Json) -> None:
         """Add what `read_piece` read. Steps are those of all pieces; of any other part,
         the last one counts."""
         self._count += 1
