@@ -16,7 +16,7 @@ _NAMES = frozenset(
 
 def without_credentials(
     settings: Settings, environ: Environ
-) -> tuple[Settings, dict[str, str]]:
+) -> tuple[Settings, Environ]:
     """`settings` and `environ` without any key, other credential, or identity of a
     judge, under whichever name."""
     values = {

@@ -102,17 +102,16 @@ class Guardian:
         self._tell(f"-{pid}\n")
 
     def close(self) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-            self._process.wait()
+        if self._process is not None:
+            self._process.communicate()
             self._process = None
 
     def _tell(self, line: str) -> None:
-        if self._process is not None and self._process.stdin is not None:
+        stdin = None if self._process is None else self._process.stdin
+        if stdin is not None:
             with contextlib.suppress(OSError):
-                self._process.stdin.write(line.encode("ascii"))
-                self._process.stdin.flush()
+                stdin.write(line.encode("ascii"))
+                stdin.flush()
 
 
 @dataclass(frozen=True, slots=True)

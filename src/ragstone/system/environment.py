@@ -92,7 +92,7 @@ def passed_names(names: Iterable[str], environ: Environ) -> frozenset[str]:
 
 def child_environment(
     names: Iterable[str], environ: Environ, run_as: RunAs | None = None
-) -> dict[str, str]:
+) -> Environ:
     """The whole environment of a child: ALLOWED, LC_*, and what `names` let through.
     Raises ConfigError."""
     passed = passed_names(names, environ)

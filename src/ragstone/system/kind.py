@@ -26,7 +26,7 @@ class Surroundings:
 
     root: Path
     environ: Environ
-    child_environ: dict[str, str]
+    child_environ: Environ
     log: Path | None = None
     run_as: RunAs | None = None
     within: Path | None = None

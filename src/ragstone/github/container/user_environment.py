@@ -77,7 +77,7 @@ class Installed:
         )
 
 
-def container_environ(environ: Environ, confinement: Confinement) -> dict[str, str]:
+def container_environ(environ: Environ, confinement: Confinement) -> Environ:
     """`environ` with what is wrong inside of the container set right. Children get an
     allow-list of it."""
     right_inside = {
@@ -105,7 +105,7 @@ class SystemSetup:
         """Whether the system runs in an environment of its own."""
         return bool(self.script or self.requirements or self.python_version)
 
-    def run(self, steps: Steps) -> dict[str, str]:
+    def run(self, steps: Steps) -> Environ:
         """Make the environment, install `requirements` into it, and run `script` with
         it, as the user. Returns the variables to use it with.
 
@@ -235,7 +235,7 @@ class _Printed(Thread):
 
 def installing(
     base: Environ, confinement: Confinement, system_env: Sequence[str]
-) -> dict[str, str]:
+) -> Environ:
     """Variables for installing: what the system itself gets, and how the network is
     reached, without passwords."""
     allowed = child_environment(system_env, base, confinement.run_as)
