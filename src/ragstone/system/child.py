@@ -190,7 +190,8 @@ class Child:
             pipe.close()
 
     async def show_stack(self) -> None:
-        """Ask a Python worker to write its stacks to the log, and give it a moment."""
+        """Ask a Python worker to write its stacks to the log, and give it a moment; it
+        ends another program."""
         if sys.platform != "win32" and not self.exited:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGUSR1)

@@ -39,6 +39,7 @@ class CommandPeer(LinePeer):
     noun = "command"
     max_line_bytes = MAX_LINE_BYTES
     garbled = SystemFailureKind.BAD_RETURN
+    silence_hint = " If it did print one, it must flush each line (in Python: print(line, flush=True))."
 
     async def start(self) -> None:
         """Start the program. Raises SystemUnderTestError if it can't be started, or
@@ -59,12 +60,6 @@ class CommandPeer(LinePeer):
         is_first = self.answers == 0
         startup_s = self.settings.startup_timeout_s if is_first else 0.0
         return self.settings.timeout_s + startup_s
-
-    async def unanswered(self, child: Child, timeout_s: float) -> str:  # noqa: ARG002
-        message = f"No answer within {timeout_s:g} s."
-        if self.answers == 0:
-            message += " If it did print one, it must flush each line (in Python: print(line, flush=True))."
-        return message
 
 
 class ShellCommand(EntrypointKind):

@@ -35,21 +35,21 @@ class LinePeer(ABC):
     max_line_bytes: ClassVar[int]
     garbled: ClassVar[SystemFailureKind]
     """What a line is that can't be a reply."""
+    silence_hint: ClassVar[str] = ""
+    """What may be the matter if no reply comes."""
     child: Child | None = field(default=None, init=False)
     answers: int = field(default=0, init=False)
+    is_proven: bool = field(default=False, init=False)
+    """Whether it has answered, or said that it can."""
 
     @abstractmethod
     def timeout_s(self, sample: Sample) -> float:
         """How long to wait for the reply to `sample`."""
 
-    @abstractmethod
-    async def unanswered(self, child: Child, timeout_s: float) -> str:
-        """What is said of a question without a reply within `timeout_s`."""
-
     async def ask(self, sample: Sample) -> Attempt:
         child = self.child
-        if child is None or (child.exited and self.answers > 0):
-            return Attempt(None, reusable=False)
+        if child is None or (child.exited and self.is_proven):
+            return Attempt(None, reusable=False)  # died while idle; no question is lost
         child.tail.clear()
         question = {"id": sample.id, "question": sample.question}
         child.send({**question, **beside_question(sample, self.settings.part)})
@@ -60,10 +60,12 @@ class LinePeer(ABC):
                 reply, latency_s = await self._reply(child, deadline)
             response = self._response(sample, reply, latency_s, child)
             self.answers += 1
+            self.is_proven = True
             return Attempt(response, reusable=True)
         except TimeoutError:
+            await child.show_stack()
             kind = SystemFailureKind.TIMEOUT
-            message = await self.unanswered(child, timeout_s)
+            message = f"No answer within {timeout_s:g} s.{self.silence_hint}"
         except EOFError:
             how = await child.ending()
             if child.status == 0 and self.answers > 0:

@@ -18,7 +18,7 @@ from ragstone.system.child import Child
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
 from ragstone.system.line_peer import LinePeer
 from ragstone.system.payload import Greeting
-from ragstone.system.pool import Attempt, Pool
+from ragstone.system.pool import Pool
 from ragstone.system.response import (
     RETRIEVAL,
     System,
@@ -104,11 +104,7 @@ class PythonPeer(LinePeer):
                 hint=f"It was run by {self.python} in {self.context.directory}. {self.hint}",
             )
         self.accepts = frozenset(greeting.ready)
-
-    async def ask(self, sample: Sample) -> Attempt:
-        if self.child is not None and self.child.exited:
-            return Attempt(None, reusable=False)  # died while idle; no question is lost
-        return await super().ask(sample)
+        self.is_proven = True
 
     def timeout_s(self, sample: Sample) -> float:
         session = session_id(sample)
@@ -117,10 +113,6 @@ class PythonPeer(LinePeer):
         # An object may have to be built for the session.
         startup_s = self.settings.startup_timeout_s if is_new else 0.0
         return self.settings.timeout_s + startup_s
-
-    async def unanswered(self, child: Child, timeout_s: float) -> str:  # noqa: ARG002
-        await child.show_stack()
-        return f"No answer within {self.settings.timeout_s:g} s."
 
 
 class PythonCallable(EntrypointKind):
