@@ -281,10 +281,13 @@ def test_an_import_error_is_shown_once_with_the_users_traceback(room: Any) -> No
         ("import os; os._exit(5)", "app:answer", "the worker exited with status 5 while starting"),
         ("raise SystemExit('bye')", "app:answer", "SystemExit: bye"),
         ("", "missing.py:answer", "file not found"),
+        ("", "inner/json.py:answer", "another module is called 'json'"),
     ],
 )
 def test_a_system_that_can_not_start_says_why(room: Any, source: str, entrypoint: str, says: str) -> None:
     room.app(source + "\n")
+    (room.folder / "inner").mkdir()
+    room.write("inner/json.py", "def answer(q): return q")
     with pytest.raises(SystemUnderTestError) as caught:
         room.ask(entrypoint, "q")
     assert says in str(caught.value)
