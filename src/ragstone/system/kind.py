@@ -56,21 +56,21 @@ class EntrypointKind(ABC):
     schemes: ClassVar[Texts]
     form: ClassVar[str]
     """An example, for messages."""
-    noun: ClassVar[str] = "an entrypoint"
+    noun = "an entrypoint"
     """What an invalid one is not."""
 
-    can_be_asked_again: ClassVar[bool] = True
+    can_be_asked_again = True
     """Whether a question can be asked twice, or in other words; recorded answers
     can't."""
 
-    runs_users_code: ClassVar[bool] = True
+    runs_users_code = True
     """Whether asking runs code of the checkout in a process of this job."""
 
-    is_address: ClassVar[bool] = False
+    is_address = False
     """Whether it is a URL, at which there can be only one version of the system at a
     time: `target` is all of it."""
 
-    uses_interpreter: ClassVar[bool] = False
+    uses_interpreter = False
     """Whether the setting `python` applies."""
 
     def is_valid(self, target: str) -> bool:

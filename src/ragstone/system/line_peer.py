@@ -35,7 +35,7 @@ class LinePeer(ABC):
     max_line_bytes: ClassVar[int]
     garbled: ClassVar[SystemFailureKind]
     """What a line is that can't be a reply."""
-    silence_hint: ClassVar[str] = ""
+    silence_hint = ""
     """What may be the matter if no reply comes."""
     child: Child | None = field(default=None, init=False)
     answers: int = field(default=0, init=False)
