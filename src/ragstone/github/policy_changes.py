@@ -121,14 +121,14 @@ def _metric_changes(files: CommitFiles, base: Settings, head: Settings) -> Texts
     """
     root = files.workspace
     folder = root / files.inside(files.checkout.system.working_directory or ".")
-    paths: dict[str, str] = {}
+    paths = {}
     for name in base.metrics.keys() & head.metrics.keys():
         spec = base.metrics[name].python
         if spec is not None and spec == head.metrics[name].python:
             file = source_file(spec, folder, where=f"metrics.{name}.python")
             paths[name] = files.inside(folder / file)
     of_commit = files.read(paths.values())
-    changed: dict[str, str] = {}
+    changed = {}
     for name, path in paths.items():
         own = read_regular(root / path, within=root, limit=MAX_SOURCE_BYTES)
         copy = of_commit.get(path)

@@ -32,7 +32,7 @@ def kill_group(pid: int) -> None:
 
 def main() -> None:
     """Keep the list of children until stdin ends, then kill them."""
-    children: set[int] = set()
+    children = set()
     for line in sys.stdin.buffer:
         pid = int(line[1:])
         if line.startswith(b"+"):

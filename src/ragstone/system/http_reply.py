@@ -182,8 +182,8 @@ def _usual_body(value: object) -> object:
         return {**value, "answer": choices[0].get("message")}
     if value.get("object") == "response" and isinstance(output, list):
         # OpenAI's Responses: the texts of messages, and what a search of files returned.
-        blocks: list[object] = []
-        contexts: list[object] = []
+        blocks = []
+        contexts = []
         for item in output:
             content = get(item, "content")
             if get(item, "type") == "message" and isinstance(content, list):

@@ -62,7 +62,7 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
     text once.
     """
     contexts = list(_named(payload.contexts))
-    steps: list[Step] = []
+    steps = []
     retrieved: list[Context] = []
     usage = payload.usage
     for step in payload.steps:

@@ -286,7 +286,7 @@ def _column(record: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names`: a plain one, one inside an
     object of OBJECTS, or an object."""
     plain = {normal(name): value for name, value in record.items()}
-    objects: dict[str, Values] = {}
+    objects = {}
     for name in OBJECTS:
         value = plain.get(name)
         if isinstance(value, Mapping):

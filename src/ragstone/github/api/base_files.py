@@ -46,7 +46,7 @@ def read_base_files(
     inside = {path: name for path, name in inside.items() if _is_inside(name)}
     if len(inside) > MAX_FILES:
         raise _invalid(f"{len(inside)} files of {sha} are more than {MAX_FILES}")
-    written: dict[str, Path] = {}
+    written = {}
     total = 0
     for path, name in inside.items():
         body = _read(api, sha, name)

@@ -113,7 +113,7 @@ def add_left_out(api: GitHubApi, sha: str, folder: Path) -> Texts:
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
     """Regular files and folders first, links last, so that nothing is written through a
     link."""
-    links: list[tuple[Path, str]] = []
+    links = []
     remaining_bytes = MAX_TREE_BYTES
     for count, member in enumerate(opened):
         # The first part is named after the repository and the commit.

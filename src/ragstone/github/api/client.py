@@ -249,7 +249,7 @@ def listed(listing: PaginatedList[Item], *, max_pages: int = MAX_PAGES) -> list[
 
     By numbers: the `next` links of replies could go on for ever.
     """
-    items: list[Item] = []
+    items = []
     for number in range(max_pages):
         page = listing.get_page(number)
         items += page

@@ -106,7 +106,7 @@ class GitHubArtifacts(BaselineStore):
                 f"on '{branch}' with an artifact",
                 f"on '{branch}'",
             )
-            trusted: list[WorkflowRun] = []
+            trusted = []
             # Listed event by event, so that pull requests and forks can't push the
             # wanted runs out of the list.
             for event in TRUSTED_EVENTS:

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.placing import put_run
@@ -218,7 +217,7 @@ def hand_over(confinement: Confinement, source: Path, target: Path) -> None:
     not suitable for a run, or if the owner can't write there.
     """
     with ExitStack() as stack:
-        files: dict[Path, BinaryIO] = {
+        files = {
             path.relative_to(source): stack.enter_context(path.open("rb"))
             for path in source.rglob("*")
             if path.is_file() and not path.is_symlink()
@@ -276,7 +275,7 @@ def living(uid: int) -> dict[int, str]:
 
     A process whose first thread has ended is shown as a zombie while the others run on.
     """
-    processes: dict[int, str] = {}
+    processes = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             fields = _status(entry)

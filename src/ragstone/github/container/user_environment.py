@@ -112,7 +112,7 @@ class SystemSetup:
         Raises ConfigError for files that are not there, SystemUnderTestError when
         something does not install or takes too long, and TimeLimitReached.
         """
-        files: list[str] = []
+        files = []
         for name in self.requirements:
             path = steps.directory / name
             if not path.is_file():

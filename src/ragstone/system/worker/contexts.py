@@ -42,7 +42,7 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
         raise BadReturn(
             f"The contexts are {shown(value)}: it is not a list. {EXPECTED}"
         )
-    contexts: list[Context] = []
+    contexts = []
     characters = 0
     only_names = True
     for rank, item in enumerate(value, 1):

@@ -65,7 +65,7 @@ def read_steps(value: object, fields: Fields) -> list[Step]:
         raise BadReturn(
             f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}"
         )
-    steps: list[Step] = []
+    steps = []
     characters = contexts = 0
     for place, item in enumerate(value, start=1):
         if place > MAX_STEPS:

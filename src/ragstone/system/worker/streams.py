@@ -141,7 +141,7 @@ def read_piece(piece: object, fields: Fields) -> tuple[str | None, Parts]:
 
 async def _contexts_of(stream: Any) -> list[object]:
     """The contexts that a system yields, one more than are allowed at most."""
-    contexts: list[object] = []
+    contexts = []
     async for item in stream:
         contexts.append(item)
         if len(contexts) > MAX_CONTEXTS:
