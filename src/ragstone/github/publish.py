@@ -111,18 +111,19 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     mark, run = _marks(job)
 
     def body_for(existing: str) -> str | None:
-        if existing.startswith(run) and report.passed:
+        if existing.endswith(run) and report.passed:
             notices.append(_SAME_COMMENT)
             return None
         if is_quiet and not (report.changes or existing):
             return None
-        return f"{run}\n{report.markdown(MAX_BODY - _ROOM - len(mark))}"
+        return f"{report.markdown(MAX_BODY - _ROOM - len(mark))}\n{run}"
 
     return post_comment(job.api, report.pull_request, mark, body_for)
 
 
 def _marks(job: Job) -> tuple[str, str]:
-    """The hidden lines of this job's comment: whose it is, and of which run."""
+    """The hidden first and last line of this job's comment: whose it is, and of which
+    run."""
     variables = Variables(job.environ)
     inputs, event = job.inputs, job.event
     own = [event.workflow, variables.get("GITHUB_JOB"), variables.get("GITHUB_ACTION")]
