@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
@@ -55,11 +54,6 @@ class CommandPeer(LinePeer):
                 where=f"command:{self.argv[0]}",
                 hint=f"Run it by hand in {self.context.directory}; it must wait for questions on stdin.",
             )
-
-    def timeout_s(self, sample: Sample) -> float:  # noqa: ARG002 - of any question
-        is_first = self.answers == 0
-        startup_s = self.settings.startup_timeout_s if is_first else 0.0
-        return self.settings.timeout_s + startup_s
 
 
 class ShellCommand(EntrypointKind):

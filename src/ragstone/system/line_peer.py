@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
@@ -15,13 +14,18 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed, read
 from ragstone.system.pool import Attempt
-from ragstone.system.response import Response, SystemFailureKind, beside_question
+from ragstone.system.response import (
+    Response,
+    SystemFailureKind,
+    beside_question,
+    session_id,
+)
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
 
 @dataclass(eq=False)
-class LinePeer(ABC):
+class LinePeer:
     """One child. A question is one line; the next line of its stdout is the answer.
 
     ``{"ready": true}`` before it says that the answer begins only now.
@@ -41,10 +45,8 @@ class LinePeer(ABC):
     answers: int = field(default=0, init=False)
     is_proven: bool = field(default=False, init=False)
     """Whether it has answered, or said that it can."""
-
-    @abstractmethod
-    def timeout_s(self, sample: Sample) -> float:
-        """How long to wait for the reply to `sample`."""
+    session: str | None = field(default=None, init=False)
+    """That of the last question."""
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self.child
@@ -53,7 +55,12 @@ class LinePeer(ABC):
         child.tail.clear()
         question = {"id": sample.id, "question": sample.question}
         child.send({**question, **beside_question(sample, self.settings.part)})
-        timeout_s = self.timeout_s(sample)
+        timeout_s = self.settings.timeout_s
+        session = session_id(sample)
+        if not self.is_proven or session not in (None, self.session):
+            # It may still start, or build an object for the session.
+            timeout_s += self.settings.startup_timeout_s
+        self.session = session
         kind = self.garbled
         try:
             async with asyncio.timeout(timeout_s) as deadline:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
@@ -23,7 +22,6 @@ from ragstone.system.response import (
     RETRIEVAL,
     System,
     SystemFailureKind,
-    session_id,
 )
 from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.fields import Fields
@@ -60,7 +58,6 @@ class PythonPeer(LinePeer):
     max_line_bytes = 13 * MAX_CHARACTERS
     garbled = SystemFailureKind.CRASHED
     accepts: frozenset[str] | None = field(default=None, init=False)
-    _session: str | None = field(default=None, init=False)
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError
@@ -105,14 +102,6 @@ class PythonPeer(LinePeer):
             )
         self.accepts = frozenset(greeting.ready)
         self.is_proven = True
-
-    def timeout_s(self, sample: Sample) -> float:
-        session = session_id(sample)
-        is_new = session is not None and session != self._session
-        self._session = session
-        # An object may have to be built for the session.
-        startup_s = self.settings.startup_timeout_s if is_new else 0.0
-        return self.settings.timeout_s + startup_s
 
 
 class PythonCallable(EntrypointKind):
