@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from ragstone.golden.names import are_names
 from ragstone.system.response import (
     Context,
+    Contexts,
     ModelCall,
     Response,
     Retrieval,
@@ -39,7 +40,7 @@ class Payload(_Wire):
     """An answer as returned by `normalise`. The kind of a step shows by its fields."""
 
     answer: str
-    contexts: tuple[Context, ...] = ()
+    contexts: Contexts = ()
     contexts_returned: bool = True
     usage: TokenUsage | None = None
     steps: Annotated[tuple[Step, ...], Field(max_length=MAX_STEPS)] = ()
@@ -95,7 +96,7 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
     )
 
 
-def _named(contexts: Sequence[Context]) -> tuple[Context, ...]:
+def _named(contexts: Sequence[Context]) -> Contexts:
     """`contexts`; those that are plainly names of documents are their ids, without a
     text."""
     has_other_ids = any(context.id not in (None, context.text) for context in contexts)

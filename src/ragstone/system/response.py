@@ -29,6 +29,9 @@ class Context:
     score: float | None = None
 
 
+Contexts = tuple[Context, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """Tokens that the system under test reports for one answer."""
@@ -43,7 +46,7 @@ class Retrieval:
     or a tool."""
 
     query: str
-    contexts: tuple[Context, ...] = ()
+    contexts: Contexts = ()
     source: str | None = None
 
 
@@ -94,7 +97,7 @@ class ConversationSoFar:
     """
 
     history: tuple[Message, ...] = ()
-    contexts: tuple[Context, ...] = ()
+    contexts: Contexts = ()
     failed_turns: tuple[int, ...] = ()
 
     @property
@@ -143,7 +146,7 @@ class Response:
 
     sample_id: str
     answer: str = ""
-    contexts: tuple[Context, ...] = ()
+    contexts: Contexts = ()
     latency_s: float | None = None
     usage: TokenUsage | None = None
     failure: SystemFailure | None = None
@@ -157,7 +160,7 @@ class Response:
         return sample.history if self.so_far is None else self.so_far.history
 
     @property
-    def evidence(self) -> tuple[Context, ...]:
+    def evidence(self) -> Contexts:
         """What the answer can be supported by: its contexts, then those of earlier
         turns that are not among them."""
         own = () if self.without_texts else self.contexts
