@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.github.inputs import INPUTS, CommentMode, read_inputs, read_variables
-from ragstone.settings.load import load_settings
+from ragstone.github.inputs import INPUTS, ActionInputs, CommentMode, read_inputs, read_variables
+from ragstone.settings.load import load_settings, option_of
 
 
 def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
@@ -68,6 +68,13 @@ def test_each_bad_value_is_named_with_its_input(name: str, value: str, says: str
 
 
 def test_a_secret_is_shown_nowhere() -> None:
+    secrets = {spec.name for spec in INPUTS if spec.secret}
+    assert secrets >= {spec.name for spec in INPUTS if spec.key is not None and option_of(spec.key).secret}
+    assert secrets >= {
+        spec.name
+        for spec in INPUTS
+        if "SecretStr" in str(ActionInputs.__annotations__.get(spec.name.replace("-", "_")))
+    }
     found = read_inputs({"INPUT_JUDGE-API-KEY": "sk-secret", "INPUT_GITHUB-TOKEN": "ghs_secret"})
     assert "secret" not in repr(found)
     assert found.github_token.get_secret_value() == "ghs_secret"

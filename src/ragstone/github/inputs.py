@@ -78,6 +78,7 @@ class Input:
     pattern: str = ""
     invalid: str = ""
     hint: str | None = None
+    secret: bool = False
 
     @property
     def description(self) -> str:
@@ -100,11 +101,6 @@ class Input:
         if self.pattern and not re.fullmatch(self.pattern, text):
             raise ConfigError(f"'{text[:80]}' {self.invalid}", hint=self.hint)
         return self.read(text)
-
-    @property
-    def is_secret(self) -> bool:
-        is_own = self.read in (_READERS["secret"], _READERS["webhook"])
-        return is_own or (self.key is not None and option_of(self.key).secret)
 
     @property
     def input_variable(self) -> str:
@@ -196,9 +192,9 @@ def _read(
     overrides: dict[str, object] = {}
     for spec in INPUTS:
         # The runner fills in `${{ github.token }}`.
-        text = "" if spec.is_secret else spec.default
+        text = "" if spec.secret else spec.default
         for name in reversed(names_of(spec)):
-            if spec.is_secret:
+            if spec.secret:
                 secret = variables.secret(name)
                 value = "" if secret is None else secret.get_secret_value()
             else:
