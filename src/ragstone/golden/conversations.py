@@ -12,8 +12,9 @@ from typing import Any, Literal
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, ROLES, normal
 from ragstone.golden.mtrag import read_mtrag
+from ragstone.golden.opened import open_cells
 from ragstone.golden.reader import derived_id
-from ragstone.golden.rows import Row, SourceFile, TurnPlace, line_of
+from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.golden.sample import ConversationTurn, Message, Sample, turn_id
 
 MAX_CONVERSATION_TURNS = 100
@@ -41,23 +42,21 @@ class TurnReading:
     history: EarlierAnswers = "own"
     """For conversations that don't say it."""
 
-    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """`rows`, with one for each turn in place of a row with `turns`. Raises
-        GoldenSetError."""
-        for row in rows:
-            values = read_mtrag(row.values)
-            turns = cells.opened(values.get("turns"))
-            if isinstance(turns, list):
-                yield from self._turns(Row(values, row.line), turns)
-            elif turns and not self._question_of(values):
-                raise self.source.error(
-                    f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",
-                    row.line,
-                )
-            else:
-                yield Row(values, row.line)
+    def rows_of(self, row: Row) -> tuple[list[Row], EarlierAnswers | None]:
+        """The row itself; of a row with `turns` one for each of them, and what later
+        turns are asked with. Raises GoldenSetError."""
+        values = read_mtrag(row.values)
+        turns = cells.opened(values.get("turns"))
+        if isinstance(turns, list):
+            return self._turns(Row(values, row.line), turns)
+        if turns and not self._question_of(values):
+            raise self.source.error(
+                f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",
+                row.line,
+            )
+        return [Row(open_cells(values), row.line)], None
 
-    def _turns(self, row: Row, turns: list[Any]) -> Iterator[Row]:
+    def _turns(self, row: Row, turns: list[Any]) -> tuple[list[Row], EarlierAnswers]:
         shared = {key: value for key, value in row.values.items() if key != "turns"}
         id_column = _named(shared, _IDS) or _named(shared, _CONVERSATION_IDS)
         label = "the conversation"
@@ -85,11 +84,13 @@ class TurnReading:
                 f"{label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.",
                 row.line,
             )
+        rows = []
         for number, turn in enumerate(turns, 1):
             line = line_of(turn) or row.line
-            values = self._values(shared, turn, f"turn {number} of {label}", line)
-            place = TurnPlace(label, number, len(turns), history == "own")
-            yield Row(values, line, place)
+            name = f"turn {number} of {label}"
+            values = open_cells(self._values(shared, turn, name, line))
+            rows.append(Row(values, line, name))
+        return rows, history
 
     def _question_of(self, values: Values) -> str | None:
         return _named(values, (self.question, *FIELDS["question"].strong))
@@ -158,44 +159,17 @@ def _from_messages(turns: Sequence[Values], question: str) -> list[dict[str, Any
     return questions
 
 
-def first_rows(rows: Iterable[Row], count: int) -> Iterator[Row]:
-    """The first `count` rows, and the other turns of the conversation that the last of
-    them belongs to."""
-    for position, row in enumerate(rows):
-        if position >= count and (row.turn is None or row.turn.number == 1):
-            return
-        yield row
-
-
-def join_turns(
-    source: SourceFile, read: Iterable[tuple[Row, Sample]]
+def conversation(
+    source: SourceFile,
+    rows: Sequence[Row],
+    samples: Sequence[Sample],
+    history: EarlierAnswers,
 ) -> Iterator[Sample]:
-    """The samples of rows that `TurnReading` gave, with the place of each in its
-    conversation.
+    """The samples of the turns in `rows`, each with its place in the conversation.
 
     Raises GoldenSetError for a conversation that is asked with references, if a turn
     before the last has none.
     """
-    turns: list[Sample] = []
-    for row, sample in read:
-        place = row.turn
-        if place is None:
-            yield sample
-            continue
-        if place.needs_reference and sample.reference is None:
-            raise source.error(
-                f"turn {place.number} of {place.conversation} has no reference, which the turns after it are "
-                "asked with (history = reference).",
-                row.line,
-                hint='Add it, or have the system\'s own answers: "history": "own"',
-            )
-        turns.append(sample)
-        if place.number == place.turns:
-            yield from _conversation(turns, own_history=place.own_history)
-            turns = []
-
-
-def _conversation(samples: Sequence[Sample], *, own_history: bool) -> Iterator[Sample]:
     ids = [
         derived_id(turn.question, turn.reference, turn.reference_contexts)
         for turn in samples
@@ -204,16 +178,22 @@ def _conversation(samples: Sequence[Sample], *, own_history: bool) -> Iterator[S
     digest = hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
     name = samples[0].id or f"c-{digest}"
     messages: list[Message] = []
-    for number, sample in enumerate(samples, 1):
+    for number, (row, sample) in enumerate(zip(rows, samples, strict=True), 1):
         yield replace(
             sample,
             id=turn_id(name, number),
             group=sample.group or name,
             history=tuple(messages),
-            turn=ConversationTurn(name, number, len(samples), own_history),
+            turn=ConversationTurn(name, number, len(samples), history == "own"),
         )
         messages.append(Message("user", sample.question))
-        if not own_history:
+        if history == "reference":
+            if sample.reference is None and number < len(samples):
+                raise source.error(
+                    f"{row.turn} has no reference, which the turns after it are asked with (history = reference).",
+                    row.line,
+                    hint='Add it, or have the system\'s own answers: "history": "own"',
+                )
             messages.append(Message("assistant", sample.reference or ""))
 
 

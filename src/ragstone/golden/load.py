@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,9 @@ from ragstone.golden.columns import MAPPABLE, ColumnPlan, has_weak_name, plan_co
 from ragstone.golden.conversations import (
     EarlierAnswers,
     TurnReading,
-    first_rows,
-    join_turns,
+    conversation,
 )
 from ragstone.golden.formats.registry import Format, format_of
-from ragstone.golden.opened import open_cells
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.promptfoo import has_expectations, read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
@@ -147,15 +145,11 @@ class _Loading:
             source, self.columns.get("question") or "question", self._history
         )
 
-        def rows() -> Iterable[Row]:
-            for row in reading.rows(table.rows):
-                yield Row(open_cells(row.values), row.line, row.turn)
-
         inside = table.column("")
         columns = {
             name: path.removeprefix(inside) for name, path in self.columns.items()
         }
-        profile = profile_rows(source, rows(), columns.values())
+        profile = profile_rows(source, _expanded(reading, table.rows), columns.values())
         if not profile.rows:
             raise source.error(
                 "contains no samples.",
@@ -181,8 +175,16 @@ class _Loading:
         if answer and not is_right and "question" not in columns:
             refuse_results(source, profile, plan.fields["question"], answer)
         reader = SampleReader(source, plan)
-        read = ((row, reader.sample(row)) for row in first_rows(rows(), count))
-        samples = list(join_turns(source, read))
+        samples: list[Sample] = []
+        for row in table.rows:
+            if len(samples) >= count:
+                break
+            rows, history = reading.rows_of(row)
+            read = list(map(reader.sample, rows))
+            if history is None:
+                samples += read
+            else:
+                samples += conversation(source, rows, read, history)
         # Who maps either column, or has both, says which is which.
         is_told = {"relevant_ids", "reference_contexts"} & columns.keys()
         if not is_told and "relevant_ids" not in plan.fields:
@@ -194,6 +196,11 @@ class _Loading:
                 raise _duplicate(first, sample, table)
         self.limited = len(samples) < profile.rows
         self._mappings.append(_mapping(source, kind, table, plan))
+
+
+def _expanded(reading: TurnReading, rows: Iterable[Row]) -> Iterator[Row]:
+    for row in rows:
+        yield from reading.rows_of(row)[0]
 
 
 def _is_native(mapping: ColumnMapping) -> bool:

@@ -32,24 +32,22 @@ class SampleReader:
         (`derived_id`).
 
         The id of a turn is that of its conversation, empty if it has none
-        (`conversations.join_turns`).
+        (`conversations.conversation`).
 
         Raises GoldenSetError with line and column.
         """
         question = self._read(row, "question", cells.question)
         if question is None:
             column = f"column '{self.plan.fields['question']}'"
-            if row.turn is not None:
-                column = f"turn {row.turn.number} of {row.turn.conversation}"
             raise self.source.error(
-                f"no question: {column} is missing or empty.", row.line
+                f"no question: {row.turn or column} is missing or empty.", row.line
             )
         references = self._references(row)
         reference = references[0] if references else None
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         own_id = self._read(row, "id", _optional_id)
         history = self._history(row)
-        if row.turn is None:
+        if not row.turn:
             own_id = own_id or derived_id(question, reference, passages, history)
         asserted = Assertions(
             must_contain=self._read(row, "must_contain", cells.phrases) or (),
@@ -92,7 +90,7 @@ class SampleReader:
     def _history(self, row: Row) -> tuple[Message, ...]:
         """The turns before the question: in a column of their own, or in the chat that
         the question ends."""
-        if row.turn is not None:
+        if row.turn:
             return ()
         messages = self._read(row, "history", cells.turns)
         if messages is None:

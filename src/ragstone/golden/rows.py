@@ -38,29 +38,13 @@ Values = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnPlace:
-    """The place of a row that is the turn `number` of so many `turns` of a
-    conversation, which `conversation` names in messages."""
-
-    conversation: str
-    number: int
-    turns: int
-    own_history: bool
-
-    @property
-    def needs_reference(self) -> bool:
-        """Whether later turns are asked with the reference of this one."""
-        return not self.own_history and self.number < self.turns
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its columns, and the line it starts on (from 1; None if the format has
-    no lines)."""
+    """One row: its columns, the line it starts on (from 1; None if the format has no
+    lines), and what messages call it if it is a turn of a conversation."""
 
     values: Values
     line: int | None = None
-    turn: TurnPlace | None = None
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
