@@ -184,7 +184,7 @@ def test_no_question_shows_the_columns_and_the_lines_to_write(tmp_path: Path) ->
     message = str(caught.value)
     assert "Columns found: 'frage', 'antwort', 'fall', 'fall.ground_truth'" in message
     assert '[golden.columns]\n  question = "frage"\n  reference = "fall.ground_truth"' in message
-    with pytest.raises(GoldenSetError, match="the column 'question' has no text in any row"):
+    with pytest.raises(GoldenSetError, match=r"or none with text in it\. Columns found: 'question'"):
         load(tmp_path, {"question": " ", "reference": "t"}, {"question": None})
 
 

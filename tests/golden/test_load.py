@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Origin, Sample
 from tests.golden.loading import load_rows, load_text
@@ -79,11 +79,6 @@ def test_the_limit_counts_over_all_files_and_it_is_known_whether_it_left_samples
     golden = load_golden_set(names, root=tmp_path, limit=limit)
     assert [sample.question for sample in golden] == ["A?", "B?", "C?", "D?"][:count]
     assert golden.limited is limited
-
-
-def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="at least 1, found 0"):
-        load_rows(tmp_path, {"question": "A?"}, limit=0)
 
 
 def test_derived_ids_do_not_depend_on_order_or_format(tmp_path: Path) -> None:

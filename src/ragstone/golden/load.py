@@ -54,8 +54,6 @@ def load_golden_set(
     a hint, also for more than MAX_SAMPLES, and ConfigError for a field in `columns`
     that doesn't exist.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"limit must be at least 1, found {limit}.")
     loading = _Loading(columns, limit, history)
     for source in find_files(paths, root, within):
         if limit is not None and len(loading.samples) >= limit:

@@ -39,14 +39,8 @@ or group changes no score."""
 def no_question(source: SourceFile, profile: Profile) -> Exception:
     """The error for a file without a column for the question."""
     names = [repr(".".join(path)) for path in profile.columns]
-    for path in profile.columns:
-        if len(path) == 1 and normal(path[0]) in FIELDS["question"].strong:
-            return source.error(
-                f"the column '{path[0]}' has no text in any row, so there is no question to ask.",
-                hint="Add the questions, or map another column under [golden.columns] in ragstone.toml.",
-            )
     return source.error(
-        f"no column for the question. Columns found: {some(names, 40) or 'none'}.",
+        f"no column for the question, or none with text in it. Columns found: {some(names, 40) or 'none'}.",
         hint=f"Map the columns in ragstone.toml:\n  {mapping_block(profile.first_rows)}",
     )
 
