@@ -54,9 +54,5 @@ def is_name(text: str) -> bool:
 
 def are_names(texts: Iterable[str]) -> bool:
     """Whether there are texts, and each is plainly the name of a document."""
-    any_text = False
-    for text in texts:
-        if not is_name(text):
-            return False
-        any_text = True
-    return any_text
+    every_text = list(texts)
+    return bool(every_text) and all(map(is_name, every_text))

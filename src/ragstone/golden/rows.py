@@ -165,3 +165,8 @@ class LocatedDict(dict[str, Any]):
 def line_of(value: object) -> int | None:
     """The line of an object, None where it isn't known."""
     return value.line if isinstance(value, LocatedDict) else None
+
+
+def first_line(error: Exception) -> str:
+    """What a library says of a file, on one line."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

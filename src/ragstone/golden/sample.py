@@ -172,12 +172,8 @@ class Sample:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Its floors and ceilings, sorted."""
-        tables: dict[BoundKey, Mapping[str, float]] = {"min": self.min, "max": self.max}
-        return tuple(
-            (key, metric, value)
-            for key, table in tables.items()
-            for metric, value in sorted(table.items())
-        )
+        floors: list[Bound] = [("min", *floor) for floor in sorted(self.min.items())]
+        return (*floors, *(("max", *ceiling) for ceiling in sorted(self.max.items())))
 
     @property
     def draft(self) -> bool:

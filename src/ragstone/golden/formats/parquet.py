@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
+from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile, first_line
 
 _BATCH_ROWS = 1024
 
@@ -30,10 +30,6 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
                 for values in batch.to_pylist():
                     yield Row(values)
     except OSError as error:
-        raise source.error(f"can't be read as Parquet: {_one_line(error)}") from None
+        raise source.error(f"can't be read as Parquet: {first_line(error)}") from None
     except (arrow.ArrowException, ValueError, OverflowError) as error:
-        raise source.error(f"not valid Parquet: {_one_line(error)}") from None
-
-
-def _one_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        raise source.error(f"not valid Parquet: {first_line(error)}") from None

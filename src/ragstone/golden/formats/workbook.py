@@ -11,7 +11,7 @@ from datetime import date, time, timedelta
 from typing import Any
 
 from ragstone.golden.formats.delimited import find_header, header_names
-from ragstone.golden.rows import Row, SourceFile
+from ragstone.golden.rows import Row, SourceFile, first_line
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
 """Maximum size of a workbook's unpacked parts: a small archive may hold a lot."""
@@ -49,8 +49,9 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
             ) as book:
                 yield from _rows(source, book)
     except _unreadable() as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise source.error(f"not a workbook that can be read: {reason[:200]}") from None
+        raise source.error(
+            f"not a workbook that can be read: {first_line(error)}"
+        ) from None
 
 
 def _unreadable() -> tuple[type[Exception], ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ragstone.golden.rows import MAX_DEPTH, LocatedDict, SourceFile
+from ragstone.golden.rows import MAX_DEPTH, LocatedDict, SourceFile, first_line
 
 MAX_NODES = 20_000_000
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -34,7 +34,7 @@ def read_document(source: SourceFile) -> Any:
                 builder.anchors.clear()
                 documents.append(builder.node(next(builder.events), 0))
     except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        problem = getattr(error, "problem", None) or first_line(error)
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         raise source.error(f"not valid YAML: {problem}.", line) from None
