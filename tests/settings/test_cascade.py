@@ -61,6 +61,13 @@ def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> No
     assert load_settings(directory=tmp_path, environ={}).golden.paths == ("b.jsonl",)
 
 
+@pytest.mark.parametrize("text", ["[tool]\nragstone = 3\n", "[[tool.ragstone]]\n"])
+def test_what_pyproject_has_instead_of_our_table_is_refused(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "pyproject.toml", text)
+    with pytest.raises(ConfigError, match="must be a table"):
+        load_settings(directory=tmp_path, environ={})
+
+
 def test_the_next_ragstone_toml_above_is_read_inside_of_the_repository(tmp_path: Path) -> None:
     inside = tmp_path / "repository" / "services" / "search"
     inside.mkdir(parents=True)

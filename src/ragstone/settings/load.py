@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -306,24 +306,19 @@ def _read_file(
     usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
     # A dangling link is a config that can't be read, not a missing one.
     file = config or next((path for path in usual if os.path.lexists(path)), None)
-    name = None if file is None else file.name
     if file is None and within is None:
         file = _config_above(directory)
-        name = None if file is None else os.path.relpath(file, directory)
-    if file is None or name is None:
+    if file is None:
         return None, {}, _ConfigText("defaults"), directory
+    name = str(config or os.path.relpath(file, directory))
     text = read_text(file, within=within)
-    read, document = _ConfigText(str(config or name), text), parse_toml(text, file)
+    read = _ConfigText(name, text)
+    document: object = parse_toml(text, file)
     if file.name == PYPROJECT:
-        read = _ConfigText(
-            read.name if config else f"{PYPROJECT} [tool.ragstone]",
-            text,
-            ("tool", "ragstone"),
-        )
-        tools = document.get("tool", {})
-        document = cast(
-            dict[str, Any], tools.get("ragstone", {}) if isinstance(tools, dict) else {}
-        )
+        shown = name if config else f"{PYPROJECT} [tool.ragstone]"
+        read = _ConfigText(shown, text, ("tool", "ragstone"))
+        for table in read.table:
+            document = document.get(table, {}) if isinstance(document, dict) else {}
     return file, _tables(document, read), read, file.parent
 
 
@@ -387,9 +382,11 @@ def _of_file(
         return None
 
 
-def _tables(
-    document: Mapping[str, Any], read: _ConfigText
-) -> dict[str, dict[str, Any]]:
+def _tables(document: object, read: _ConfigText) -> dict[str, dict[str, Any]]:
+    if not isinstance(document, dict):
+        raise ConfigError(
+            f"must be a table, found {_shown(document)}.", where=read.at()
+        )
     for name, value in document.items():
         if name not in TABLES:
             raise ConfigError(
@@ -401,7 +398,7 @@ def _tables(
             raise ConfigError(
                 f"'{name}' must be a table, found {_shown(value)}.", where=read.at(name)
             )
-    return cast(dict[str, dict[str, Any]], dict(document))
+    return document
 
 
 def _refuse_unknown(
