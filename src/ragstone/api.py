@@ -108,7 +108,7 @@ class Report(str):
         return str(self) if self.form == "md" else None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Verdict(GateVerdict):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
@@ -116,10 +116,8 @@ class Verdict(GateVerdict):
     the HTML report.
     """
 
-    document: Document = field(kw_only=True, compare=False)
-    page: Callable[[], Iterable[str]] = field(
-        default=tuple, kw_only=True, compare=False
-    )
+    document: Document = field(kw_only=True)
+    page: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
 
     @classmethod
     def of(
@@ -136,6 +134,16 @@ class Verdict(GateVerdict):
         ConfigError for anything else."""
         page = self.page() if form == "html" else ()
         return Report(render(self.document, form, page=page), form)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GateVerdict):
+            return NotImplemented
+        return all(
+            getattr(self, each.name) == getattr(other, each.name)
+            for each in fields(GateVerdict)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # like GateVerdict, which holds mappings
 
     def to_markdown(self) -> str:
         """The report as Markdown, for a comment on GitHub."""

@@ -112,7 +112,7 @@ def test_a_pipe_that_windows_says_is_closed_ends_no_command_and_nothing_else_is_
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "no samples"), ('{"question": ""}\n', "the column 'question' has no text"), ("{]\n", "golden.jsonl:1")],
+    [("", "no samples"), ('{"question": ""}\n', "or none with text in it"), ("{]\n", "golden.jsonl:1")],
     ids=["empty", "blank question", "not JSON"],
 )
 def test_3_a_golden_set_that_is_not_valid(project: Path, text: str, message: str) -> None:

@@ -111,7 +111,7 @@ def test_a_sample_that_changed_or_is_gone_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ({"decision": "accept", "question": "  "}, "no question"),
+        ({"decision": "accept", "question": "  "}, "or none with text in it"),
         ({"decision": "perhaps"}, "neither accept nor reject"),
         ({"decision": "accept", "id": "b"}, "has changed since"),
     ],
