@@ -130,7 +130,7 @@ def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
     found = entries_in_force(several, lineage=(BASE,), spent=(), today=TODAY)
     assert [one.drop for one in found.widest.values()] == [0.05]
     [note] = found.in_force_notes
-    assert "faithfulness of up to 0.05 is accepted" in note
+    assert note.startswith("accepted.toml accepts a drop of faithfulness of up to 0.05 (33333333): ")
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
 
     assert season.job().code == 0
     said = season.checkout.comments[0].split("|", 1)[0]
-    assert f"A drop of faithfulness of up to {entry['drop']:g} is accepted" in said
+    assert f"accepts a drop of faithfulness of up to {entry['drop']:g}" in said
     trade_off(season, wrong=4)
     assert season.job().code == 1  # never more than its size
     trade_off(season)

@@ -215,7 +215,7 @@ def test_a_drift_that_is_accepted_as_offered_passes_and_a_further_loss_fails_aga
     policy = policy_from_mapping(POLICY)
     history = falling(24)
     alarm = measured(history, 24, 0.06)
-    offered = offers(alarm.checks, policy.gate)
+    offered = list(offers(alarm.checks, policy.gate))
     assert {offer.metric for offer in offered} == set(HEADLINE)
     taken = [{"id": offer.metric, "metric": offer.metric, "drop": offer.drop} for offer in offered]
     assert not failed(measured(history, 24, 0.06, accepted=taken))

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -83,13 +83,13 @@ class AcceptedEntry(BaseModel):
         return self
 
     @property
-    def target(self) -> Target:
-        return self.metric, self.edit if self.is_edit else self.slice
-
-    @property
     def is_edit(self) -> bool:
         """Whether it is an edit of the golden set."""
         return self.metric == GOLDEN_SET
+
+    @property
+    def target(self) -> Target:
+        return self.metric, self.edit if self.is_edit else self.slice
 
     @property
     def what(self) -> str:
@@ -101,13 +101,18 @@ class AcceptedEntry(BaseModel):
     @property
     def with_size(self) -> str:
         """What is accepted, with its size."""
-        is_share = self.is_edit or self.metric in GUARDS
-        size = (
-            f"{percent(self.drop)} of the samples" if is_share else f"{self.drop:.4g}"
-        )
+        share = f"{percent(self.drop)} of the samples"
         if self.is_edit:
-            return f"an {self.what} ({size})"
+            return f"an {self.what} ({share})"
+        size = share if self.metric in GUARDS else f"{self.drop:.4g}"
         return f"a {self.what} of up to {size}"
+
+    def __str__(self) -> str:
+        """``accepts a drop of faithfulness of up to 0.05 until 2027-01-31 (…): why``."""
+        until = ""
+        if self.expires is not None:
+            until = f" until {self.expires}"
+        return f"accepts {self.with_size}{until} ({self.id}): {self.reason}"
 
 
 class _AcceptedFile(BaseModel):
@@ -169,27 +174,16 @@ class InForce:
         )
 
     @property
-    def in_force_notes(self) -> tuple[str, ...]:
+    def in_force_notes(self) -> Iterator[str]:
         """A sentence per entry that is in force, for the top of a report."""
-        notes = []
         for entry in self.widest.values():
-            accepted = entry.with_size
-            until = ""
-            if entry.expires is not None:
-                until = f", until {entry.expires}"
-            notes.append(
-                f"{accepted[:1].upper()}{accepted[1:]} is accepted{until} ({ACCEPTED_FILE}, {entry.id}): "
-                f"{entry.reason.rstrip('.')}."
-            )
-        return tuple(notes)
+            yield f"{ACCEPTED_FILE} {str(entry).rstrip('.')}."
 
     @property
     def widest(self) -> dict[Target, AcceptedEntry]:
         """The entry that counts for each target: the largest, never the sum."""
-        return {
-            entry.target: entry
-            for entry in sorted(self.entries, key=lambda entry: entry.drop)
-        }
+        by_size = sorted(self.entries, key=lambda entry: entry.drop)
+        return {entry.target: entry for entry in by_size}
 
 
 def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
@@ -213,23 +207,24 @@ def entries_in_force(
     ids of drops that the baseline's scores already include. Without a baseline nothing
     is in force, and what has expired is reported.
     """
-    in_force: list[AcceptedEntry] = []
-    removable: list[str] = []
+    in_force = []
+    removable = []
     for entry in entries:
+        why = ""
         if entry.id in spent:
             why = "is spent, because the baseline includes the change"
         elif entry.expires is not None and today > entry.expires:
             why = f"expired on {entry.expires}"
-        elif lineage and entry.baseline not in lineage:
+        elif entry.baseline in lineage:
+            in_force.append(entry)
+        elif lineage:
             why = (
                 "is bound to a baseline that this run's baseline does not descend from"
             )
-        else:
-            in_force += [entry] if lineage else []
-            continue
-        removable.append(
-            f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it."
-        )
+        if why:
+            removable.append(
+                f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it."
+            )
     return InForce(tuple(in_force), tuple(removable))
 
 
@@ -240,32 +235,33 @@ def accepted_in(
 ) -> InForce:
     """Which of `entries` are in force in a run of `today` that is compared with
     `baseline`."""
-    ancestors: Sequence[str] = ()
-    spent: Collection[str] = ()
-    if baseline is not None:
-        ancestors = lineage(baseline)
-        if baseline.manifest.baseline is not None:
-            spent = baseline.manifest.baseline.spent
-    return entries_in_force(entries, lineage=ancestors, spent=spent, today=today)
+    if baseline is None:
+        return entries_in_force(entries, lineage=(), spent=(), today=today)
+    fact = baseline.manifest.baseline
+    spent = () if fact is None else fact.spent
+    return entries_in_force(
+        entries, lineage=lineage(baseline), spent=spent, today=today
+    )
 
 
-def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]:
+def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
     """What to accept for the checks of drops, of guards and of the golden set that end
     this run to pass.
 
     Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many
     answers are broken.
     """
-    blocking = [check for check in checks if check.blocks and not check.passed]
     ending = {Status.FAIL}
     if policy_gate.inconclusive == "fail":
         ending.add(Status.INCONCLUSIVE)
     edits = []
     losses = []
     doubts = []
-    for check in blocking:
+    for check in checks:
+        if check.passed or not check.blocks:
+            continue
         if check.kind is CheckKind.PAIRED:
-            return ()
+            return
         if check.kind is CheckKind.GOLDEN_SET:
             if check.status in {*ending, Status.ERROR}:
                 edits.append(check)
@@ -274,16 +270,18 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> tuple[Offer, ...]
         elif check.kind in CHANGES and check.status is Status.INCONCLUSIVE:
             doubts.append(check)
     kinds = {check.kind for check in losses}
+    # The mean of several metrics has none of its own.
+    of_many = any(check.kind in CHANGES and not check.metric for check in losses)
     if CheckKind.ANSWERS in kinds or any(map(_is_over_its_limit, losses)):
         losses = []
-    elif CheckKind.QUESTIONS in kinds or any(
-        check.kind in CHANGES and not check.metric for check in losses
-    ):
+    elif CheckKind.QUESTIONS in kinds or of_many:
         losses += doubts  # the drops that the loss of many is made of
     missed = {check.place for check in losses if check.kind in LEVELS}
     acceptable = [check for check in losses if check.place not in missed]
-    possible = [offer_for(check) for check in (*edits[:1], *acceptable)]
-    return tuple(offer for offer in possible if offer is not None)
+    for check in (*edits[:1], *acceptable):
+        offer = _offer_for(check)
+        if offer is not None:
+            yield offer
 
 
 def _is_over_its_limit(check: Check) -> bool:
@@ -292,7 +290,7 @@ def _is_over_its_limit(check: Check) -> bool:
     return is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
 
 
-def offer_for(check: Check) -> Offer | None:
+def _offer_for(check: Check) -> Offer | None:
     """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four
     digits; None for other checks."""
     metric = check.metric
@@ -312,7 +310,7 @@ def offer_for(check: Check) -> Offer | None:
     elif check.kind in (CheckKind.DROP, CheckKind.DRIFT):
         loss = -min(ends)
     size = min(1.0, math.ceil(loss * 1e4 - 1e-6) / 1e4)
-    if metric is None or size <= 0.0 or check.passed:
+    if metric is None or size <= 0.0:
         return None
     return Offer(metric, check.slice, size, check.edit)
 
@@ -342,7 +340,7 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
         entries = _AcceptedFile.model_validate(document).accepted
     except ValidationError as error:
         raise source.invalid(error, _AcceptedFile) from None
-    ids: set[str] = set()
+    ids = set()
     for place, entry in enumerate(entries):
         if entry.id in ids:
             path = (TABLE, str(place), "id")

@@ -15,28 +15,27 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     that is otherwise inconclusive can: nothing is shown against it. So can one that
     only lacked a baseline, or there would never be a first.
     """
-    blocking = [check for check in verdict.checks if check.blocks]
-    failed = [check.name for check in blocking if check.failed]
+    losses = CHANGES | {CheckKind.DRIFT}
+    failed = []
+    unsettled = []
+    undecided = []
+    for check in verdict.checks:
+        if not check.blocks:
+            continue
+        if check.failed:
+            failed.append(check.name)
+        elif check.status is Status.INCONCLUSIVE and check.kind in losses:
+            unsettled.append(check.name)
+        elif check.status is Status.ERROR and check.kind is not CheckKind.BASELINE:
+            undecided.append(check.name)
     if failed:
         return False, f"it failed ({some(failed)})"
-    losses = CHANGES | {CheckKind.DRIFT}
-    unsettled = [
-        check.name
-        for check in blocking
-        if check.kind in losses and check.status is Status.INCONCLUSIVE
-    ]
     if unsettled:
         return False, f"a loss is not settled ({some(unsettled)})"
-    errors = {
-        check.name: check.kind for check in blocking if check.status is Status.ERROR
-    }
-    broken = [name for name in errors if errors[name] is not CheckKind.BASELINE]
-    if broken:
-        return False, f"it could not be decided ({some(broken)})"
-    if errors:
-        return True, "it only lacked a baseline"
-    if verdict.status in (Status.FAIL, Status.ERROR):
-        return False, f"its verdict was {verdict.status}"
-    if verdict.status is Status.INCONCLUSIVE:
-        return True, "nothing is shown against it"
-    return True, "it passed"
+    if undecided:
+        return False, f"it could not be decided ({some(undecided)})"
+    if verdict.status is Status.FAIL:
+        return False, "it failed"
+    if verdict.status is Status.PASS:
+        return True, "it passed"
+    return True, "nothing is shown against it"

@@ -3,7 +3,7 @@ allows for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from ragstone.stats.intervals import mean_interval
 def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
     """A label for every sample; a sample without a group is its own group. None: there
     are no groups."""
-    groups = groups_of(run, ids)
+    groups = list(groups_of(run, ids))
     names = sorted({name for name in groups if name is not None})
     if not names:
         return None
@@ -28,15 +28,13 @@ def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None
     return np.array(labels, dtype=np.int64)
 
 
-def groups_of(run: RunScores, ids: Iterable[str]) -> list[str | None]:
+def groups_of(run: RunScores, ids: Iterable[str]) -> Iterator[str | None]:
     """The group of each sample. One without a group is in the group that has its id, as
     its perturbed rows are."""
     groups = {facts.group for facts in run.samples.values()}
-    names: list[str | None] = []
     for sample_id in ids:
         group = run.samples[sample_id].group if sample_id in run.samples else None
-        names.append(sample_id if group is None and sample_id in groups else group)
-    return names
+        yield sample_id if group is None and sample_id in groups else group
 
 
 def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:

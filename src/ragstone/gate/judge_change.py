@@ -4,6 +4,7 @@ judges agree."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, score
@@ -44,9 +45,7 @@ def compare_judges(then: RunScores, now: RunScores) -> Iterator[str]:
         values_then = then.scores_of(metric).values
         ids = values_then.keys() & scores.values.keys()
         if ids:
-            mean_then = sum(values_then[sample_id] for sample_id in ids) / len(ids)
-            mean_now = sum(scores.values[sample_id] for sample_id in ids) / len(ids)
-            yield (
-                f"{metric} on {counted(len(ids), 'answer')} of the baseline: {score(mean_now)} now and "
-                f"{score(mean_then)} before."
-            )
+            before = score(fmean(values_then[sample_id] for sample_id in ids))
+            after = score(fmean(scores.values[sample_id] for sample_id in ids))
+            answers = counted(len(ids), "answer")
+            yield f"{metric} on {answers} of the baseline: {after} now and {before} before."

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 from ragstone.evaluation.round_facts import Canaries
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import interval_words, percent
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.observed_judge import new_names, quoted
 from ragstone.gate.verdict import Attribution, Side
 from ragstone.judge.names import other_models
-from ragstone.stats.intervals import p_proportion_at_most, proportion_interval
+from ragstone.stats.intervals import p_proportion_at_most
 
 STEADY = 0.02
 """Maximum share of verdicts that an unchanged judge changes between two requests."""
@@ -22,7 +21,7 @@ ALPHA = 0.05
 
 def moved(canaries: Canaries | None) -> bool:
     """Whether more of the repeated verdicts differ than for an unchanged judge."""
-    if canaries is None or not canaries.asked:
+    if canaries is None:
         return False
     return p_proportion_at_most(canaries.differing, canaries.asked, STEADY) < ALPHA
 
@@ -34,12 +33,10 @@ def canary_warnings(evidence: Evidence) -> Iterator[str]:
     if canaries is None:
         return
     if moved(canaries):
-        share = proportion_interval(canaries.differing, canaries.asked)
-        span = interval_words(share.low, share.high, share.confidence, percent)
         yield (
             f"The judge's behaviour changed: {canaries.differing} of {canaries.asked} verdicts differ from the "
-            f"baseline's on the same text ({span}; supported: {canaries.supported_then} then, "
-            f"{canaries.supported_now} now). A rise or drop in this run may come from the judge, not the code."
+            f"baseline's on the same text (supported: {canaries.supported_then} then, {canaries.supported_now} now). "
+            "A rise or drop in this run may come from the judge, not the code."
         )
     models = facts.observed.models if facts.observed is not None else ()
     new_models = new_names(canaries.models, models)
@@ -57,14 +54,14 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
     there, only what is new since the baseline counts.
     """
     run = evidence.current
-    if run.manifest is None or run.rounds.judge.observed is None:
+    observed = run.rounds.judge.observed
+    if run.manifest is None or observed is None:
         return
     judge = run.manifest.judge
-    strangers = other_models(judge, run.rounds.judge.observed.models)
-    baseline = evidence.baseline
-    if judge.provider == "openai-compatible" and baseline is not None:
-        seen = baseline.rounds.judge.observed
-        if seen is not None and baseline.manifest is not None:
+    strangers = other_models(judge, observed.models)
+    if judge.provider == "openai-compatible" and evidence.baseline is not None:
+        seen = evidence.baseline.rounds.judge.observed
+        if seen is not None:
             strangers = new_names(strangers, seen.models)
     if strangers:
         yield (

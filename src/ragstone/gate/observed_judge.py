@@ -11,16 +11,16 @@ def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
     """How judges of the same name differed in two runs, as a clause; None if they did
     not, or it is unknown."""
     observed = current.rounds.judge.observed
-    baseline_observed = baseline.rounds.judge.observed
-    if current.manifest is None or observed is None or baseline_observed is None:
+    before = baseline.rounds.judge.observed
+    if current.manifest is None or observed is None or before is None:
         return None
-    new_models = new_names(observed.models, baseline_observed.models)
-    if baseline_observed.models and new_models:
-        name = current.manifest.judge.model
-        return f"the judge '{name}' replied as {quoted(new_models)} now and as {quoted(baseline_observed.models)} before"
-    new_ways = new_names(observed.ways, baseline_observed.ways)
-    if baseline_observed.ways and new_ways:
-        return f"the judge's request mode is {quoted(new_ways)} now and was {quoted(baseline_observed.ways)} before"
+    for what, names, names_before in (
+        ("model", observed.models, before.models),
+        ("request mode", observed.ways, before.ways),
+    ):
+        new = new_names(names, names_before)
+        if names_before and new:
+            return f"the judge's {what} is {quoted(new)} now and was {quoted(names_before)} before"
     return None
 
 

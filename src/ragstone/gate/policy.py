@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +20,14 @@ from ragstone.gate.accepted import (
     read_accepted,
 )
 from ragstone.gate.calibration import Calibration, read_calibration
-from ragstone.gate.policy_file import read_policy_file, validated
+from ragstone.gate.policy_file import validated
 from ragstone.gate.policy_table import OFFLINE_BLOCKS, PolicyTable
-from ragstone.gate.source import Source
+from ragstone.gate.source import MAX_RULES_BYTES, Source
 from ragstone.gate.verdict import Action, CheckKind
-from ragstone.metrics.registry import METRICS, lower_is_better, select_metrics
+from ragstone.metrics.registry import METRICS, is_known, lower_is_better
+from ragstone.printable import shown_name
+from ragstone.settings.load import parse_toml, read_text
+from ragstone.settings.toml_lines import key_lines
 
 
 class Policy(PolicyTable):
@@ -94,15 +98,12 @@ class Policy(PolicyTable):
         """Raise ConfigError if the policy names a metric that is neither built in nor
         in `scored`."""
         for path, name, _ in self.rules():
-            try:
-                if name not in scored:
-                    select_metrics([name])
-            except ConfigError:
+            if name not in scored and not is_known(name):
                 raise ConfigError(
                     f"unknown metric '{name}' in [{'.'.join(path[:-1])}].",
                     where=self.source.where(path),
                     hint=suggestion(name, {*METRICS, *scored}),
-                ) from None
+                )
 
     @property
     def file(self) -> str | None:
@@ -154,13 +155,22 @@ def load_policy(
     scores are known (to `decide_gate`). Raises ConfigError with file, line, key, what
     was found and what is expected.
     """
-    table, source = read_policy_file(Path(path), within=within)
-    accepted = read_accepted(Path(path).with_name(ACCEPTED_FILE), within=within)
+    path = Path(path)
+    if not os.path.lexists(path):
+        raise ConfigError(
+            f"policy file not found: {shown_name(str(path))}",
+            hint="Run `ragstone init` to write one.",
+        )
+    text = read_text(path, within=within, limit=MAX_RULES_BYTES)
+    document = parse_toml(text, path)
+    source = Source(str(path), key_lines(text))
+    table = validated(document, source)
+    accepted = read_accepted(path.with_name(ACCEPTED_FILE), within=within)
     policy = Policy.of(table, source, accepted)
     if known_metrics is not None:
         policy.require_known_metrics(known_metrics)
     if calibration:
-        return _with_calibration(policy, Path(path).parent, within)
+        return _with_calibration(policy, path.parent, within)
     return policy
 
 

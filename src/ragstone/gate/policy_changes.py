@@ -3,7 +3,7 @@ silently."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
@@ -24,15 +24,7 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     Defaults count as if they were written, so that removing a policy file shows which
     rules no longer apply.
     """
-    accepted = []
-    for entry in head.accepted:
-        if entry not in base.accepted:
-            until = ""
-            if entry.expires is not None:
-                until = f" until {entry.expires}"
-            accepted.append(
-                f"accepts {entry.with_size}{until} ({entry.id}): {entry.reason}"
-            )
+    accepted = [str(entry) for entry in head.accepted if entry not in base.accepted]
     base_keys = _keys(base)
     head_keys = _keys(head)
     head_rules = {path[:-1] for path in head_keys}
@@ -51,7 +43,7 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
 
 def sample_changes(
     base: Mapping[str, str], head: Mapping[str, str], *, drafts: Collection[str] = ()
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The samples of the golden set `base` that `head` removes, changes or turns into
     `drafts` (ids in `head`).
 
@@ -59,33 +51,34 @@ def sample_changes(
     """
     renamed = new_ids(head, base)
     taken = set(renamed.values())
-    kept = {name for name in base if name in head and name not in taken}
+    drafted = []
+    removed = []
+    changed = []
+    for name, content in base.items():
+        if renamed.get(name, name) in drafts:
+            drafted.append(name)
+        if name in renamed:
+            continue
+        if name not in head or name in taken:
+            removed.append(name)
+        elif content != head[name]:
+            changed.append(name)
     phrases = {
-        "turns {} into drafts, which count in no check": [
-            name for name in base if renamed.get(name, name) in drafts
-        ],
-        "removes {} from the golden set": [
-            name for name in base if name not in kept and name not in renamed
-        ],
-        "changes {} in the golden set": [
-            name
-            for name in base
-            if name in kept and name not in renamed and base[name] != head[name]
-        ],
+        "turns {} into drafts, which count in no check": drafted,
+        "removes {} from the golden set": removed,
+        "changes {} in the golden set": changed,
         "gives new ids to {} of the golden set": list(renamed),
     }
-    return tuple(
-        f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})"
-        for phrase, samples in phrases.items()
-        if samples
-    )
+    for phrase, samples in phrases.items():
+        if samples:
+            yield f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})"
 
 
 def loosened_bounds(
     base: Mapping[str, Iterable[Bound]],
     head: Mapping[str, Iterable[Bound]],
     renamed: Mapping[str, str],
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The floors and ceilings of samples in `base` that `head` loosens or removes.
 
     Both are by id; `renamed` has the ids in `head` of samples that have another one
@@ -93,17 +86,16 @@ def loosened_bounds(
     """
     loosened = []
     for sample_id, bounds in sorted(base.items()):
-        head_bounds = head.get(renamed.get(sample_id, sample_id))
-        if head_bounds is None:
+        head_id = renamed.get(sample_id, sample_id)
+        if head_id not in head:
             continue
-        values = {(metric, key): value for key, metric, value in head_bounds}
+        values = {(metric, key): value for key, metric, value in head[head_id]}
         for key, metric, value in bounds:
             now = values.get((metric, key))
             if value != now and _is_weaker(key, value, now):
                 loosened.append(_phrase((sample_id, metric, key), value, now))
-    if not loosened:
-        return ()
-    return (f"{some(loosened)} in the golden set",)
+    if loosened:
+        yield f"{some(loosened)} in the golden set"
 
 
 def moved_must_pass(
@@ -126,44 +118,41 @@ def metric_changes(
     base: Mapping[str, CustomMetric],
     head: Mapping[str, CustomMetric],
     changed_files: Mapping[str, str],
-) -> tuple[str, ...]:
+) -> Iterator[str]:
     """The changes from `base` to `head` of the metrics that a project defines, as
     `policy_changes` words them.
 
     `changed_files` are the metrics whose function is in a file that differs, with the
     file. Any change of a rubric or a function may weaken it, so all are listed.
     """
-    changes: list[str] = []
     for name in sorted(base):
         if name not in head:
-            changes.append(f"removes the metric {name}")
+            yield f"removes the metric {name}"
             continue
         head_values = head[name].model_dump(mode="json")
         for key, value in base[name].model_dump(mode="json").items():
-            if value != head_values[key]:
-                path = ("metrics", name, key)
-                changes.append(_phrase(path, value, head_values[key]))
+            now = head_values[key]
+            if value != now:
+                yield _phrase(("metrics", name, key), value, now)
         if name in changed_files:
-            file = changed_files[name]
-            changes.append(f"changes {file}, the code of the metric {name}")
-    return tuple(changes)
+            yield f"changes {changed_files[name]}, the code of the metric {name}"
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
-    """Every key that is set, in the file or by default, with its value. Rules block
-    unless they say otherwise."""
-    keys: dict[KeyPath, object] = {}
-    rules = [(("metrics", name), name, rule) for name, rule in policy.in_force.items()]
-    of_slices = [rule for rule in policy.rules() if rule[0][0] == "slices"]
-    for path, _, rule in (*rules, *of_slices):
-        for key, value in rule.model_dump(mode="json", exclude_none=True).items():
-            if value != "block":
-                keys[*path, key] = value
-    tables = policy.model_dump(mode="json", exclude={"metrics", "slices"})
-    for table, values in tables.items():
-        for key, value in values.items():
-            keys[table, key] = value
-    return keys
+    """Every key that is set, in the file or by default, with its value."""
+    rules = policy.model_copy(update={"metrics": policy.in_force})
+    return dict(_flat(rules.model_dump(mode="json", exclude_none=True)))
+
+
+def _flat(
+    table: Mapping[str, object], path: KeyPath = ()
+) -> Iterator[tuple[KeyPath, object]]:
+    """The keys of a table and of those in it. What blocks need not say so."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, (*path, key))
+        elif value != "block":
+            yield (*path, key), value
 
 
 def _is_weaker(key: str, base: object, head: object) -> bool:

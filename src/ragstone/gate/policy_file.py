@@ -1,40 +1,18 @@
-"""Reads thresholds.toml, and checks what its rules mean."""
+"""Checks what the rules of thresholds.toml mean."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from ragstone.errors import ConfigError
 from ragstone.gate.policy_table import (
     DEFAULT_METRICS,
     MetricRule,
     PolicyTable,
 )
-from ragstone.gate.source import MAX_RULES_BYTES, KeyPath, Source
+from ragstone.gate.source import KeyPath, Source
 from ragstone.metrics.registry import is_relative, lower_is_better
-from ragstone.printable import shown_name
-from ragstone.settings.load import parse_toml, read_text
-from ragstone.settings.toml_lines import key_lines
-
-
-def read_policy_file(
-    path: Path, *, within: Path | None = None
-) -> tuple[PolicyTable, Source]:
-    """The content of the policy file `path`, and the line of every key. Raises
-    ConfigError."""
-    if not os.path.lexists(path):
-        raise ConfigError(
-            f"policy file not found: {shown_name(str(path))}",
-            hint="Run `ragstone init` to write one.",
-        )
-    text = read_text(path, within=within, limit=MAX_RULES_BYTES)
-    document = parse_toml(text, path)
-    source = Source(str(path), key_lines(text))
-    return validated(document, source), source
 
 
 def validated(document: dict[str, Any], source: Source) -> PolicyTable:
@@ -88,7 +66,7 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
     Of a metric that Ragstone doesn't know, the keys say which way is better, so they
     must agree, in all tables.
     """
-    directions: dict[str, bool] = {}
+    directions = {}
     for path, name, rule in table.rules():
         built_in = lower_is_better(name)
         if built_in is not None:

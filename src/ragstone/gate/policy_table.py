@@ -3,7 +3,7 @@ policy_keys.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Annotated, Literal
 
@@ -258,12 +258,10 @@ class PolicyTable(_Table):
                 rules[name] = rule.model_copy(update=defaults)
         return rules
 
-    def rules(self) -> list[tuple[KeyPath, str, MetricRule]]:
+    def rules(self) -> Iterator[tuple[KeyPath, str, MetricRule]]:
         """Every explicit metric rule: its key, the metric, the rule."""
-        rules: list[tuple[KeyPath, str, MetricRule]] = []
         for name, rule in self.metrics.items():
-            rules.append((("metrics", name), name, rule))
+            yield ("metrics", name), name, rule
         for tag, part in self.slices.items():
             for name, rule in part.metrics.items():
-                rules.append((("slices", tag, "metrics", name), name, rule))
-        return rules
+                yield ("slices", tag, "metrics", name), name, rule

@@ -17,8 +17,11 @@ def language_warnings(evidence: Evidence) -> Iterator[str]:
     """What to know of the offline judge in the languages of the first questions; none
     where it was measured well."""
     run = evidence.current
-    graded = [name for name in run.metrics if grade(name) is not None]
-    if not evidence.offline or not any(run.metrics[name].values for name in graded):
+    is_graded = any(
+        scores.values and grade(name) is not None
+        for name, scores in run.metrics.items()
+    )
+    if not evidence.offline or not is_graded:
         return
     questions = (facts.question for facts in run.samples.values())
     languages = weak_languages(islice(questions, MAX_QUESTIONS))

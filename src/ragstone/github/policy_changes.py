@@ -3,7 +3,7 @@ report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
 from pydantic import SecretStr
@@ -84,7 +84,7 @@ def changes_to_the_gate(
     return unproven
 
 
-def in_turns(*kinds: Sequence[str]) -> list[str]:
+def in_turns(*kinds: Iterable[str]) -> list[str]:
     """The first of each kind, then the second of each, and so on: many changes of one
     kind hide no other kind."""
     return [
@@ -112,7 +112,9 @@ def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) ->
     return tuple(f"{SUBJECTS[0]}{phrase}." for phrase in in_turns(measured, uncounted))
 
 
-def _metric_changes(files: CommitFiles, base: Settings, head: Settings) -> Texts:
+def _metric_changes(
+    files: CommitFiles, base: Settings, head: Settings
+) -> Iterator[str]:
     """The metrics of the project that differ between two settings, one of them those of
     the commit with `files`.
 

@@ -43,7 +43,7 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     ids = tuple(code for code, _ in coded)
     sample_ids = [sample_id for _, sample_id in coded]
     groups: tuple[str, ...] | None = None
-    names = groups_of(run, sample_ids)
+    names = list(groups_of(run, sample_ids))
     if any(name is not None for name in names):
         # A sample without a group is its own group.
         groups = tuple(

@@ -263,7 +263,7 @@ def test_it_ends_with_6_also_when_the_answers_fail_any_policy() -> None:
 def test_an_accepted_edit_does_not_cover_a_base_that_failed() -> None:
     few = run([0.9] * 20)  # 20 are gone, and of the others the baseline's system failed on 10
     verdict = decide_gate(few, starved(10), policy_of())
-    assert not offers(verdict.checks, policy_of().gate), "to accept the edit would not be enough"
+    assert not list(offers(verdict.checks, policy_of().gate)), "to accept the edit would not be enough"
     edit = check_of(verdict, CheckKind.GOLDEN_SET).edit
     accepted = decide_gate(few, starved(10), policy_of(accepted=Offer("golden set", None, 0.5, edit)))
     assert accepted.exit_code == 6
