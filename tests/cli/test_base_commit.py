@@ -141,7 +141,7 @@ def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
     said = words(found.stdout, found.stderr)
     assert found.returncode == 6, said
     assert "Only 4 of 20 samples of the baseline can be compared (20 %, required 80 %)" in said
-    assert "the system of the base commit failed on 16" in said
+    assert "the baseline's system failed on 16" in said
     assert "ragstone accept" not in said
 
 

@@ -27,7 +27,7 @@ def rates(mean: float, n: int = 60, name: str = "error_rate") -> RunScores:
     [
         pytest.param(0.65, 0.15, "fail", "above the ceiling of 0.20", "changed by +0.50", id="rises"),
         pytest.param(0.05, 0.5, "pass", "not above the ceiling", "changed by −0.45", id="falls"),
-        pytest.param(0.25, 0.25, "inconclusive", "as the baseline is", "is the same", id="as before"),
+        pytest.param(0.25, 0.25, "inconclusive", "as the baseline is", "changed by 0 ", id="as before"),
     ],
 )
 def test_an_error_rate(now: float, then: float, status: str, ceiling: str, rise: str) -> None:

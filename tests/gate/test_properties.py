@@ -93,7 +93,7 @@ def test_every_verdict_follows_from_its_checks_and_holds_no_nan(now: Table, then
     else:
         assert verdict.status in statuses
     for check in verdict.checks:
-        numbers = [check.estimate, check.threshold, check.current, check.baseline, check.detectable_drop]
+        numbers = [check.estimate, check.threshold, check.current, check.baseline]
         numbers += [check.interval.low, check.interval.high] if check.interval else []
         assert all(number is None or math.isfinite(number) for number in numbers)
         if check.interval is not None and check.estimate is not None:

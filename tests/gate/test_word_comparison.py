@@ -88,4 +88,8 @@ BOTH, GROUNDED, NEITHER = Rewording(True, True), Rewording(True, False), Rewordi
     ],
 )
 def test_whose_losses_other_words_explain(metric: str, words: Any, has_reference: bool, expected: bool) -> None:
-    assert is_by_words(metric, words, has_reference=has_reference) is expected
+    run = scores(metric, [0.5])
+    reworded = {} if words is None else {"s0": words}
+    samples = run.samples if has_reference else {"s0": replace(run.samples["s0"], reference=None)}
+    run = replace(run, samples=samples, system=replace(run.system, reworded=reworded))
+    assert is_by_words(metric, "s0", run) is expected

@@ -143,7 +143,7 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     golden_of(project, 14)
     more = gated(project, "more", **COMPARED)
     assert more.exit_code == 6
-    assert "accepts another edit" in edits(more)[0]
+    assert "What is accepted is another edit" in edits(more)[0]
     golden_of(project, 5)
 
     after = gated(project, "after", **{**COMPARED, "gate__baseline": "accepted"})

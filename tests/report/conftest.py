@@ -218,7 +218,6 @@ def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
             current=0.80,
             baseline=0.89,
             n=48,
-            detectable_drop=0.035,
         ),
         check("answer_relevancy floor", floor, 0.75, (0.84, 0.80, 0.88)),
         check(

@@ -2,52 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Action, CheckKind
-from ragstone.stats.losses import Change, Floats, Ints, row_means
+from ragstone.gate.verdict import Check, Interval, Status
+from ragstone.stats.estimate import Estimate
+from ragstone.stats.losses import Change, Floats, row_means
 
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class BoundCheck:
-    """A floor or a drop to decide. Where less is better, all numbers are those of 1 −
-    score."""
+class Floor:
+    """A floor to decide. Where less is better, all numbers are those of 1 − score."""
 
     rule: Rule
-    kind: CheckKind
-    """FLOOR or DROP, also of 1 − score."""
-    ids: tuple[str, ...]
-    """All samples of the run, sorted."""
-    units: NDArray[np.int64]
-    """(n,): the positions of the samples that count here, among `ids`."""
-    values: NDArray[np.float64]
-    """(n,): their scores, or changes."""
+    samples: tuple[str, ...]
+    """The ids of the samples that count here, sorted."""
+    values: Floats
+    """(n,): their scores."""
     bound: float
-    current: float
-    baseline: float | None = None
-    unchanged: float = 0.0
-    """The change that counts as no drop at all."""
-    change: Change | None = None
-    """The scores behind the changes."""
 
     @property
-    def samples(self) -> tuple[str, ...]:
-        """The ids of the samples that count here, in the order of `values`."""
-        return tuple(self.ids[unit] for unit in self.units)
+    def current(self) -> float:
+        """The mean of the scores."""
+        return float(self.values.mean())
+
+    def check(self, status: Status, reason: str, mean: Estimate) -> Check:
+        """The decision, as it is reported: of the score, also where less is better."""
+        rule = self.rule
+        direction = rule.direction
+        return Check(
+            rule.name_of(direction.level),
+            direction.level,
+            status,
+            rule.floor_action,
+            f"{rule.title} {reason}.",
+            rule.metric,
+            rule.slice,
+            estimate=direction.shown(mean.estimate),
+            interval=_reported(mean, direction.shown),
+            threshold=direction.shown(self.bound),
+            current=direction.shown(self.current),
+            n=len(self.values),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A drop to decide. Where less is better, all numbers are those of 1 − score."""
+
+    rule: Rule
+    samples: tuple[str, ...]
+    """The ids of the samples that count here, sorted."""
+    bound: float
+    change: Change
+    """Their scores in both runs."""
+
+    @property
+    def values(self) -> Floats:
+        """(n,): the changes of the scores."""
+        return self.change.values
 
     @property
     def estimate(self) -> float:
-        """The mean of `values`."""
+        """The mean of the changes."""
         return float(self.values.mean())
 
     @property
@@ -55,91 +81,99 @@ class BoundCheck:
         """Whether the estimate is below the bound."""
         return self.estimate < self.bound - ROUNDING
 
-    @property
-    def name(self) -> str:
-        direction = self.rule.direction
-        kind = direction.level if self.kind is CheckKind.FLOOR else direction.change
-        return self.rule.name_of(kind)
+    def check(self, status: Status, reason: str, limits: Estimate | None) -> Check:
+        """The decision, as it is reported: of the score, also where less is better.
 
-    @property
-    def action(self) -> Action:
-        if self.kind is CheckKind.FLOOR:
-            return self.rule.floor_action
-        return self.rule.drop_action
+        `limits` is the interval of the change for other questions, if it decides.
+        """
+        rule = self.rule
+        direction = rule.direction
+        shown = direction.shown_change
+        interval = None
+        if limits is not None:
+            interval = _reported(limits, shown)
+        return Check(
+            rule.name_of(direction.change),
+            direction.change,
+            status,
+            rule.drop_action,
+            f"{rule.title} {reason}.",
+            rule.metric,
+            rule.slice,
+            estimate=shown(self.estimate),
+            interval=interval,
+            threshold=shown(self.bound),
+            current=direction.shown(mean_score(self.change.now)),
+            baseline=direction.shown(mean_score(self.change.then)),
+            n=len(self.values),
+            accepted=rule.accepted,
+        )
 
 
-def questions(
-    current: RunScores, pairing: Pairing | None, rules: Sequence[Rule]
-) -> Iterator[BoundCheck]:
-    """Every floor and drop in the rules that has at least one score (or pair)."""
-    ids = tuple(sorted(current.samples))
-    groups = group_labels(current, ids)
+def mean_score(scores: Floats) -> float:
+    """The mean over the questions of `scores` (n, k)."""
+    return float(row_means(scores).mean())
+
+
+def _reported(limits: Estimate, shown: Callable[[float], float]) -> Interval:
+    low, high = sorted([shown(limits.low), shown(limits.high)])
+    return Interval(low, high, limits.confidence, limits.method)
+
+
+def floors_of(run: RunScores, rules: Sequence[Rule]) -> Iterator[Floor]:
+    """Every floor in the rules that has at least one score."""
+    ids = sorted(run.samples)
+    for rule in rules:
+        values = run.scores_of(rule.metric).values
+        samples = rule.covered(sample_id for sample_id in ids if sample_id in values)
+        if rule.min is not None and samples:
+            scores = np.array([values[sample_id] for sample_id in samples])
+            yield Floor(rule, samples, _oriented(scores, rule), rule.min)
+
+
+def drops_of(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[Drop]:
+    """Every drop in the rules that has at least one pair."""
+    if pairing is None:
+        return
+    ids = sorted(pairing.current.samples)
+    groups = group_labels(pairing.current, ids)
     place_of = {sample_id: place for place, sample_id in enumerate(ids)}
     for rule in rules:
-        values = current.scores_of(rule.metric).values
-        scored = rule.covered(sample_id for sample_id in ids if sample_id in values)
-        if rule.min is not None and scored:
-            units = np.array([place_of[sample_id] for sample_id in scored])
-            scores = np.array([values[sample_id] for sample_id in scored])
-            scores = _oriented(scores, rule)
-            mean = float(scores.mean())
-            yield BoundCheck(rule, CheckKind.FLOOR, ids, units, scores, rule.min, mean)
-        if rule.max_drop is None or pairing is None:
+        samples = rule.covered(pairing.changes(rule.metric))
+        if rule.max_drop is None or not samples:
             continue
-        paired = rule.covered(pairing.changes(rule.metric))
-        if paired:
-            # An accepted drop is fully allowed: more than that fails, and up to there
-            # nothing is inconclusive.
-            bound = 0.0 - rule.max_drop  # so that no drop is 0.0, not -0.0
-            unchanged = 0.0 if rule.accepted is None else bound
-            units = np.array([place_of[sample_id] for sample_id in paired])
-            change = replace(
-                _change(rule, units, paired, pairing),
-                groups=groups,
-                expected=unchanged,
-            )
-            yield BoundCheck(
-                rule,
-                CheckKind.DROP,
-                ids,
-                units,
-                change.values,
-                bound,
-                float(row_means(change.now).mean()),
-                float(row_means(change.then).mean()),
-                unchanged=unchanged,
-                change=change,
-            )
+        bound = 0.0 - rule.max_drop  # so that no drop is 0.0, not -0.0
+        # An accepted drop is fully allowed: more than that fails, and up to there
+        # nothing is inconclusive.
+        expected = 0.0 if rule.accepted is None else bound
+        now = answer_table(rule, samples, pairing.current)
+        then = answer_table(rule, samples, pairing.baseline)
+        if then.shape[1] > 1:
+            # Runs of the history, whose scores are rounded: equal ones must stay equal.
+            now = np.rint(now * STEPS) / STEPS
+            then = np.rint(then * STEPS) / STEPS
+        alike = np.zeros(len(samples), dtype=np.bool_)
+        if now.shape[1] > 1:
+            answers = pairing.current.system.answers
+            alike[:] = [len(set(answers.get(name, ()))) == 1 for name in samples]
+        units = np.array([place_of[sample_id] for sample_id in samples])
+        change = Change(units, now, then, alike, groups, expected)
+        yield Drop(rule, samples, bound, change)
 
 
-def _change(rule: Rule, units: Ints, ids: tuple[str, ...], pairing: Pairing) -> Change:
-    """The scores of the metric of `rule` in both runs."""
-    now = answer_table(rule, ids, pairing.current)
-    then = answer_table(rule, ids, pairing.baseline)
-    if then.shape[1] > 1:
-        # Runs of the history, whose scores are rounded: equal ones must stay equal.
-        now = np.rint(now * STEPS) / STEPS
-        then = np.rint(then * STEPS) / STEPS
-    alike = np.zeros(len(ids), dtype=np.bool_)
-    if now.shape[1] > 1:
-        answers = pairing.current.system.answers
-        alike[:] = [len(set(answers.get(sample_id, ()))) == 1 for sample_id in ids]
-    return Change(units, now, then, alike)
-
-
-def changes_of(drops: Sequence[BoundCheck]) -> Iterator[Change]:
+def changes_of(drops: Sequence[Drop]) -> list[Change]:
     """The scores behind drops, those of slices with what they are a part of."""
     wholes = {
         drop.rule.metric: drop.change for drop in drops if drop.rule.slice is None
     }
+    changes = []
     for drop in drops:
-        assert drop.change is not None  # noqa: S101 - of a drop
-        is_part = drop.rule.slice is not None
-        yield replace(
-            drop.change,
-            part=is_part,
-            whole=wholes.get(drop.rule.metric) if is_part else None,
-        )
+        change = drop.change
+        if drop.rule.slice is not None:
+            whole = wholes.get(drop.rule.metric)
+            change = replace(change, part=True, whole=whole)
+        changes.append(change)
+    return changes
 
 
 def answers_per_sample(run: RunScores) -> int:
@@ -160,10 +194,8 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
         scores.answers.get(sample_id) or (scores.values[sample_id],)
         for sample_id in ids
     ]
-    table = np.full((len(rows), max(map(len, rows))), np.nan)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    return _oriented(table, rule)
+    columns = list(zip_longest(*rows, fillvalue=np.nan))
+    return _oriented(np.array(columns, dtype=np.float64).T, rule)
 
 
 def _oriented(scores: Floats, rule: Rule) -> Floats:

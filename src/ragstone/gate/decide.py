@@ -8,7 +8,7 @@ from dataclasses import replace
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
 from ragstone.gate.attribution import attribute
-from ragstone.gate.checks.registry import run_checks, unguarded
+from ragstone.gate.checks.registry import run_checks
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings_registry import all_findings
@@ -40,7 +40,6 @@ def decide_gate(
     policy: Policy,
     *,
     baseline_required: bool = False,
-    seed: int = 0,
     drift: Sequence[Check] = (),
     changes_of: ChangesOf | None = None,
 ) -> GateVerdict:
@@ -48,9 +47,9 @@ def decide_gate(
 
     Blocking floors and drops are decided as one family, so that an unchanged run fails
     with at most the probability in the policy; those that warn are a separate family.
-    The order of samples never matters, and the same inputs and seed give the same
-    verdict. `drift` are the checks against the history, which have a separate error
-    rate. Raises ConfigError if the policy names an unknown metric.
+    The order of samples never matters, and the same inputs give the same verdict.
+    `drift` are the checks against the history, which have a separate error rate. Raises
+    ConfigError if the policy names an unknown metric.
     """
     policy.require_known_metrics(
         {*current.metrics, *(baseline.metrics if baseline else ())}
@@ -60,7 +59,6 @@ def decide_gate(
         baseline,
         policy,
         baseline_required=baseline_required,
-        seed=seed,
         drift=drift,
     )
     evidence, complete = run_checks(gathered)
@@ -80,7 +78,8 @@ def decide_gate(
     comparability = None
     if evidence.pairing is not None:
         comparability = evidence.pairing.comparability
-        if complete and not comparability.comparable and any(unguarded(evidence)):
+        limits_drops = any(rule.max_drop is not None for rule in evidence.rules)
+        if complete and not comparability.comparable and limits_drops:
             # The notes are warnings already.
             comparability = replace(comparability, notes=())
     return GateVerdict(

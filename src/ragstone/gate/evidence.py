@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.bounds import BoundCheck, questions
+from ragstone.gate.bounds import Drop, Floor, drops_of, floors_of
 from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
@@ -23,11 +23,12 @@ class Evidence:
     pairing: Pairing | None
     """The two runs; None without a baseline."""
     rules: tuple[Rule, ...]
-    bound_checks: tuple[BoundCheck, ...]
-    """The floors and drops that have a score."""
+    floors: tuple[Floor, ...]
+    """The floors that have a score."""
+    drops: tuple[Drop, ...]
+    """The drops that have a pair."""
     baseline_required: bool = False
     """A run without a comparable baseline is an error."""
-    seed: int = 0
     drift: Sequence[Check] = ()
     """The checks against the history."""
     decided: tuple[Check, ...] = ()
@@ -43,7 +44,6 @@ class Evidence:
         policy: Policy,
         *,
         baseline_required: bool = False,
-        seed: int = 0,
         drift: Sequence[Check] = (),
     ) -> Evidence:
         """Pair the runs, and find the rules that apply."""
@@ -57,9 +57,9 @@ class Evidence:
             policy,
             pairing,
             rules,
-            tuple(questions(current, pairing, rules)),
+            tuple(floors_of(current, rules)),
+            tuple(drops_of(pairing, rules)),
             baseline_required,
-            seed,
             drift,
         )
 
@@ -68,9 +68,12 @@ class Evidence:
         pairing = self.pairing
         if pairing is not None and baseline is not None:
             pairing = replace(pairing, current=current, baseline=baseline)
-        bound_checks = tuple(questions(current, pairing, self.rules))
         return replace(
-            self, current=current, pairing=pairing, bound_checks=bound_checks
+            self,
+            current=current,
+            pairing=pairing,
+            floors=tuple(floors_of(current, self.rules)),
+            drops=tuple(drops_of(pairing, self.rules)),
         )
 
     @property

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from ragstone.gate.alignment import alignment_findings
 from ragstone.gate.checks.applicability import hardly_applied
+from ragstone.gate.checks.coverage import unscored_metrics
+from ragstone.gate.checks.drops import unchecked_drops
 from ragstone.gate.checks.planted import planted_warnings
 from ragstone.gate.checks.quotes import quote_notes
-from ragstone.gate.checks.registry import unguarded
+from ragstone.gate.checks.system_limits import unchecked_rises
 from ragstone.gate.citations import citation_findings
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level, findings
@@ -33,7 +35,9 @@ from ragstone.gate.weak_languages import language_warnings
 
 WARNINGS = (
     ("no_contexts", without_contexts),
-    ("unguarded", unguarded),
+    ("unguarded", unscored_metrics),
+    ("unguarded", unchecked_drops),
+    ("unguarded", unchecked_rises),
     ("applicability", hardly_applied),
     ("ungraded", ungraded),
     ("preference", unchecked_preference),

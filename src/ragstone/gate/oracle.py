@@ -12,10 +12,9 @@ import numpy as np
 
 from ragstone.evaluation.round_facts import OracleFacts
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.grouping import group_labels
+from ragstone.gate.grouping import mean_of
 from ragstone.gate.verdict import Interval, MetricShares, OracleShares
-from ragstone.metrics.registry import find_metric
-from ragstone.stats.intervals import mean_interval
+from ragstone.metrics.registry import metric_title
 
 
 def oracle_shares(
@@ -31,7 +30,7 @@ def oracle_shares(
     `oracle` is None if no sample was asked again. Pure; neither half is changed by the
     other.
     """
-    shares: list[MetricShares] = []
+    shares = []
     answered = 0
     failed = 0
     same = 0
@@ -43,11 +42,8 @@ def oracle_shares(
         ]
         failed = len(oracle.system.failures)
         answered = len(oracle.samples) - failed
-        answers = oracle.system.answers
-        same = sum(
-            answers.get(sample_id) == answer
-            for sample_id, answer in normal.system.answers.items()
-        )
+        answers = oracle.system.answers.items()
+        same = len(answers & normal.system.answers.items())
     return OracleShares(
         tuple(shares),
         asked=fact.asked,
@@ -64,29 +60,24 @@ def oracle_shares(
 def _shares(
     name: str, normal: RunScores, oracle: RunScores, confidence: float
 ) -> MetricShares:
-    metric = find_metric(name)
-    title = name if metric is None else metric.info.title
+    title = metric_title(name)
     values = normal.metrics[name].values
     oracle_values = oracle.metrics[name].values
     scored_in_both = oracle_values.keys() & values.keys() & normal.samples.keys()
     ids = sorted(scored_in_both)
     if not ids:
         return MetricShares(name, title, 0)
-    groups = group_labels(normal, ids)
     m = np.array([values[sample_id] for sample_id in ids], dtype=np.float64)
     o = np.array([oracle_values[sample_id] for sample_id in ids], dtype=np.float64)
-    missing, retrieval, generation = (
-        mean_interval(share, confidence=confidence, bounds=(lowest, 1.0), groups=groups)
-        for share, lowest in ((1.0 - m, 0.0), (o - m, -1.0), (1.0 - o, 0.0))
-    )
+    retrieval = mean_of(normal, ids, o - m, confidence=confidence, bounds=(-1.0, 1.0))
+    generation = mean_of(normal, ids, 1.0 - o, confidence=confidence)
     return MetricShares(
         name,
         title,
         len(ids),
-        missing=missing.estimate,
+        missing=float(np.mean(1.0 - m)),
         retrieval=retrieval.estimate,
         generation=generation.estimate,
-        missing_interval=Interval.of(missing),
         retrieval_interval=Interval.of(retrieval),
         generation_interval=Interval.of(generation),
     )

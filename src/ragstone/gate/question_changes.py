@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.bounds import BoundCheck, answers_per_sample
+from ragstone.gate.bounds import Drop, answers_per_sample
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import QUESTIONS, Finding, Level
 from ragstone.gate.grouping import group_labels
-from ragstone.gate.verdict import Action, CheckKind
+from ragstone.gate.verdict import Action
 from ragstone.gate.word_comparison import without_word_losses
 from ragstone.stats.flips import flips_of, least_broken
 from ragstone.system.response import RETRIEVAL
@@ -104,13 +104,9 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
     pairing = evidence.compared
     if pairing is None:
         return None
-    drops = without_word_losses(
-        [check for check in evidence.bound_checks if _counts(check)], evidence
-    )
-    ids = drops[0].ids if drops else tuple(sorted(evidence.current.samples))
-    flips = flips_of(
-        [check.change for check in drops if check.change is not None], len(ids)
-    )
+    drops = without_word_losses(list(filter(_counts, evidence.drops)), evidence)
+    ids = sorted(evidence.current.samples)
+    flips = flips_of([drop.change for drop in drops], len(ids))
     paired = set(pairing.samples)
     # The system fails on them each time, and did not in the baseline.
     times_asked = answers_per_sample(evidence.current)
@@ -152,7 +148,7 @@ def allowed_share(evidence: Evidence) -> float:
     gate = evidence.policy.gate
     if "max_broken_questions" in gate.model_fields_set:
         return gate.max_broken_questions
-    allowed_drops = [-check.bound for check in evidence.bound_checks if _counts(check)]
+    allowed_drops = [-drop.bound for drop in evidence.drops if _counts(drop)]
     return max([gate.max_broken_questions, *allowed_drops])
 
 
@@ -204,17 +200,15 @@ def is_recorded(run: RunScores) -> bool:
     return run.manifest is None or run.manifest.system.entrypoint.startswith(RECORDED)
 
 
-def _counts(check: BoundCheck) -> bool:
-    """Whether a question can break by this check: a blocking drop over all samples that
-    is not accepted."""
-    rule = check.rule
-    whole = rule.slice is None and rule.accepted is None
-    return check.kind is CheckKind.DROP and whole and check.action is Action.BLOCK
+def _counts(drop: Drop) -> bool:
+    """Whether a question can break by this drop: it blocks, over all samples, and is
+    not accepted."""
+    rule = drop.rule
+    is_whole = rule.slice is None and rule.accepted is None
+    return is_whole and rule.drop_action is Action.BLOCK
 
 
-def _is_steady(
-    run: RunScores, drops: Collection[BoundCheck], *, same_answers: bool
-) -> bool:
+def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -> bool:
     """Whether the system is known to give the same answer whenever it is asked.
 
     It was asked again and said the same. Of recorded answers, which can't be asked for
@@ -222,9 +216,9 @@ def _is_steady(
     `same_answers` as in the baseline. In any case, scores must be the same in all known
     runs.
     """
-    for check in drops:
-        if check.change is not None and check.change.then.shape[1] > 1:
-            scores = check.change.then
+    for drop in drops:
+        scores = drop.change.then
+        if scores.shape[1] > 1:
             differing = ((scores.max(axis=1) - scores.min(axis=1)) > 0.0).sum()
             if differing > (1.0 - SAME_ANSWERS) * len(scores):
                 return False

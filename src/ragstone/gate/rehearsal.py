@@ -43,8 +43,8 @@ def perfect_run(
 
 def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
     best = 0.0 if metric.info.lower_is_better else 1.0
-    values: dict[str, float] = {}
-    excused: dict[str, str] = {}
+    values = {}
+    excused = {}
     for sample in golden.counting():
         excuse = metric.excuse(sample)
         if answers == 1 and compares_answers(metric):

@@ -3,18 +3,18 @@ defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.accepted import title_of
+from ragstone.gate.accepted import Target, title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
-from ragstone.metrics.registry import find_metric, is_relative, lower_is_better
+from ragstone.metrics.registry import find_metric, is_relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,21 @@ class Rule:
     @property
     def action(self) -> Action:
         """The stronger of the actions of the rule's checks."""
-        actions = set()
-        if self.min is not None:
-            actions.add(self.floor_action)
-        if self.max_drop is not None:
-            actions.add(self.drop_action)
-        return Action.BLOCK if Action.BLOCK in actions else Action.WARN
+        if self.min is not None and self.floor_action is Action.BLOCK:
+            return Action.BLOCK
+        if self.max_drop is not None and self.drop_action is Action.BLOCK:
+            return Action.BLOCK
+        return Action.WARN
 
     def covered(self, ids: Iterable[str]) -> tuple[str, ...]:
         """Those of the samples that it is about."""
-        if self.samples is None:
-            return tuple(ids)
-        return tuple(sample_id for sample_id in ids if sample_id in self.samples)
+        samples = self.samples
+        return tuple(name for name in ids if samples is None or name in samples)
+
+    @property
+    def place(self) -> Target:
+        """The metric and the slice that it is about."""
+        return self.metric, self.slice
 
     @property
     def title(self) -> str:
@@ -89,26 +92,37 @@ class Rule:
         )
 
 
-def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
+def resolve_rules(
+    policy: Policy, run: RunScores, *, offline: bool | None = None
+) -> tuple[Rule, ...]:
     """All rules of `policy` for `run`, those over all samples first, sorted by metric
-    name. A tag that no sample has brings none."""
+    name. A tag that no sample has brings none.
+
+    `offline` is whether the offline judge scores the run, if that is not what it says.
+    """
+    if offline is None:
+        offline = run.offline
     rules: list[Rule] = []
     in_force = policy.in_force
     for name, written in in_force.items():
-        floor_action = policy.action_for(
-            name, CheckKind.FLOOR, offline_judge=run.offline
-        )
-        drop_action = policy.action_for(name, CheckKind.DROP, offline_judge=run.offline)
         rule = replace(
             _rule(name, written, policy),
-            floor_action=floor_action,
-            drop_action=drop_action,
+            floor_action=policy.action_for(
+                name, CheckKind.FLOOR, offline_judge=offline
+            ),
+            drop_action=policy.action_for(name, CheckKind.DROP, offline_judge=offline),
             written=name in policy.metrics,
         )
         members = metrics_of(name, run, in_force)
         rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
-        rules += _unnamed(run, in_force)
+        named = {rule.metric for rule in rules}
+        unnamed = sorted(run.metrics.keys() - named)
+        rules += [
+            _unnamed(metric, policy, run)
+            for metric in unnamed
+            if not is_relative(metric)
+        ]
     for tag, part in policy.slices.items():
         samples = frozenset(
             name for name, facts in run.samples.items() if tag in facts.tags
@@ -119,21 +133,24 @@ def resolve_rules(policy: Policy, run: RunScores) -> tuple[Rule, ...]:
             rule = replace(_rule(name, written, policy), slice=tag, samples=samples)
             members = metrics_of(name, run, part.metrics)
             rules += [replace(rule, metric=metric) for metric in members]
-    for place, rule in enumerate(rules):
-        entry = policy.widened.get((rule.metric, rule.slice))
-        if entry is not None and rule.max_drop is not None:
-            is_wider = entry.drop > rule.max_drop
-            widened = replace(rule, max_drop=entry.drop, accepted=entry.id)
-            rules[place] = widened if is_wider else rule
-    return tuple(rules)
+    return tuple(_widened(rule, policy) for rule in rules)
+
+
+def _widened(rule: Rule, policy: Policy) -> Rule:
+    """`rule` with the drop that is accepted for it, if that is larger."""
+    entry = policy.widened.get(rule.place)
+    if entry is None or rule.max_drop is None or entry.drop <= rule.max_drop:
+        return rule
+    return replace(rule, max_drop=entry.drop, accepted=entry.id)
 
 
 def _rule(name: str, written: MetricRule, policy: Policy) -> Rule:
     """The rule that the policy has under `name`."""
     floor = written.min
+    if written.max is not None:
+        floor = 1.0 - written.max
     max_drop = written.max_drop
-    if written.max is not None or written.max_rise is not None:
-        floor = None if written.max is None else 1.0 - written.max
+    if written.max_rise is not None:
         max_drop = written.max_rise
     action = written.action or Action.BLOCK
     return Rule(
@@ -148,31 +165,19 @@ def _rule(name: str, written: MetricRule, policy: Policy) -> Rule:
     )
 
 
-def _unnamed(run: RunScores, rules: Mapping[str, MetricRule]) -> Iterator[Rule]:
-    # By default, all other measured metrics get the default drop. It blocks if no judge
-    # is involved: for retrieval metrics, functions of the project, and the scores of
-    # another evaluator.
-    covered: set[str] = set()
-    for name in rules:
-        covered.update(metrics_of(name, run, rules))
-    for name in sorted(run.metrics):
-        if name in covered or is_relative(name):
-            continue
-        metric = find_metric(name)
-        warns = is_rubric(run.metrics[name].version)
-        if metric is not None:
-            warns = metric.info.blames != "retrieval" or is_judged(name)
-        action = Action.WARN if warns else Action.BLOCK
-        yield Rule(
-            key=name,
-            metric=name,
-            min=None,
-            max_drop=DEFAULT_MAX_DROP,
-            floor_action=action,
-            drop_action=action,
-            written=False,
-            lower_is_better=bool(lower_is_better(name)),
-        )
+def _unnamed(metric: str, policy: Policy, run: RunScores) -> Rule:
+    """The default drop, which all other measured metrics get.
+
+    It blocks if no judge is involved: for retrieval metrics, functions of the project,
+    and the scores of another evaluator.
+    """
+    known = find_metric(metric)
+    warns = is_rubric(run.metrics[metric].version)
+    if known is not None:
+        warns = known.info.blames != "retrieval" or is_judged(metric)
+    action = Action.WARN if warns else Action.BLOCK
+    written = MetricRule(max_drop=DEFAULT_MAX_DROP, action=action)
+    return replace(_rule(metric, written, policy), written=False)
 
 
 def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:

@@ -4,15 +4,16 @@ on its questions."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
-from ragstone.gate.bounds import BoundCheck, answer_table, answers_per_sample
+from ragstone.gate.bounds import Drop, answer_table, answers_per_sample
+from ragstone.gate.checks.drops import drops_by_tag
 from ragstone.gate.confirm import ASK, FAIL
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import Finding, Level
@@ -20,7 +21,7 @@ from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import is_recorded, least_that_fails
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Sensitivity
+from ragstone.gate.verdict import Action, Sensitivity
 from ragstone.golden.sample import GoldenSize
 from ragstone.stats.losses import (
     MEAN_WEIGHT,
@@ -47,7 +48,6 @@ class KnownScores:
     """The model of the scores of one metric. Related questions count as one of the
     model's."""
 
-    metric: str
     model: ScoreModel
     source: str
     """What it was learnt from."""
@@ -80,35 +80,40 @@ def sights(
     policy: Policy,
     run: RunScores | None,
     *,
-    checks: Sequence[Check] = (),
+    paired: Iterable[Sight] = (),
     size: GoldenSize | None = None,
-) -> list[Sight]:
+) -> Iterator[Sight]:
     """What the blocking drop rules over all samples can detect; if none blocks, those
     that warn.
 
-    For a checked drop (`checks`), it is known from its pairs. Without a baseline, it is
+    Of a metric in `paired`, it is known from its pairs. Without a baseline, it is
     learnt from the scores of `run`; without a run, typical scores of a golden set of
     this `size` are assumed.
     """
     drops = watched_drops(rules)
-    checked = {
-        check.metric: check
-        for check in checks
-        if check.kind in CHANGES and check.slice is None
-    }
-    watched = []
+    tests = number_of_tests(len(drops), parts=True)
+    known = {sight.metric: sight for sight in paired}
     for rule in drops:
-        if rule.metric in checked:
-            check = checked[rule.metric]
-            watched.append(Sight(rule.metric, check.detectable_drop, check.n))
+        if rule.metric in known:
+            yield known[rule.metric]
             continue
         scores = known_scores(rule, run, size=size)
         if scores is not None:
-            loss = visible_loss(
-                scores.model, loss_rule(rule, policy, run, metrics=len(drops))
-            )
-            watched.append(Sight(rule.metric, loss, scores.n))
-    return watched
+            looks = loss_rule(rule.max_drop or 0.0, policy, run, tests=tests)
+            yield Sight(rule.metric, visible_loss(scores.model, looks), scores.n)
+
+
+def paired_sights(action: Action, evidence: Evidence) -> Iterator[Sight]:
+    """What the drops that block (or warn) can detect, of those that have pairs."""
+    family = [drop for drop in evidence.drops if drop.rule.drop_action is action]
+    wholes = [drop for drop in family if drop.rule.slice is None]
+    parts = len(wholes) < len(family)
+    if action is Action.BLOCK:
+        parts = parts or bool(drops_by_tag(family, evidence))
+    tests = number_of_tests(len(wholes), parts=parts)
+    for drop in wholes:
+        loss = simulated_loss(drop, evidence, tests)
+        yield Sight(drop.rule.metric, loss, len(drop.samples))
 
 
 def watched_drops(rules: Sequence[Rule]) -> list[Rule]:
@@ -130,56 +135,46 @@ def number_of_tests(metrics: int, *, parts: bool) -> float:
 
 
 def loss_rule(
-    rule: Rule, policy: Policy, run: RunScores | None, *, metrics: int
-) -> LossRule:
-    """When a loss beyond `rule`, which is one of so many `metrics`, fails a run with as
-    many answers as `run`."""
-    return _loss_rule(
-        rule.max_drop or 0.0,
-        policy,
-        run,
-        number_of_tests(metrics, parts=True),
-        runs=1,
-        first=1 if run is None else answers_per_sample(run),
-    )
-
-
-def _loss_rule(
     allowed: float,
     policy: Policy,
     run: RunScores | None,
-    tests: float,
     *,
-    runs: int,
-    first: int,
+    tests: float,
+    runs: int = 1,
+    first: int | None = None,
 ) -> LossRule:
+    """When a loss of more than `allowed` fails a run with as many answers as `run`, or
+    with `first` answers, beside a level of so many `runs`.
+
+    It is one of so many `tests` that share the error rate.
+    """
     alpha = policy.alpha / tests
-    fails = asks = FAIL * alpha
+    if first is None:
+        first = 1 if run is None else answers_per_sample(run)
+    asks = FAIL * alpha
     answers = first
     if policy.gate.asks_again and (run is None or not is_recorded(run)):
         asks = ASK * alpha
         answers += policy.gate.confirm_repeats
-    return LossRule(fails, asks, answers, allowed, runs, first)
+    return LossRule(FAIL * alpha, asks, answers, allowed, runs, first)
 
 
-def simulated_loss(drop: BoundCheck, evidence: Evidence, tests: float) -> float | None:
+def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None:
     """The smallest loss of a drop's metric that fails in 4 of 5 runs, by simulating the
     test; None: none at all.
 
     It is one of so many `tests` that share the error rate.
     """
-    if drop.change is None:
-        return None
     pairs = Questions(drop.change)
     then, now = pairs.then, pairs.now
     first = now.shape[1]
     if evidence.confirmed:
         first = max(1, first - evidence.policy.gate.confirm_repeats)
-    rule = _loss_rule(
+    rule = loss_rule(
         0.0 - drop.bound,
         evidence.policy,
         evidence.current,
-        tests,
+        tests=tests,
         runs=then.shape[1],
         first=first,
     )
@@ -187,90 +182,57 @@ def simulated_loss(drop: BoundCheck, evidence: Evidence, tests: float) -> float 
     return visible_loss(model, rule)
 
 
-def resolution(watched: Sequence[Sight]) -> str | None:
-    """One sentence on what the golden set detects; None if no drop is limited."""
-    if not watched:
-        return None
-    blind = [
-        f"{sight.metric} ({counted(sight.n, 'sample')})"
-        for sight in watched
-        if sight.loss is None
-    ]
+def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
+    """One sentence on what the golden set detects, empty if no drop is limited; and the
+    loss that 4 of 5 runs find in each metric, None if in some none is found."""
+    worst = None
+    seen = []
+    blind = []
+    for sight in watched:
+        if sight.loss is None:
+            blind.append(f"{sight.metric} ({counted(sight.n, 'sample')})")
+        else:
+            seen.append(f"{sight.metric} {figure(sight.loss)}")
+            worst = max(worst or 0.0, sight.loss)
     if blind:
-        return (
-            f"This golden set is too small to detect a loss of any size in the mean of {', '.join(blind)}; "
-            "ragstone plan says how many samples are needed."
+        text = (
+            f"This golden set is too small to detect a loss of any size in the mean of {', '.join(blind)}; ragstone "
+            "plan says how many samples are needed."
         )
-    losses = ", ".join(
-        f"{sight.metric} {figure(sight.loss or 0.0)}" for sight in watched
-    )
-    worst = figure(visible(watched) or 0.0)
-    return f"A drop of {worst} in a mean would be caught 4 times in 5 ({losses})."
+        return text, None
+    if worst is None:
+        return "", None
+    drop = f"A drop of {figure(worst)} in a mean"
+    return f"{drop} would be caught 4 times in 5 ({', '.join(seen)}).", worst
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
     """What this golden set could have shown, where drops need evidence."""
-    if evidence.policy.gate.decision != "evidence":
+    rules = watched_drops(evidence.rules)
+    if evidence.policy.gate.decision != "evidence" or not rules:
         return
-    watched = sights(
-        evidence.rules, evidence.policy, evidence.current, checks=evidence.decided
-    )
-    text = resolution(watched)
-    if text is None:
+    paired = paired_sights(rules[0].drop_action, evidence)
+    watched = sights(rules, evidence.policy, evidence.current, paired=paired)
+    text, loss = resolution(watched)
+    if not text:
         return
-    loss = visible(watched)
     broken = least_that_fails(evidence)
     if loss is not None and broken is not None and evidence.compared is not None:
         loss = max(loss, broken / len(evidence.compared.samples))
     yield Finding("sensitivity", Level.FACT, text, data=Sensitivity(loss, broken))
 
 
-def visible(watched: Sequence[Sight]) -> float | None:
-    """The loss that 4 of 5 runs find in each metric; None if in some none is found, or
-    none is watched."""
-    losses = [sight.loss for sight in watched if sight.loss is not None]
-    if losses and len(losses) == len(watched):
-        return max(losses)
-    return None
-
-
-def imagined_run(policy: Policy) -> RunScores:
-    """A run that measured the metrics in the policy, for resolving its rules."""
-    metrics = dict.fromkeys(policy.in_force, MetricScores({"sample": 1.0}))
-    return RunScores(
-        "plan", metrics, {"sample": SampleFacts(tags=tuple(policy.slices))}
-    )
-
-
-def as_judged(
-    rules: Sequence[Rule], policy: Policy, *, offline: bool
-) -> tuple[Rule, ...]:
-    """`rules` for a run that is yet to be judged: what blocks can depend on whether the
-    judge is the offline one."""
-    judged = []
-    for rule in rules:
-        if rule.slice is None and rule.key in policy.in_force:
-            floor_action = policy.action_for(
-                rule.key, CheckKind.FLOOR, offline_judge=offline
-            )
-            drop_action = policy.action_for(
-                rule.key, CheckKind.DROP, offline_judge=offline
-            )
-            rule = replace(rule, floor_action=floor_action, drop_action=drop_action)
-        judged.append(rule)
-    return tuple(judged)
-
-
 def expected_rules(
     policy: Policy, run: RunScores | None, *, offline: bool
 ) -> tuple[Rule, ...]:
-    """The rules of `policy` for the metrics of `run`; without one, for a run that is
-    yet to be judged."""
-    measured = imagined_run(policy) if run is None else run
-    rules = resolve_rules(policy, measured)
+    """The rules of `policy` for the metrics of `run`, or else for all metrics in the
+    policy; `offline` is whether the offline judge will score them."""
     if run is None:
-        rules = as_judged(rules, policy, offline=offline)
-    return tuple(rule for rule in rules if rule.metric in measured.metrics)
+        metrics = dict.fromkeys(policy.in_force, MetricScores({"sample": 1.0}))
+        samples = {"sample": SampleFacts(tags=tuple(policy.slices))}
+        run = RunScores("plan", metrics, samples)
+    rules = resolve_rules(policy, run, offline=offline)
+    return tuple(rule for rule in rules if rule.metric in run.metrics)
 
 
 def known_scores(
@@ -279,35 +241,37 @@ def known_scores(
     """What is known of the scores of a metric; None if `run` has too few.
 
     It is learnt from several answers to each question, or from one answer each, of
-    which a share TYPICAL_CHANGED is presumed to change. Without a run, questions with
-    typical scores are assumed, as many as a golden set of this `size` has; those of one
-    group count as one.
+    which a share TYPICAL_CHANGED is presumed to change. Without a run, or where all
+    scores are equal, typical scores are assumed, of as many questions as the run or a
+    golden set of this `size` has; those of one group count as one.
     """
+    n = 0
+    rows = 0
+    if size is not None:
+        n = size.samples
+        rows = size.groups
+    if run is not None:
+        ids = tuple(sorted(run.scores_of(rule.metric).values))
+        n = len(ids)
+        if n < 2:
+            return None
+        labels = group_labels(run, ids)
+        if labels is None:
+            labels = np.arange(n)
+        table = scores_by_row(answer_table(rule, ids, run), labels)
+        rows, answers = table.shape
+        if np.ptp(table) > 0.0:
+            source = f"{n} scores, {percent(TYPICAL_CHANGED)} assumed to change"
+            if answers > 1:
+                source = (
+                    f"{counted(n, 'sample')} with {counted(answers, 'answer')} each"
+                )
+            return KnownScores(_model(table.tobytes(), b"", rows), source, n)
     typical = np.tile(TYPICAL_SCORES, 5)
-    typical_model = _model(typical.tobytes(), b"", len(typical))
-    if run is None:
-        if size is None or not size.groups:
-            return KnownScores(rule.metric, typical_model, "typical scores assumed", 0)
-        model = with_questions(typical_model, size.groups)
-        return KnownScores(rule.metric, model, "typical scores assumed", size.samples)
-    ids = tuple(sorted(run.scores_of(rule.metric).values))
-    n = len(ids)
-    if n < 2:
-        return None
-    labels = group_labels(run, ids)
-    if labels is None:
-        labels = np.arange(n)
-    table = scores_by_row(answer_table(rule, ids, run), labels)
-    if np.ptp(table) == 0.0:
-        source = f"{counted(n, 'equal score')}, typical ones assumed"
-        model = with_questions(typical_model, len(table))
-        return KnownScores(rule.metric, model, source, n)
-    answers = table.shape[1]
-    source = f"{n} scores, {percent(TYPICAL_CHANGED)} assumed to change"
-    if answers > 1:
-        source = f"{counted(n, 'sample')} with {counted(answers, 'answer')} each"
-    model = _model(table.tobytes(), b"", len(table))
-    return KnownScores(rule.metric, model, source, n)
+    model = _model(typical.tobytes(), b"", len(typical))
+    if rows:
+        model = with_questions(model, rows)
+    return KnownScores(model, "typical scores assumed", n)
 
 
 @lru_cache(maxsize=64)  # a run is decided several times with the same level

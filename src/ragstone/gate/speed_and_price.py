@@ -99,23 +99,19 @@ FIGURES = {
 
 
 def measured_values(
-    run: RunScores, key: str, price: SystemPrice | None = None
+    run: RunScores, key: str, price: SystemPrice | None
 ) -> Mapping[str, float]:
     """The latency, the tokens or the cost of the first answer to each question, as the
-    name `key` says.
-
-    The cost is at `price`, or else at that of the run. Empty if the run doesn't have
-    them.
-    """
-    usage = run.system.usage.items()
-    run_price = price or run.price
+    name `key` says; empty if the run doesn't have them."""
     if "latency" in key:
         return run.system.latencies_s
-    if "cost" not in key:
-        return {sample_id: float(tokens(used)) for sample_id, used in usage}
-    if run_price is None:
-        return {}
-    return {sample_id: cost_usd(used, run_price) for sample_id, used in usage}
+    values = {}
+    for sample_id, used in run.system.usage.items():
+        if "cost" not in key:
+            values[sample_id] = float(tokens(used))
+        elif price is not None:
+            values[sample_id] = cost_usd(used, price)
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,23 +178,17 @@ class PairedUsage:
     def is_beyond(self, max_rise: float) -> bool:
         """Whether the figure rose by more than `max_rise`, and by more than a shared
         runner explains."""
-        before = np.array([self.change.before])
-        now = np.array([self.change.now])
-        return self.is_telling and self._count(before, now, max_rise) == 1
+        change = self.change
+        rise = change.now - change.before
+        is_large = rise > max_rise * change.before and rise >= self.figure.tolerance
+        return is_large and self.is_telling
 
     def p_by_chance(self, max_rise: float) -> float:
         """The probability that so many more questions rose by more than `max_rise` than
         fell by as much, by chance."""
         rose = self._count(self.before, self.now, max_rise)
         fell = self._count(self.now, self.before, max_rise)
-        return p_proportion_at_most(rose, rose + fell, 0.5) if rose else 1.0
-
-    def p_within(self, max_rise: float) -> float:
-        """The probability that so few questions rose by more than `max_rise`, if half
-        of all such questions did."""
-        n = len(self.now)
-        rose = self._count(self.before, self.now, max_rise)
-        return p_proportion_at_most(n - rose, n, 0.5)
+        return p_proportion_at_most(rose, rose + fell, 0.5)
 
     def is_suspected(self, max_rise: float) -> bool:
         """Whether the figure is beyond `max_rise`, and its questions show it; of a few,
@@ -226,24 +216,23 @@ def factor(value: float) -> str:
     return f"×\u00a0{value:.0f}"
 
 
-def paired_usage(pairing: Pairing | None) -> tuple[PairedUsage, ...]:
+def paired_usage(pairing: Pairing | None) -> Iterator[PairedUsage]:
     """The figures of the questions that both runs answered, latency first."""
     if pairing is None:
-        return ()
+        return
     current = pairing.current
     baseline = pairing.baseline
+    price = baseline.price or current.price
     failed = current.system.failures.keys() | baseline.system.failures.keys()
-    paired = []
     for figure in FIGURES.values():
         values = _values(current, figure, current.price)
-        baseline_values = _values(baseline, figure, baseline.price or current.price)
+        baseline_values = _values(baseline, figure, price)
         measured = (values.keys() & baseline_values.keys()) - failed
         ids = [sample_id for sample_id in pairing.samples if sample_id in measured]
         if ids:
             before = np.array([baseline_values[sample_id] for sample_id in ids])
             now = np.array([values[sample_id] for sample_id in ids])
-            paired.append(PairedUsage(figure, before, now))
-    return tuple(paired)
+            yield PairedUsage(figure, before, now)
 
 
 def _values(
@@ -281,7 +270,7 @@ def usage_findings(evidence: Evidence) -> Iterator[Finding]:
     """Each figure before and now, and a warning if one rose by more than the policy
     allows, or by half."""
     max_rises = evidence.policy.system.rises
-    rises: list[str] = []
+    rises = []
     for usage in paired_usage(evidence.pairing):
         change = usage.change
         text = f"{change.title}: {change.moved}"

@@ -117,7 +117,6 @@ class Check:
     baseline: float | None = None
     n: int = 0
     """The number of samples, or pairs, behind the estimate."""
-    detectable_drop: float | None = None
     accepted: str | None = None
     """The id of the accepted drop that the threshold comes from, if any."""
     sample: str | None = None
@@ -162,17 +161,6 @@ class Check:
         if self.blocks:
             return _LEVELS[self.status]
         return Level.WARNING
-
-    def measured(self, mean: Estimate) -> Check:
-        """This check with what was measured."""
-        interval = Interval.of(mean)
-        return replace(
-            self,
-            estimate=mean.estimate,
-            interval=interval,
-            current=mean.estimate,
-            n=mean.n,
-        )
 
     @property
     def finding(self) -> Finding:
@@ -360,7 +348,6 @@ class MetricShares:
     """What the answers gain if the system is given the reference contexts; negative if
     they lose."""
     generation: float = 0.0
-    missing_interval: Interval | None = None
     retrieval_interval: Interval | None = None
     generation_interval: Interval | None = None
 

@@ -20,7 +20,7 @@ from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.question_changes import needed_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.sensitivity import as_judged, imagined_run, resolution, sights
+from ragstone.gate.sensitivity import expected_rules, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN, unknown_tools
 from ragstone.golden.sample import GoldenSet
@@ -264,8 +264,7 @@ def _resolution(
     if policy.gate.decision != "evidence" or not size.samples:
         return None
     before = None if baseline is None else baseline.scores
-    rules = resolve_rules(policy, before or imagined_run(policy))
-    judged_rules = as_judged(rules, policy, offline=judge.offline)
-    measured = tuple(rule for rule in judged_rules if rule.metric in metrics)
-    drop = resolution(sights(measured, policy, before, size=size))
+    rules = expected_rules(policy, before, offline=judge.offline)
+    measured = tuple(rule for rule in rules if rule.metric in metrics)
+    drop, _ = resolution(sights(measured, policy, before, size=size))
     return " ".join(filter(None, (drop, needed_questions(size.samples)))) or None

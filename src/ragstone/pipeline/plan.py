@@ -12,6 +12,7 @@ from ragstone.gate.sensitivity import (
     expected_rules,
     known_scores,
     loss_rule,
+    number_of_tests,
     watched_drops,
 )
 from ragstone.gate.verdict import Action
@@ -79,16 +80,18 @@ def plan(
             hint="Three points are --drop 0.03.",
         )
     policy.require_known_metrics(() if run is None else run.metrics)
+    if run is not None:
+        offline = run.offline
     rules = expected_rules(policy, run, offline=offline)
     rows = []
-    metrics = len(watched_drops(rules))
+    tests = number_of_tests(len(watched_drops(rules)), parts=True)
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
         scores = known_scores(rule, run, size=size)
         if scores is None:
             continue
-        looks = loss_rule(rule, policy, run, metrics=metrics)
+        looks = loss_rule(rule.max_drop or 0.0, policy, run, tests=tests)
         rows.append(
             PlannedMetric(
                 rule.metric,

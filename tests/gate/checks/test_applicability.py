@@ -65,7 +65,7 @@ def test_hardly_any_is_less_than_a_fifth(now: RunScores, metrics: Any, hardly: b
 
 
 def test_it_is_said_once_at_the_top() -> None:
-    said = "faithfulness could be judged for 2 of 30 answers, most often because the answer makes no claim."
+    said = "faithfulness: only 2 of 30 answers could be judged, most often because the answer makes no claim."
     verdict = decide(run(2, 30), metrics=WRITTEN)
     assert check_of(verdict, CheckKind.APPLICABILITY).reason == said
     assert said not in verdict.warnings
@@ -73,7 +73,7 @@ def test_it_is_said_once_at_the_top() -> None:
     assert (warned.status, check_of(warned, CheckKind.APPLICABILITY).action) == (Status.PASS, Action.WARN)
     assert said in warned.warnings
     unnamed = decide(recall(2, 30, NO_REFERENCE), metrics=OTHER)
-    assert any(warning.startswith("context_recall could be judged for 2 of 30") for warning in unnamed.warnings)
+    assert any(warning.startswith("context_recall: only 2 of 30") for warning in unnamed.warnings)
 
 
 def test_a_family_of_metrics_applies_where_one_of_them_does() -> None:

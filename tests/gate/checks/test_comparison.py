@@ -57,7 +57,8 @@ def test_questions_that_broke_can_not_be_removed_in_the_same_change() -> None:
     check = checks["golden_set.edited"]
     assert verdict.reason == check.reason
     assert check.reason.startswith("18 of 100 questions of the baseline can't be compared")
-    assert "18 removed or turned into drafts (18 %, at most 5 % may)" in check.reason
+    assert "18 of 100 questions of the baseline can't be compared" in check.reason
+    assert "(18 %, at most 5 % may)" in check.reason
     assert "ragstone accept --metric 'golden set'" in check.reason
     assert key_of_check(check) == ("gate", "max_edited")
     assert not eligibility(verdict)[0], "or what was removed would never be compared again"
@@ -192,14 +193,14 @@ def test_ids_that_were_swapped_hide_nothing() -> None:
 GOOD = run([0.9] * 40)
 
 
-def starved(lost: int, *, same_job: bool = False) -> RunScores:
+def starved(lost: int) -> RunScores:
     """A baseline whose system failed on the first samples."""
     why = "timeout: no connection"
     found = build_run(
         {"faithfulness": [0.9] * 40},
         failed={"faithfulness": failed(named(lost), "system", why)},
         system_failures=dict.fromkeys(named(lost), why),
-        manifest=make_manifest().model_copy(update={"same_job": same_job}),
+        manifest=make_manifest(),
     )
     return replace(found, samples=GOOD.samples)
 
@@ -237,17 +238,14 @@ def test_a_comparison_on_too_few_samples(now: RunScores, then: RunScores, gate: 
     assert [says in check.reason for check in checks_of(verdict, CheckKind.PAIRED)] == [True] * bool(says)
 
 
-@pytest.mark.parametrize(
-    ("inconclusive", "same_job", "whose"),
-    [("pass", False, "the baseline's system"), ("fail", True, "the system of the base commit")],
-)
-def test_whose_system_failed_is_said(inconclusive: str, same_job: bool, whose: str) -> None:
-    verdict = decide_gate(GOOD, starved(36, same_job=same_job), policy_of(inconclusive=inconclusive))
+@pytest.mark.parametrize("inconclusive", ["pass", "fail"])
+def test_whose_system_failed_is_said(inconclusive: str) -> None:
+    verdict = decide_gate(GOOD, starved(36), policy_of(inconclusive=inconclusive))
     reason = check_of(verdict, CheckKind.PAIRED).reason
     assert (verdict.status, verdict.exit_code) == (Status.ERROR, 6)
     assert "only 4 of 40 samples" in reason
     assert "(10 %, required 80 %)" in reason
-    assert f"{whose} failed on 36 (most often: timeout: no connection)" in reason
+    assert "the baseline's system failed on 36 (most often: timeout: no connection)" in reason
     assert not eligibility(verdict)[0], "or a starved comparison would be the next baseline"
 
 

@@ -42,7 +42,10 @@ def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int)
     now = build_run({"faithfulness": SCORES[:n]}, failed={"faithfulness": failed(["s3"])})
     verdict = decided(now, build_run({"faithfulness": SCORES[:n]}))
     assert verdict.status is Status.PASS
-    assert f"1 of {n} samples have no score (the judge failed" in checks_of(verdict, CheckKind.COVERAGE)[0].reason
+    assert (
+        f"1 of {n} samples have no score (most often: the judge failed"
+        in checks_of(verdict, CheckKind.COVERAGE)[0].reason
+    )
 
 
 BY_SYSTEM = scored(range(10), by="system")
@@ -58,7 +61,14 @@ LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).
 @pytest.mark.parametrize(
     ("now", "then", "gate", "codes", "says"),
     [
-        pytest.param(scored(range(19)), scored(), {}, {5}, "the judge failed on 19: no reply", id="more than chance"),
+        pytest.param(
+            scored(range(19)),
+            scored(),
+            {},
+            {5},
+            "the judge failed: no reply",
+            id="more than chance",
+        ),
         pytest.param(scored(range(19)), scored(), {"max_failed_judgements": 0.1}, {0}, "", id="the policy allows more"),
         pytest.param(scored(range(5)), scored(), {}, {0}, "", id="few"),
         pytest.param(scored(range(5)), scored(), {"min_coverage": 0.98}, {5}, "97.5 %, required 98 %", id="a line"),
@@ -67,7 +77,7 @@ LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).
         pytest.param(scored(range(12), changed=range(0, N, 2)), scored(), {}, {0}, "", id="of any answers"),
         pytest.param(scored(range(12), changed=range(15)), scored(), {}, {0, 5}, "worst score", id="of changed ones"),
         pytest.param(scored(range(10)), scored(), {}, {0}, "", id="the judge's own"),
-        pytest.param(BY_SYSTEM, scored(), {}, {1}, "the system under test failed on 10: no reply", id="the system's"),
+        pytest.param(BY_SYSTEM, scored(), {}, {1}, "the system under test failed: no reply", id="the system's"),
         pytest.param(BY_SYSTEM, BY_SYSTEM, {}, {0}, "", id="the system's as before"),
         pytest.param(scored(range(5, 15), by="system"), BY_SYSTEM, {}, {0}, "", id="the system's as many"),
         pytest.param(scored(range(10), manifest=MODEL), scored(manifest=MODEL), {}, {0}, "", id="a language model's"),
@@ -161,7 +171,7 @@ def test_a_system_that_no_longer_returns_the_contexts_it_is_judged_by_is_blocked
     )
     verdict = decide(now, then)
     assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
-    assert f"the system under test failed on {N}: {reason}" in verdict.reason
+    assert f"the system under test failed: {reason}" in verdict.reason
     other, warn = {"answer_relevancy": {"max_drop": 0.05}}, {"faithfulness": {"action": "warn"}}
     for gate, metrics in (({"only_named": True}, other), ({}, warn)):
         assert decided(now, then, metrics, **gate).exit_code == 0

@@ -64,7 +64,7 @@ def test_the_error_rate_is_compared_as_it_is(
 def test_a_system_that_crashes_is_a_failed_check_and_no_failure_of_the_judge(gate: Any, system: Any) -> None:
     verdict = decide(crashing(11, 50), metrics={"faithfulness": {"min": 0.85}}, gate=gate, system=system)
     assert (verdict.status, verdict.exit_code) == (Status.FAIL, 1)
-    assert "the system under test failed on 11" in verdict.reason
+    assert "the system under test failed" in verdict.reason
 
 
 def test_a_judge_that_fails_too_does_not_hide_it() -> None:
@@ -87,15 +87,15 @@ def test_the_error_rate_counts_every_time_that_the_system_was_asked() -> None:
     )
     check = check_of(decide(one, metrics=FAITHFUL, system={"max_error_rate": 0.01}), CheckKind.ERROR_RATE)
     assert (check.status, check.estimate) == (Status.PASS, 0.01)
-    assert "failed on 3 of 300 answers to 100 samples (1 %)" in check.reason
+    assert "failed on 3 of 300 answers (1 %)" in check.reason
 
 
 def test_a_long_reason_of_failed_samples_is_cut_in_the_sentence_on_coverage() -> None:
     long = "bad_return: Returned something. " + "Expected something else. " * 50
     one = build_run({"faithfulness": [1.0] * 4}, failed={"faithfulness": failed(["q"], "system", long)})
     coverage = check_of(decide(one, metrics=FAITHFUL), CheckKind.COVERAGE)
-    assert "the system under test failed on 1: bad_return: Returned something." in coverage.reason
-    assert coverage.reason.endswith("…): coverage 80 %, required 90 %.")
+    assert "most often: the system under test failed: bad_return: Returned something." in coverage.reason
+    assert coverage.reason.endswith("…); coverage 80 %, required 90 %.")
     assert len(coverage.reason) < 320
 
 
@@ -134,22 +134,6 @@ def test_latency(seconds: list[float], status: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "status"),
-    [(SLOW, "fail"), ([0.5] * 10, "fail"), ([0.5] * 300, "pass"), ([2.0] * 300, "pass")],
-)
-def test_a_limit_that_is_to_be_assured(seconds: list[float], status: str) -> None:
-    one = using(*[(1000, 0)] * len(seconds), latencies=seconds)
-    evidence = evidence_of(
-        one,
-        gate={"decision": "assured"},
-        metrics=FAITHFUL,
-        system={"latency_p95_s": 2.0, "tokens_mean": 1000},
-    )
-    latency, tokens = SystemLimits().evaluate(evidence)
-    assert (latency.status, tokens.status) == (status, "pass")
-
-
-@pytest.mark.parametrize(
     ("one", "key", "limit", "status", "estimate", "says"),
     [
         (using(*[(900, 100)] * 20), "tokens_mean", 1000, "pass", 1000.0, "1,000 on 20 samples"),
@@ -160,7 +144,14 @@ def test_a_limit_that_is_to_be_assured(seconds: list[float], status: str) -> Non
         (using((1, 1), manifest=None), "cost_mean_usd", 2.0, "error", None, "[system.price]"),
         (using(*[(1, 1)] * 10, n=20), "tokens_mean", 1000, "error", None, "only 10 of 20 answers report their tokens"),
         (using(*[(1, 1)] * 98, n=100), "tokens_mean", 1000, "pass", 2.0, "within"),
-        (using(*[(1, 1)] * 97, n=100), "tokens_mean", 1000, "error", None, "(97 %, required 98 %)"),
+        (
+            using(*[(1, 1)] * 97, n=100),
+            "tokens_mean",
+            1000,
+            "error",
+            None,
+            "only 97 of 100 answers report",
+        ),
     ],
 )
 def test_tokens_and_cost(one: RunScores, key: str, limit: Any, status: str, estimate: Any, says: str) -> None:
@@ -228,14 +219,6 @@ def test_a_rise_of_latency(now: list[float], then: list[float], median: str, tai
     verdict = risen(lasting(*now), lasting(*then), max_latency_rise=0.5)
     found = {check.name: check.status for check in checks_of(verdict, CheckKind.SYSTEM_RISE)}
     assert found == {"system.latency_p50_s_rise": median, "system.latency_p95_s_rise": tail}
-
-
-@pytest.mark.parametrize(("n", "status"), [(N, "pass"), (6, "fail")])
-def test_a_rise_that_is_to_be_ruled_out(n: int, status: str) -> None:
-    same = using(*[(1_000, 0)] * n)
-    rules: dict[str, Any] = {"metrics": {"faithfulness": {"min": 0.1}}, "system": {"max_token_rise": 0.5}}
-    verdict = decide(same, same, gate={"decision": "assured"}, **rules)
-    assert check_of(verdict, CheckKind.SYSTEM_RISE).status == status
 
 
 def test_no_tick_stands_beside_a_number_over_its_limit() -> None:

@@ -45,34 +45,27 @@ class Agreement(Checker):
 def _check(
     rule: Rule, run: RunScores, calibration: Calibration, required: float | None
 ) -> Iterator[Check]:
-    if rule.metric not in calibration.metrics:
-        if required is not None:
-            why = "there are no human labels for it"
-            yield _unmeasured(rule, Status.INCONCLUSIVE, Action.WARN, why, required)
-        return
-    if not same_judge(calibration, run):
+    calibrated = calibration.metrics.get(rule.metric)
+    status = Status.ERROR
+    action = rule.action
+    if calibrated is None:
+        if required is None:
+            return
+        status = Status.INCONCLUSIVE
+        action = Action.WARN
+        why = "there are no human labels for it"
+    elif not same_judge(calibration, run):
         judge = calibration.judge.label() if calibration.judge else "another evaluator"
-        yield _unmeasured(
-            rule,
-            Status.ERROR,
-            rule.action,
-            f"the human labels were compared with {judge}",
-            required,
-        )
+        why = f"the human labels were compared with {judge}"
     elif not calibrated_version(calibration, rule.metric, run):
         why = "its formula changed since the human labels were compared"
-        yield _unmeasured(rule, Status.ERROR, rule.action, why, required)
-    elif required is not None:
-        yield _measured(rule, calibration.metrics[rule.metric], required)
-
-
-def _unmeasured(
-    rule: Rule, status: Status, action: Action, why: str, required: float | None
-) -> Check:
+    else:
+        if required is not None:
+            yield _measured(rule, calibrated, required)
+        return
     reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
-    return replace(
-        rule.check(CheckKind.AGREEMENT, status, action, reason), threshold=required
-    )
+    check = rule.check(CheckKind.AGREEMENT, status, action, reason)
+    yield replace(check, threshold=required)
 
 
 def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:

@@ -17,12 +17,13 @@ from ragstone.gate.checks.checker import Checker, Format, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
 from ragstone.gate.policy_table import DEFAULT_METRICS
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.system.response import RETRIEVAL
 
 _HALF = 0.5
-_LINES: Mapping[str, float] = {"answer_relevancy": 0.2, "answer_correctness": 0.15}
-"""Of a metric without a floor: a mean that no system has whose answers are answers."""
+_UNFLOORED = {"answer_relevancy": 0.4, "answer_correctness": 0.3}
+"""Twice a mean that no system has whose answers are answers, of metrics without a
+default floor."""
 
 MIN_ALIKE = 2
 """The same answer to this many questions with different references counts as one answer
@@ -45,19 +46,23 @@ class Answers(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        answerable = [name for name, facts in run.samples.items() if facts.answerable]
         is_known = evidence.finished and bool(run.system.answers)
-        if not answerable or not is_known or run.part == RETRIEVAL:
+        if not is_known or run.part == RETRIEVAL:
+            return
+        given = {
+            name: run.system.answers.get(name, ())
+            for name, facts in run.samples.items()
+            if facts.answerable
+        }
+        n = len(given)
+        if n == 0:
             return
         allowed = evidence.policy.system.max_empty
-        answers = len(answerable) * answers_per_sample(run)
-        given = {name: run.system.answers.get(name, ()) for name in answerable}
+        answers = n * answers_per_sample(run)
         empty = sum(texts.count("") for texts in given.values())
         share = empty / answers
-        samples = counted(len(answerable), "answerable sample")
-        reason = f"the system gave an empty answer to {empty} of {samples}"
-        if answers > len(answerable):
-            reason = f"the system gave {counted(empty, 'empty answer')} of {answers:,} to {samples}"
+        samples = counted(n, "answerable sample")
+        reason = f"{empty:,} of {counted(answers, 'answer')} to {samples} are empty"
         status = Status.FAIL
         if share > allowed:
             reason += f", more than the {percent(allowed)} allowed."
@@ -65,7 +70,7 @@ class Answers(Checker):
             reason = f"the system gave the same answer to each of {samples}."
         else:
             status = Status.PASS
-            reason += ", and not the same answer to all."
+            reason += ", and they are not all the same."
         yield limit_check(
             "system.answers",
             CheckKind.ANSWERS,
@@ -73,7 +78,7 @@ class Answers(Checker):
             reason,
             value=share,
             limit=allowed,
-            n=len(answerable),
+            n=n,
         )
 
     def unit(self, check: Check) -> Format | None:
@@ -105,65 +110,55 @@ class NoAnswer(Answers):
 
 
 class Collapsed(Answers):
-    """A headline metric that is shown to be below the line from which any judge is
-    believed, whatever its action.
-
-    That is half of its floor, in the policy or by default; for one without a floor, a
-    line of its own.
-    """
+    """A headline metric that is shown to be below half of its floor, in the policy or
+    by default, whatever its action: no judge is believed that far."""
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         if not evidence.finished or not run.system.answers:
             return
         floors = {
-            rule.metric: rule.min for rule in evidence.rules if rule.slice is None
+            metric: default.min or _UNFLOORED[metric]
+            for metric, default in DEFAULT_METRICS.items()
         }
-        for metric, default in DEFAULT_METRICS.items():
+        for rule in evidence.rules:
+            if rule.slice is None and rule.min is not None and rule.metric in floors:
+                floors[rule.metric] = rule.min
+        for metric, floor in floors.items():
             values = run.scores_of(metric).values
             if not values:
                 continue
-            floor = floors.get(metric)
-            if floor is None:
-                floor = default.min
-            if floor is None:
-                line = _LINES[metric]
-                line_words = figure(line)
-            else:
-                line = _HALF * floor
-                line_words = f"half of its floor of {figure(floor)}"
+            line = _HALF * floor
             ids = sorted(values)
             scores = [values[sample_id] for sample_id in ids]
             confidence = evidence.policy.gate.confidence
             mean = mean_of(run, ids, scores, confidence=confidence)
             if mean.high >= line:
                 continue
-            hint = ""
-            if metric == "context_recall" and not any(scores):
-                hint = " Does the entrypoint return the contexts?"
             reason = (
                 f"{metric} is {figure(mean.estimate)} on {counted(mean.n, 'sample')}: shown to be less than "
-                f"{line_words}, which fails with any judge.{hint}"
+                f"{figure(line)}, which fails with any judge."
             )
-            check = Check(
+            yield Check(
                 f"{metric}.answers",
                 CheckKind.ANSWERS,
                 Status.FAIL,
                 Action.BLOCK,
                 reason,
                 metric,
+                estimate=mean.estimate,
+                interval=Interval.of(mean),
                 threshold=line,
+                current=mean.estimate,
+                n=mean.n,
             )
-            yield check.measured(mean)
 
 
 def _all_alike(run: RunScores, given: Mapping[str, Sequence[str]]) -> bool:
     """Whether one answer was given to most samples, and they are no questions that all
     have it."""
     answered = [sample_id for sample_id, texts in given.items() if any(texts)]
-    answers: set[str] = set()
-    for sample_id in answered:
-        answers.update(given[sample_id])
+    answers = set().union(*[given[sample_id] for sample_id in answered])
     if len(answers) != 1 or 2 * len(answered) <= len(given):
         return False
     questions = len({run.samples[sample_id].question for sample_id in answered})

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, listed, usual_reason
-from ragstone.gate.checks.checker import Checker, rule_key
+from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule
-from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 
@@ -56,20 +55,13 @@ class Applicability(Checker):
         if is_first and unjudged and returns_no_contexts(run):
             names = listed([rule.title.lower() for rule in unjudged])
             reason = f"{NO_CONTEXTS_RETURNED}, so {names} could not be judged: {RETURN_THEM}."
-            yield _check(unjudged[0], Action.BLOCK, reason, 0.0, len(run.samples))
+            check = unjudged[0].check(
+                CheckKind.APPLICABILITY, Status.INCONCLUSIVE, Action.BLOCK, reason
+            )
+            yield replace(check, reason=reason, estimate=0.0, n=len(run.samples))
         for check, counts in _hardly_applied(evidence):
             if counts:
                 yield check
-
-    def key(self, check: Check) -> KeyPath:
-        return rule_key(check)
-
-
-def _check(rule: Rule, action: Action, reason: str, estimate: float, n: int) -> Check:
-    kind = CheckKind.APPLICABILITY
-    short = reason.removeprefix(f"{rule.title} ")
-    check = rule.check(kind, Status.INCONCLUSIVE, action, short)
-    return replace(check, reason=reason, estimate=estimate, n=n)
 
 
 def hardly_applied(evidence: Evidence) -> Iterator[str]:
@@ -94,7 +86,7 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
     run = evidence.current
     for rules in families.values():
         rule = replace(rules[0], metric=rules[0].key)
-        samples = frozenset(rule.covered(run.samples))
+        samples = set(rule.covered(run.samples))
         applies: set[str] = set()
         excuses: dict[str, str] = {}
         for member in rules:
@@ -104,7 +96,7 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
         inapplicable = [
             name for name in samples - applies if run.samples[name].answerable
         ]
-        excused = [excuses[name] for name in sorted(inapplicable) if name in excuses]
+        excused = [excuses[name] for name in inapplicable if name in excuses]
         by_the_golden_set = sum(why.startswith(OF_THE_GOLDEN_SET) for why in excused)
         by_the_answers = 2 * by_the_golden_set < len(excused)
         count = len(applies)
@@ -112,11 +104,13 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
         # That few of many questions have labels may be meant, but not so few.
         is_few = by_the_answers or count < MIN_SAMPLES
         if is_few and 0 < count < MIN_SHARE * total:
-            why = ""
+            reason = f"only {count:,} of {counted(total, 'answer')} could be judged"
             if excused:
-                why = f", most often because {usual_reason(excused)}"
-            reason = f"{rule.title} could be judged for {count:,} of {counted(total, 'answer')}{why}."
-            check = _check(rule, rule.action, reason, count / total, total)
+                reason += f", most often because {usual_reason(excused)}"
+            check = rule.check(
+                CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, f"{reason}."
+            )
+            check = replace(check, estimate=count / total, n=total)
             yield check, rule.written or by_the_answers
 
 

@@ -84,8 +84,9 @@ class Guard:
     title: str
     what: str
     """What is wrong with the answers that count, for a sentence."""
+    question: str = "answerable question"
+    """Which samples the share is one of, in words."""
     answerable: bool = True
-    """Whether the share is one of the answerable samples, or of the others."""
     of_retrieval: bool = False
     """Whether it counts where only the retriever was asked."""
 
@@ -109,6 +110,10 @@ class _Change:
     p_value: float = 1.0
     """The probability of such a rise by chance."""
 
+    @property
+    def rise(self) -> float:
+        return (self.now - self.before) / max(1, self.samples)
+
 
 class Broken(Checker):
     """One check per guard, of a finished run whose answers are known. Always blocks."""
@@ -126,17 +131,16 @@ class Broken(Checker):
         baseline_hits: Mapping[str, Hits] = {}
         if evidence.compared is not None:
             baseline_hits = _hits_by_guard(evidence.compared.baseline, evidence)
-        for guard in _GUARDS.values():
+        for name, guard in _GUARDS.items():
             samples = [
                 sample_id
                 for sample_id in run.system.answers
                 if run.samples[sample_id].answerable is guard.answerable
             ]
             if samples and (guard.of_retrieval or run.part != RETRIEVAL):
-                of_guard = hits[guard.name]
-                before = baseline_hits.get(guard.name, {})
-                change = _change(of_guard, before, samples, evidence)
-                yield from _check(guard, of_guard, samples, change, evidence)
+                before = baseline_hits.get(name, {})
+                change = _change(hits[name], before, samples, evidence)
+                yield from _check(guard, hits[name], samples, change, evidence)
 
     def key(self, check: Check) -> KeyPath:
         return ("system", GUARDS[check.name])
@@ -150,7 +154,7 @@ def _hits_by_guard(run: RunScores, evidence: Evidence) -> dict[str, Hits]:
     system = evidence.policy.system
     kinds = _kinds(run)
     unanswered = {name: kind for name, kind in kinds.items() if kind in UNANSWERED}
-    guessed: dict[str, str] = {}
+    guessed = {}
     if any(metric in run.metrics for metric in _TELLS_ABSTAINING):
         guessed = dict.fromkeys(run.system.answers.keys() - unanswered.keys(), "")
     lines = FALSE_OFFLINE if run.offline else FALSE_UP_TO
@@ -175,11 +179,12 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     that both returned."""
     if evidence.compared is None:
         return {}
-    current = evidence.current.system.ranked
     baseline = evidence.compared.baseline.system.ranked
-    lower: dict[str, str] = {}
-    for sample_id in current.keys() & baseline.keys():
-        ranks = evidence_ranks(current[sample_id], baseline[sample_id])
+    lower = {}
+    for sample_id, ranked in evidence.current.system.ranked.items():
+        if sample_id not in baseline:
+            continue
+        ranks = evidence_ranks(ranked, baseline[sample_id])
         if ranks is None:
             continue
         rank, rank_elsewhere = ranks if run is evidence.current else reversed(ranks)
@@ -190,64 +195,64 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
 
 def _check(
     guard: Guard,
-    all_hits: Hits,
+    hits: Hits,
     samples: Sequence[str],
     change: _Change,
     evidence: Evidence,
 ) -> Iterator[Check]:
     system = evidence.policy.system
     n = len(samples)
-    hits = [all_hits[name] for name in samples if name in all_hits]
+    signs = [hits[name] for name in samples if name in hits]
+    count = len(signs)
     allowed: float = getattr(system, GUARDS[guard.name])
     if guard.name == "system.unanswered":
         allowed = max(allowed, system.max_empty)
     only_compared = guard.name == COMPARED_GUARD
-    is_over = not only_compared and len(hits) > allowed * n
-    rise = (change.now - change.before) / max(1, change.samples)
-    is_allowed = rise <= _rise_allowed(guard.name, evidence)
-    rose = change.p_value <= SUSPECTED and not is_allowed
+    is_over = not only_compared and count > allowed * n
+    rise_allowed = _rise_allowed(guard.name, evidence)
+    rose = change.p_value <= SUSPECTED and change.rise > rise_allowed
+    # A change fails only for what it adds to its base, but what was broken before must
+    # not pass in silence; and no tick stands beside a limit that is exceeded.
+    as_before = change.before > allowed * n and not rose
+    status = Status.INCONCLUSIVE
     beyond = f"more than the {percent(allowed)} allowed"
-    if is_over and _is_shown(all_hits, samples, allowed, evidence.current):
-        # A change fails only for what it adds to its base, but what was broken before
-        # must not pass in silence.
-        as_before = change.before > allowed * n and not rose
-        status = Status.INCONCLUSIVE if as_before else Status.FAIL
+    if is_over and _is_shown(hits, samples, allowed, evidence.current):
+        if not as_before:
+            status = Status.FAIL
     elif rose and change.p_value <= WORSE:
         status = Status.FAIL
         beyond = "more than chance explains"
     elif rose:
-        status = Status.INCONCLUSIVE
         beyond = "which may be more than chance"
     elif is_over:
-        # No tick stands beside a limit that is exceeded.
-        status = Status.INCONCLUSIVE
         beyond += ", but too few to decide"
     elif only_compared:
         return
     else:
         status = Status.PASS
         beyond = "no more than is allowed"
-    kind = "unanswerable question"
-    if guard.answerable:
-        kind = "answerable question"
-    verb = "are"
-    if len(hits) == 1:
-        verb = "is"
+    verb = "is" if count == 1 else "are"
     before = ""
     if change.samples:
         before = f" ({change.before} before)"
-    counts = Counter(_SIGNS[sign] for sign in hits if sign)
-    signs = ""
+    counts = Counter(_SIGNS[sign] for sign in signs if sign)
+    tallied = ""
     if counts:
-        signs = f": {', '.join(tally(dict(counts.most_common())))}"
-    reason = f"{len(hits)} of {counted(n, kind)} {verb} {guard.what}{before}, {beyond}{signs}."
-    share = len(hits) / n
+        tallied = f": {', '.join(tally(dict(counts.most_common())))}"
+    reason = f"{count} of {counted(n, guard.question)} {verb} {guard.what}{before}, {beyond}{tallied}."
     check = limit_check(
-        guard.name, CheckKind.SHARE, status, reason, value=share, limit=allowed, n=n
+        guard.name,
+        CheckKind.SHARE,
+        status,
+        reason,
+        value=count / n,
+        limit=allowed,
+        n=n,
     )
     if change.samples:
         share_before = change.before / change.samples
-        check = replace(check, current=share_before + rise, baseline=share_before)
+        current = share_before + change.rise
+        check = replace(check, current=current, baseline=share_before)
     yield check
 
 
@@ -272,10 +277,10 @@ def _is_shown(
     hits: Collection[str], samples: Sequence[str], allowed: float, run: RunScores
 ) -> bool:
     """Whether the share of the samples that count is shown to be above `allowed`."""
-    values = [float(sample_id in hits) for sample_id in samples]
+    values = [sample_id in hits for sample_id in samples]
     if any(groups_of(run, samples)):
         return mean_of(run, samples, values, confidence=1.0 - 2.0 * SHOWN).low > allowed
-    return p_proportion_at_most(round(sum(values)), len(samples), allowed) <= SHOWN
+    return p_proportion_at_most(sum(values), len(samples), allowed) <= SHOWN
 
 
 def _change(
@@ -290,21 +295,21 @@ def _change(
     groups = groups_of(evidence.current, paired)
     votes: Counter[str] = Counter()  # related samples vote together
     for sample_id, group in zip(paired, groups, strict=True):
-        votes[group or sample_id] += int(sample_id in hits)
-        votes[group or sample_id] -= int(sample_id in baseline_hits)
+        vote = (sample_id in hits) - (sample_id in baseline_hits)
+        votes[group or sample_id] += vote
     worse = sum(vote > 0 for vote in votes.values())
     better = sum(vote < 0 for vote in votes.values())
     return _Change(
         samples=len(paired),
         before=len(baseline_hits.keys() & set(paired)),
         now=len(hits.keys() & set(paired)),
-        p_value=p_proportion_at_most(worse, worse + better, 0.5) if worse else 1.0,
+        p_value=p_proportion_at_most(worse, worse + better, 0.5),
     )
 
 
 def _kinds(run: RunScores) -> dict[str, AnswerKind]:
     """What most answers to each sample are, where they don't just answer."""
-    kinds_of: dict[str, AnswerKind] = {}
+    kinds_of = {}
     for sample_id, kinds in run.system.kinds.items():
         most_common, times = Counter(kinds).most_common(1)[0]
         unanswered = [kind for kind in kinds if kind in UNANSWERED]
@@ -340,24 +345,18 @@ def _low(
     floors = {
         rule.metric: rule.min
         for rule in evidence.rules
-        if rule.written and rule.slice is None
+        if rule.written and rule.slice is None and rule.min is not None
     }
-    reworded = run.system.reworded if run.offline else {}
     signs: dict[str, str] = {}
     for metric, line in lines.items():
-        floor = floors.get(metric)
-        if floor is not None and floor < 1.0 - allowed:
+        if floors.get(metric, 1.0) < 1.0 - allowed:
             continue
         scores = run.scores_of(metric)
         for name, mean in scores.values.items():
             # The newest answer alone: a mean of several is seldom as low as one.
-            answers = [
-                score for score in scores.answers.get(name, ()) if score is not None
-            ]
-            value = answers[-1] if answers else mean
-            has_reference = run.samples[name].reference is not None
-            if value <= line and not is_by_words(
-                metric, reworded.get(name), has_reference=has_reference
-            ):
+            newest_first = reversed(scores.answers.get(name, ()))
+            values = (score for score in newest_first if score is not None)
+            by_words = run.offline and is_by_words(metric, name, run)
+            if next(values, mean) <= line and not by_words:
                 signs.setdefault(name, metric)
     return signs

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ragstone.formatting import percent, some
-from ragstone.gate.checks.checker import Checker
+from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import (
     MIN_BROKEN,
     allowed_share,
     question_changes,
 )
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class BrokenQuestions(Checker):
@@ -41,29 +42,25 @@ class BrokenQuestions(Checker):
         many_more = broken - len(changes.mended) >= MIN_BROKEN
         status = Status.PASS
         limit = ""
-        if share > allowed:
-            limit = ", which chance explains"
         if is_over and changes.shown and many_more:
             status = Status.FAIL
             limit = f" (at most {percent(allowed)} may)"
         elif is_over and changes.suspected:
             status = Status.INCONCLUSIVE
-            limit = ", which may be chance"
-            if changes.shown:
-                limit = ""
+            limit = "" if changes.shown else ", which may be chance"
+        elif share > allowed:
+            limit = ", which chance explains"
         named = ""
         if broken:
             named = f": {some(list(changes.broken))}"
-        yield Check(
+        check = limit_check(
             "questions.broken",
             CheckKind.QUESTIONS,
             status,
-            Action.BLOCK,
             f"{changes}{limit}{named}.",
-            estimate=share,
-            threshold=allowed,
-            current=share,
+            value=share,
+            limit=allowed,
             n=changes.questions,
-            p_value=changes.p_value,
-            unsettled=is_over and changes.unsettled,
         )
+        unsettled = is_over and changes.unsettled
+        yield replace(check, p_value=changes.p_value, unsettled=unsettled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Protocol
 
 from ragstone.formatting import bound, percent, score
@@ -11,6 +11,16 @@ from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 Format = Callable[[float], str]
+
+RULE_KEYS: Mapping[str, KeyPath] = {
+    CheckKind.FLOOR: ("min",),
+    CheckKind.CEILING: ("max",),
+    CheckKind.DROP: ("max_drop",),
+    CheckKind.RISE: ("max_rise",),
+    CheckKind.DRIFT: ("max_drift",),
+    CheckKind.APPLICABILITY: (),
+}
+"""The keys of thresholds.toml, in the rule for a metric, behind checks of a metric."""
 
 
 def limit_check(
@@ -38,17 +48,6 @@ def limit_check(
     )
 
 
-def rule_key(check: Check, *key: str) -> KeyPath:
-    """The key of thresholds.toml in the rule for the metric of `check`; empty without a
-    metric."""
-    if check.metric is None:
-        return ()
-    rule = ("metrics", check.metric, *key)
-    if check.slice is None:
-        return rule
-    return ("slices", check.slice, *rule)
-
-
 class Checker(Protocol):
     """One kind of check, or a few that are decided together: what it asks of the
     evidence, and how reports word it."""
@@ -70,14 +69,14 @@ class Checker(Protocol):
         to check. Pure; never raises."""
         ...
 
-    def unguarded(self, evidence: Evidence) -> Iterable[str]:  # noqa: ARG002 - for those that have something to say
-        """A sentence for each rule of the policy that was not applied to this run;
-        after all checks are decided."""
-        return ()
-
-    def key(self, check: Check) -> KeyPath:  # noqa: ARG002 - for those with several keys
+    def key(self, check: Check) -> KeyPath:
         """The key of thresholds.toml behind `check`; empty if there is none."""
-        return self.policy_key
+        if check.metric is None or check.kind not in RULE_KEYS:
+            return self.policy_key
+        rule = ("metrics", check.metric, *RULE_KEYS[check.kind])
+        if check.slice is None:
+            return rule
+        return ("slices", check.slice, *rule)
 
     def title(self, check: Check) -> str:
         """What reports call `check`, without its metric, slice or sample."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ragstone.errors import suggestion
+from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.missing import verdicts_at_worst
@@ -32,8 +33,9 @@ class Coverage(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        tags = [facts.tags for facts in evidence.current.samples.values()]
-        known_tags = set().union(*tags)
+        run = evidence.current
+        gate = evidence.policy.gate
+        known_tags = set().union(*[facts.tags for facts in run.samples.values()])
         for tag in sorted(evidence.policy.slices.keys() - known_tags):
             hint = "No sample of this run has any tag."
             if known_tags:
@@ -41,28 +43,23 @@ class Coverage(Checker):
             reason = f"the policy has rules for the tag '{tag}', but no sample has it. {hint}"
             yield replace(_error(reason), name=f"{tag}/coverage", slice=tag)
         at_worst = verdicts_at_worst(evidence)
-        unscorable = _unscorable(evidence)
+        unscorable = dict(_unscorable(evidence))
         for rule in evidence.rules:
-            scores = evidence.current.scores_of(rule.metric)
-            scored = len(rule.covered(scores.values))
-            failed = [scores.failed[name] for name in rule.covered(scores.failed)]
-            worst = at_worst.get((rule.metric, rule.slice), Status.PASS)
-            if not failed:
-                # With other scores missing, the joint decision may differ without these
-                # too; that is not for want of them.
-                worst = Status.PASS
             if rule.metric in unscorable:
                 continue
+            scores = run.scores_of(rule.metric)
+            scored = len(rule.covered(scores.values))
+            failed = [scores.failed[name] for name in rule.covered(scores.failed)]
+            worst = Status.PASS
+            if failed:
+                # Without missing scores of its own, it is not for want of them that
+                # the joint decision may differ.
+                worst = at_worst.get(rule.place, Status.PASS)
             if not scored and not failed:
-                yield from _nothing_scored(rule, evidence)
+                yield from _nothing_scored(rule, run)
             elif rule.slice is None or not scored or worst is not Status.PASS:
-                minimum = evidence.policy.gate.min_coverage
-                yield _coverage(rule, scored, failed, minimum, worst)
+                yield _coverage(rule, scored, failed, gate.min_coverage, worst)
         yield from _lost(evidence)
-
-    def unguarded(self, evidence: Evidence) -> Iterator[str]:
-        for metric, reason in _unscorable(evidence).items():
-            yield f"{metric} has no score: {reason.rstrip('.')}. It is not checked."
 
 
 class Unfinished(Coverage):
@@ -74,13 +71,11 @@ class Unfinished(Coverage):
         manifest = run.manifest
         if manifest is None or evidence.finished:
             return
-        total = manifest.golden.samples
+        total = counted(manifest.golden.samples, "sample")
         why = (manifest.stop_reason or "it was interrupted").rstrip(".")
-        reason = (
-            f"the run did not finish: it has {len(run.samples)} of {counted(total, 'sample')} ({why}). "
-            "Continue with --resume."
+        yield _error(
+            f"the run did not finish: it has {len(run.samples)} of {total} ({why}). Continue with --resume."
         )
-        yield replace(_error(reason), n=total)
 
 
 class NothingDecided(Coverage):
@@ -93,23 +88,22 @@ class NothingDecided(Coverage):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        evaluated = 0 if run.manifest is None else run.manifest.golden.samples
-        unchecked = run.manifest is None or not evidence.decided
-        for check in evidence.decided:
-            unchecked &= check.kind is CheckKind.COVERAGE and check.passed
+        decided = evidence.decided
+        has_checks = any(
+            check.kind is not CheckKind.COVERAGE or not check.passed
+            for check in decided
+        )
         status = Status.ERROR
-        if not run.samples and evaluated:
-            why = (
-                f"of {counted(evaluated, 'sample')}, all are drafts. A draft counts once a person has reviewed it "
-                "(ragstone review)."
-            )
+        if run.manifest is not None and run.manifest.golden.samples and not run.samples:
+            drafts = counted(run.manifest.golden.samples, "sample")
+            why = f"of {drafts}, all are drafts. A draft counts once a person has reviewed it (ragstone review)."
         elif not any(scores.values for scores in run.metrics.values()):
             samples = counted(len(run.samples), "sample")
             why = f"none of {samples} of {run.label} has a score."
-        elif unchecked:
+        elif not decided or (run.manifest is None and not has_checks):
             metrics = ", ".join(sorted(run.metrics))
             why = f"the policy checks none of its metrics ({metrics}), or needs a baseline for it."
-            if evidence.decided:
+            if decided:
                 status = Status.INCONCLUSIVE
         else:
             return
@@ -131,28 +125,28 @@ def _coverage(
         status = worst
     elif failed and all(failure.by == "system" for failure in failed):
         status = Status.FAIL
-    reason = f"each of {counted(n, 'sample')} it applies to has a score."
+    samples = counted(n, "sample")
+    reason = f"each of {samples} it applies to has a score."
     if failed:
-        causes = []
-        for by in sorted({failure.by for failure in failed}):
-            reasons = [failure.reason for failure in failed if failure.by == by]
-            cause = usual_reason(reasons)
-            causes.append(f"{FAILED_BY[by]} failed on {len(reasons)}: {cause}")
+        reasons = [
+            f"{FAILED_BY[failure.by]} failed: {failure.reason}" for failure in failed
+        ]
         limit = f"coverage {percent(share)}, required {percent(minimum)}"
         if is_enough and worst is not Status.PASS:
             limit = "with the worst score for these, it would not pass"
-        reason = f"{len(failed)} of {counted(n, 'sample')} have no score ({'; '.join(causes)}): {limit}."
+        reason = f"{len(failed)} of {samples} have no score (most often: {usual_reason(reasons)}); {limit}."
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
     return replace(check, estimate=share, threshold=minimum, current=share, n=n)
 
 
-def _nothing_scored(rule: Rule, evidence: Evidence) -> Iterator[Check]:
+def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
     """An error for a rule that the policy has for a metric without scores.
 
     Samples that were chosen by id or tag need not be samples that each metric applies
     to.
     """
-    run = evidence.current
+    if not rule.written:
+        return
     what = "this run did not measure it"
     if rule.metric in run.metrics:
         is_selection = run.manifest is not None and run.manifest.golden.selected
@@ -163,17 +157,15 @@ def _nothing_scored(rule: Rule, evidence: Evidence) -> Iterator[Check]:
     excused = [excuses[sample_id] for sample_id in rule.covered(excuses)]
     if excused:
         what += f", most often because {usual_reason(excused)}"
-    if rule.written:
-        reason = f"the policy names it, but {what}."
-        yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
+    reason = f"the policy names it, but {what}."
+    yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
 
 
-def _unscorable(evidence: Evidence) -> dict[str, str]:
+def _unscorable(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """The metrics without a rule that no answer of this system can be scored by, each
     with the reason."""
     run = evidence.current
     runs = [run] if evidence.baseline is None else [run, evidence.baseline]
-    reasons: dict[str, str] = {}
     for rule in evidence.rules:
         is_scored = any(scores.scores_of(rule.metric).values for scores in runs)
         failures = [
@@ -183,8 +175,13 @@ def _unscorable(evidence: Evidence) -> dict[str, str]:
         ]
         by = {failure.by for failure in failures}
         if by == {"system"} and not rule.written and not is_scored:
-            reasons[rule.metric] = failures[0].reason
-    return reasons
+            yield rule.metric, failures[0].reason
+
+
+def unscored_metrics(evidence: Evidence) -> Iterator[str]:
+    """A sentence for each metric without a rule that has no score."""
+    for metric, reason in _unscorable(evidence):
+        yield f"{metric} has no score: {reason.rstrip('.')}. It is not checked."
 
 
 def _lost(evidence: Evidence) -> Iterator[Check]:

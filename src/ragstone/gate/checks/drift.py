@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ragstone.formatting import bound, change
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Check, CheckKind
 
 
@@ -20,11 +19,6 @@ class Drift(Checker):
 
     def evaluate(self, evidence: Evidence) -> Sequence[Check]:
         return evidence.drift
-
-    def key(self, check: Check) -> KeyPath:
-        if check.metric is None:
-            return self.policy_key
-        return ("metrics", check.metric, "max_drift")
 
     def result(self, check: Check) -> str:
         if check.estimate is None:

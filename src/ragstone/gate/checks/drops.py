@@ -11,37 +11,25 @@ must be within what is allowed.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
-from operator import is_
+from dataclasses import replace
 
 import numpy as np
 
 from ragstone.formatting import bound, change, counted, digits_for, listed, threshold
-from ragstone.gate.bounds import ROUNDING, BoundCheck, changes_of, questions
-from ragstone.gate.checks.checker import Checker, rule_key
-from ragstone.gate.comparability import Pairing, differences
+from ragstone.gate.bounds import ROUNDING, Drop, changes_of, drops_of, mean_score
+from ragstone.gate.checks.checker import Checker
+from ragstone.gate.comparability import differences
 from ragstone.gate.confirm import FAIL, is_doubt, suspect_at
-from ragstone.gate.direction import HIGHER, LOWER, as_reported
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import MIN_BROKEN
-from ragstone.gate.rules import Rule
-from ragstone.gate.sensitivity import number_of_tests, simulated_loss
-from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import (
-    CHANGES,
-    Action,
-    Check,
-    CheckKind,
-    Interval,
-    Status,
-)
-from ragstone.gate.word_comparison import without_word_losses, words_reason
+from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.word_comparison import as_by_words, without_word_losses
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import loss_test, mean_change, row_means
+from ragstone.stats.losses import loss_test, mean_change
 
 COLLAPSE = 0.5
 """A loss of at least this is never a pass for lack of samples."""
@@ -54,28 +42,6 @@ MAX_TAG_CHARS = 200
 """A longer tag is not looked at by itself: it would fill every report, and does not fit
 into a history."""
 
-_KEYS: dict[str, str] = {way.change: way.change_key for way in (HIGHER, LOWER)}
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """The decision on the change of one mean."""
-
-    check: BoundCheck
-    p_value: float
-    """That of "no loss on these questions", adjusted over all drops."""
-    detectable: float | None
-    """The smallest loss that 4 of 5 runs show."""
-    fails: bool
-    suspected: bool
-    interval: Estimate | None = None
-    """For other questions of this kind; only where it decides."""
-
-    @property
-    def is_collapse(self) -> bool:
-        """Whether it is so large that it is never a pass for lack of samples."""
-        return self.check.estimate - self.check.unchanged <= -COLLAPSE
-
 
 class Drops(Checker):
     """The drops and rises, those that block and those that warn apart, and those among
@@ -85,138 +51,97 @@ class Drops(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        drops = [
-            check for check in evidence.bound_checks if check.kind is CheckKind.DROP
-        ]
-        ruled = [check for check in drops if check.action is Action.BLOCK]
-        warning = [check for check in drops if check.action is Action.WARN]
-        tagged: tuple[BoundCheck, ...] = ()
+        ruled: list[Drop] = []
+        warning: list[Drop] = []
+        for drop in evidence.drops:
+            family = ruled if drop.rule.drop_action is Action.BLOCK else warning
+            family.append(drop)
+        tagged: Sequence[Drop] = ()
         if evidence.policy.gate.decision == "evidence":
             tagged = drops_by_tag(ruled, evidence)
-        checks = _without_word_losses(ruled, tagged, evidence)
+        checks = list(_without_word_losses(ruled, tagged, evidence))
         of_rules = checks[: len(ruled)]
+        failed = set()
+        for check in of_rules:
+            if check.failed and check.slice is None and not check.by_words:
+                failed |= {check.metric, None}  # the mean says no more
         # What no rule names is reported where it doesn't pass, or more answers could
         # decide it.
         alpha = evidence.policy.alpha
-        others = [
-            check
-            for check in checks[len(ruled) :]
-            if not check.by_words and (not check.passed or is_doubt(check, alpha))
-        ]
-        failed = {
-            check.metric
-            for check in of_rules
-            if check.failed and check.slice is None and not check.by_words
-        }
-        if failed:
-            failed.add(None)  # the mean says no more
-        others = [check for check in others if check.metric not in failed]
+        others = []
+        for check in checks[len(ruled) :]:
+            is_told = not check.passed or is_doubt(check, alpha)
+            if is_told and not check.by_words and check.metric not in failed:
+                others.append(check)
         if any(check.failed and check.metric is None for check in others):
             of_rules = [_as_part_of_mean(check) for check in of_rules]
         yield from of_rules
         yield from others
-        yield from _checks(warning, (), evidence)[: len(warning)]
-
-    def unguarded(self, evidence: Evidence) -> Iterator[str]:
-        rules = [rule for rule in evidence.rules if rule.max_drop is not None]
-        pairing = evidence.pairing
-        if not rules:
-            return
-        if pairing is None:
-            yield "There is no baseline, so no drop was checked."
-        elif evidence.compared is None:
-            yield f"No drop was checked: {' '.join(differences(pairing.comparability))}"
-        else:
-            yield from _unchecked(rules, pairing, evidence)
-
-    def key(self, check: Check) -> KeyPath:
-        return rule_key(check, _KEYS[check.kind])
+        yield from decide_drops(warning, evidence)[0]
 
 
-def _unchecked(
-    rules: Sequence[Rule], pairing: Pairing, evidence: Evidence
-) -> Iterator[str]:
-    """A sentence for each of `rules` whose drop was not checked."""
+def unchecked_drops(evidence: Evidence) -> Iterator[str]:
+    """A sentence for each allowed drop that was not checked; after all checks are
+    decided."""
+    rules = [rule for rule in evidence.rules if rule.max_drop is not None]
+    pairing = evidence.pairing
+    if not rules:
+        return
+    if pairing is None:
+        yield "There is no baseline, so no drop was checked."
+        return
+    if evidence.compared is None:
+        yield f"No drop was checked: {' '.join(differences(pairing.comparability))}"
+        return
     skipped = pairing.comparability.skipped
-    skipped_metrics = sorted({rule.metric for rule in rules} & skipped.keys())
-    yield from dict.fromkeys(skipped[metric] for metric in skipped_metrics)
+    metrics = {rule.metric for rule in rules}
+    yield from dict.fromkeys(skipped[name] for name in sorted(skipped.keys() & metrics))
     checked = {check.place for check in evidence.decided if check.kind in CHANGES}
     for rule in rules:
-        is_compared = rule.metric in pairing.metrics
-        if is_compared and (rule.metric, rule.slice) not in checked:
+        if rule.metric in pairing.metrics and rule.place not in checked:
             yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
 
 
-def drops_by_tag(
-    drops: Sequence[BoundCheck], evidence: Evidence
-) -> tuple[BoundCheck, ...]:
+def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
     """The drops to look for among the samples of each tag: of the metrics whose `drops`
     over all samples are checked.
 
     Not of a tag that is too long, or that all samples have; nor where the policy has a
     rule of its own, or a drop of the metric, or of the tag, is accepted.
     """
-    members: dict[str, set[str]] = {}
-    for sample_id, facts in evidence.current.samples.items():
+    samples = evidence.current.samples
+    members: dict[str, set[str]] = defaultdict(set)
+    for sample_id, facts in samples.items():
         for tag in facts.tags:
-            members.setdefault(tag, set()).add(sample_id)
-    total = len(evidence.current.samples)
+            members[tag].add(sample_id)
     tags = [
         tag
-        for tag, samples in members.items()
-        if len(tag) <= MAX_TAG_CHARS and MIN_TAGGED <= len(samples) < total
+        for tag, tagged in members.items()
+        if len(tag) <= MAX_TAG_CHARS and MIN_TAGGED <= len(tagged) < len(samples)
     ]
     tags.sort(key=lambda tag: (-len(members[tag]), tag))
-    rules = [drop.rule for drop in drops]
-    ruled = {(rule.metric, rule.slice) for rule in rules}
+    ruled = {drop.rule.place for drop in drops}
     ruled |= evidence.policy.widened.keys()
-    wholes = [rule for rule in rules if rule.slice is None and rule.accepted is None]
-    of_tags = [
-        replace(
-            rule, slice=tag, samples=frozenset(members[tag]), min=None, written=False
-        )
-        for tag, rule in product(tags[:MAX_TAGS], wholes)
-        if (rule.metric, tag) not in ruled
-    ]
-    checks = questions(evidence.current, evidence.pairing, of_tags)
-    return tuple(check for check in checks if len(check.units) >= MIN_TAGGED)
+    of_tags = []
+    for tag in tags[:MAX_TAGS]:
+        part = frozenset(members[tag])
+        for drop in drops:
+            rule = drop.rule
+            is_whole = rule.slice is None and rule.accepted is None
+            if is_whole and (rule.metric, tag) not in ruled:
+                of_tags.append(replace(rule, slice=tag, samples=part, written=False))
+    of_parts = drops_of(evidence.pairing, of_tags)
+    return tuple(drop for drop in of_parts if len(drop.samples) >= MIN_TAGGED)
 
 
 def decide_drops(
-    drops: Sequence[BoundCheck], evidence: Evidence
-) -> tuple[list[Drop], float]:
-    """The decisions on `drops`, which share the policy's error rate, and the p-value of
+    drops: Sequence[Drop], evidence: Evidence
+) -> tuple[list[Check], float]:
+    """The checks of `drops`, which share the policy's error rate, and the p-value of
     their mean; tags and slices have a part of the rate together."""
-    p_values, mean_p_value = loss_test(list(changes_of(drops)), seed=evidence.seed)
-    wholes = sum(drop.rule.slice is None for drop in drops)
-    tests = number_of_tests(wholes, parts=wholes < len(drops))
-    alpha = evidence.policy.alpha
-    suspect = suspect_at(evidence.confirmed)
-    decided = []
-    for drop, p_value in zip(drops, p_values.tolist(), strict=True):
-        detectable = None
-        if drop.rule.slice is None:
-            detectable = simulated_loss(drop, evidence, tests)
-        interval = None
-        if evidence.policy.gate.decision == "assured":
-            groups = None if drop.change is None else drop.change.groups
-            interval = mean_interval(
-                drop.values,
-                confidence=1.0 - alpha,
-                bounds=(-1.0, 1.0),
-                groups=None if groups is None else groups[drop.units],
-            )
-        decided.append(
-            Drop(
-                drop,
-                p_value,
-                detectable,
-                fails=drop.is_beyond and p_value <= FAIL * alpha,
-                suspected=drop.is_beyond and p_value <= suspect * alpha,
-                interval=interval,
-            )
-        )
-    return decided, mean_p_value
+    p_values, mean_p_value = loss_test(changes_of(drops))
+    tested = zip(drops, p_values.tolist(), strict=True)
+    return [_check(drop, p, evidence) for drop, p in tested], mean_p_value
 
 
 def _as_part_of_mean(check: Check) -> Check:
@@ -228,52 +153,47 @@ def _as_part_of_mean(check: Check) -> Check:
     return replace(check, status=Status.INCONCLUSIVE, reason=reason)
 
 
-def _mean_check(
-    drops: Sequence[BoundCheck], p_value: float, evidence: Evidence
-) -> Check:
+def _mean_check(drops: Sequence[Drop], p_value: float, evidence: Evidence) -> Check:
     """The check of the mean over several metrics, which can be shown to fall where none
     of them is by itself."""
-    suspect = suspect_at(evidence.confirmed)
-    alpha = evidence.policy.alpha
-    mean = mean_change([drop.change for drop in drops if drop.change is not None])
+    mean = mean_change(changes_of(drops))
     n = len(mean.values)
     estimate = float(mean.values.mean()) if n else 0.0
     allowed = float(np.mean([drop.bound for drop in drops]))
     status = Status.PASS
-    shown = "no more than chance explains"
     if estimate < allowed - ROUNDING:
-        if p_value <= FAIL * alpha:
-            status = Status.FAIL
-            shown = "none of them is shown to fall by itself"
-        elif p_value <= suspect * alpha:
-            status = Status.INCONCLUSIVE
-            shown = "a loss is suspected, but not shown"
+        status = _shown(p_value, evidence)
+    why = "no more than chance explains"
+    if status is Status.FAIL:
+        why = "none of them is shown to fall by itself"
+    elif status is Status.INCONCLUSIVE:
+        why = "a loss is suspected, but not shown"
     names = []
     for drop in drops:
         metric = drop.rule.metric
         names.append(f"1 - {metric}" if drop.rule.lower_is_better else metric)
+    reason = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}: {why}."
     return Check(
-        name="mean.drop",
-        kind=CheckKind.DROP,
-        status=status,
-        action=drops[0].action,
-        reason=f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}: {shown}.",
+        "mean.drop",
+        CheckKind.DROP,
+        status,
+        drops[0].rule.drop_action,
+        reason,
         estimate=estimate,
         threshold=allowed,
-        current=float(row_means(mean.now).mean()) if n else None,
-        baseline=float(row_means(mean.then).mean()) if n else None,
+        current=mean_score(mean.now) if n else None,
+        baseline=mean_score(mean.then) if n else None,
         n=n,
         p_value=p_value,
     )
 
 
 def _checks(
-    ruled: Sequence[BoundCheck], tagged: Sequence[BoundCheck], evidence: Evidence
+    ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
 ) -> list[Check]:
     """The checks of the drops of rules in the policy, of their mean if there are
     several, and of those of tags."""
-    decided, mean_p_value = decide_drops((*ruled, *tagged), evidence)
-    checks = [_check(drop, evidence) for drop in decided]
+    checks, mean_p_value = decide_drops((*ruled, *tagged), evidence)
     wholes = [drop for drop in ruled if drop.rule.slice is None]
     if len(wholes) > 1:
         mean = _mean_check(wholes, mean_p_value, evidence)
@@ -282,107 +202,93 @@ def _checks(
 
 
 def _without_word_losses(
-    ruled: Sequence[BoundCheck], tagged: Sequence[BoundCheck], evidence: Evidence
-) -> list[Check]:
+    ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
+) -> Iterator[Check]:
     """The checks of the drops, of which those only warn that pass without the losses
     that only words show."""
     checks = _checks(ruled, tagged, evidence)
-    if all(check.passed for check in checks):
-        return checks
-    drops = (*ruled, *tagged)
-    by_facts = without_word_losses(drops, evidence)
-    if all(map(is_, by_facts, drops)):
-        return checks
+    if not evidence.offline or all(check.passed for check in checks):
+        yield from checks
+        return
+    by_facts = without_word_losses((*ruled, *tagged), evidence)
     count = len(ruled)
     checks_of_facts = _checks(by_facts[:count], by_facts[count:], evidence)
-    decided = []
     for check, of_facts in zip(checks, checks_of_facts, strict=True):
         if check.passed or of_facts.status is check.status:
-            decided.append(check)
+            yield check
         elif of_facts.passed:
-            reason = f"{check.reason} {words_reason(check.metric)}"
-            by_words = replace(check, reason=reason, by_words=True)
-            decided.append(replace(by_words, action=Action.WARN))
+            yield as_by_words(check)
         else:
-            decided.append(of_facts)
-    return decided
+            yield of_facts
 
 
-def _check(drop: Drop, evidence: Evidence) -> Check:
-    bound_check = drop.check
-    rule = bound_check.rule
-    status = _status(drop, evidence)
-    check = Check(
-        name=bound_check.name,
-        kind=CheckKind.DROP,
-        status=status,
-        action=bound_check.action,
-        reason=f"{rule.title} {_reason(drop, status)}.",
-        metric=rule.metric,
-        slice=rule.slice,
-        estimate=bound_check.estimate,
-        interval=None if drop.interval is None else Interval.of(drop.interval),
-        threshold=bound_check.bound,
-        current=bound_check.current,
-        baseline=bound_check.baseline,
-        n=len(bound_check.values),
-        detectable_drop=drop.detectable,
-        accepted=rule.accepted,
-        p_value=drop.p_value,
-    )
-    if rule.lower_is_better:
-        return as_reported(check)
-    return check
+def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
+    limits = None
+    if evidence.policy.gate.decision == "assured":
+        groups = drop.change.groups
+        if groups is not None:
+            groups = groups[drop.change.units]
+        limits = mean_interval(
+            drop.values,
+            confidence=evidence.policy.gate.confidence,
+            bounds=(-1.0, 1.0),
+            groups=groups,
+        )
+    status, why = _decision(drop, p_value, limits, evidence)
+    rule = drop.rule
+    estimate = drop.estimate
+    moved = rule.direction.shown_change(estimate)
+    moved_words = change(moved, digits_for(estimate, [drop.bound]))
+    n = counted(len(drop.values), "paired sample")
+    limit = f"{threshold(-drop.bound)} is allowed"
+    if rule.accepted is not None:
+        limit = f"{bound(-drop.bound)} is accepted ({rule.accepted})"
+    reason = f"changed by {moved_words} from the baseline on {n}{why}; a {rule.direction.change} of {limit}"
+    return replace(drop.check(status, reason, limits), p_value=p_value)
 
 
-def _status(drop: Drop, evidence: Evidence) -> Status:
-    check = drop.check
-    if drop.interval is not None:
-        is_assured = drop.interval.low >= check.bound and not drop.fails
-        is_unharmed = bool(np.all(check.values >= 0.0))
-        return Status.PASS if is_assured or is_unharmed else Status.FAIL
-    if drop.fails:
+def _decision(
+    drop: Drop, p_value: float, limits: Estimate | None, evidence: Evidence
+) -> tuple[Status, str]:
+    """The status of a drop, and what its reason adds to the numbers."""
+    if limits is not None:
+        if limits.low >= drop.bound or np.all(drop.values >= 0.0):
+            return Status.PASS, ""
+        if drop.is_beyond:
+            return Status.FAIL, ""
+        return Status.FAIL, ": more is not ruled out for other questions"
+    status = Status.PASS
+    if drop.is_beyond:
+        status = _shown(p_value, evidence)
+    if status is Status.FAIL:
+        return status, ""
+    if status is Status.INCONCLUSIVE:
+        return status, ": a loss is suspected, but not shown"
+    is_collapse = drop.estimate - drop.change.expected <= -COLLAPSE
+    is_ruled = drop.rule.slice is None or drop.rule.written
+    if is_ruled and (is_collapse or _is_part_of_broken(drop, evidence)):
+        return Status.INCONCLUSIVE, ": too few to tell it from chance"
+    if drop.is_beyond:
+        return status, ", no more than chance explains"
+    return status, ""
+
+
+def _shown(p_value: float, evidence: Evidence) -> Status:
+    """Whether a loss is shown: the run fails; or suspected: it is inconclusive."""
+    alpha = evidence.policy.alpha
+    if p_value <= FAIL * alpha:
         return Status.FAIL
-    if drop.suspected:
+    if p_value <= suspect_at(evidence.confirmed) * alpha:
         return Status.INCONCLUSIVE
-    if check.rule.slice is not None and not check.rule.written:
-        return Status.PASS  # of a tag that the policy has no rule for
-    if drop.is_collapse:
-        return Status.INCONCLUSIVE
-    # A part of more broken questions than pass is no pass either.
-    broken = int(np.count_nonzero(check.values <= -GAP))
-    if check.is_beyond and broken >= MIN_BROKEN - 1:
-        for decided in evidence.decided:
-            if decided.kind is CheckKind.QUESTIONS and not decided.passed:
-                return Status.INCONCLUSIVE
     return Status.PASS
 
 
-def _reason(drop: Drop, status: Status) -> str:
-    check = drop.check
-    n = counted(len(check.values), "paired sample")
-    if not check.values.any():
-        return f"is the same as in the baseline on each of {n}"
-    estimate = check.estimate
-    moved = change(
-        check.rule.direction.shown_change(estimate),
-        digits_for(estimate, [check.bound]),
+def _is_part_of_broken(drop: Drop, evidence: Evidence) -> bool:
+    """Whether a drop beyond its limit is a part of more broken questions than pass."""
+    broken = int(np.count_nonzero(drop.values <= -GAP))
+    if not drop.is_beyond or broken < MIN_BROKEN - 1:
+        return False
+    return any(
+        check.kind is CheckKind.QUESTIONS and not check.passed
+        for check in evidence.decided
     )
-    if status is not Status.FAIL and drop.suspected:
-        detail = ": a loss is suspected, but not shown"
-    elif status is Status.INCONCLUSIVE:
-        detail = ": too few to tell it from chance"
-    else:
-        detail = f"; {_allowed(check)}"
-    if status is Status.FAIL and drop.interval is not None and not check.is_beyond:
-        detail = f": more is not ruled out for other questions{detail}"
-    elif status is Status.PASS and check.is_beyond and not drop.suspected:
-        detail = f", no more than chance explains{detail}"
-    return f"changed by {moved} from the baseline on {n}{detail}"
-
-
-def _allowed(check: BoundCheck) -> str:
-    change_word = check.rule.direction.change
-    if check.rule.accepted is not None:
-        return f"a {change_word} of {bound(-check.bound)} is accepted ({check.rule.accepted})"
-    return f"a {change_word} of {threshold(-check.bound)} is allowed"

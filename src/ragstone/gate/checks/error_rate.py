@@ -32,25 +32,22 @@ class ErrorRate(Checker):
         if n == 0:
             return
         allowed = system.max_error_rate
-        answers = n * answers_per_sample(run)
-        failures = sum(run.system.failed_answers.values())
-        rate = failures / answers
+        failed = run.system.failed_answers
+        asked = n * answers_per_sample(run)
+        failures = sum(failed.values())
+        rate = failures / asked
         status = Status.PASS
         limit = f"within the {percent(allowed)} allowed"
         if rate > allowed:
             status = Status.FAIL
             limit = f"more than the {percent(allowed)} allowed"
-            if len(run.system.failed_answers) == 1 and allowed > 0.0:
+            if len(failed) == 1 and allowed > 0.0:
                 status = Status.INCONCLUSIVE
                 limit += ", but one failure alone may be chance"
-        if (
-            status is not Status.FAIL
-            and "max_error_rate" not in system.model_fields_set
-        ):
+        is_set = "max_error_rate" in system.model_fields_set
+        if not is_set and status is not Status.FAIL:
             return
-        asked = counted(n, "sample")
-        if answers > n:
-            asked = f"{answers:,} answers to {asked}"
+        noun = "answer" if asked > n else "sample"
         why = ""
         if run.system.failures:
             why = f" (most often: {usual_reason(run.system.failures.values())})"
@@ -58,7 +55,7 @@ class ErrorRate(Checker):
             "system.error_rate",
             CheckKind.ERROR_RATE,
             status,
-            f"the system under test failed on {failures} of {asked} ({percent(rate)}), {limit}{why}.",
+            f"the system under test failed on {failures} of {counted(asked, noun)} ({percent(rate)}), {limit}{why}.",
             value=rate,
             limit=allowed,
             n=n,

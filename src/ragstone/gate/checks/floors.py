@@ -14,29 +14,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, figure, interval_words, threshold
-from ragstone.gate.bounds import ROUNDING, BoundCheck, answers_per_sample
+from ragstone.formatting import counted, figure, threshold
+from ragstone.gate.bounds import ROUNDING, Floor, answers_per_sample
 from ragstone.gate.calibration import MetricCalibration, calibrated_version, same_judge
-from ragstone.gate.checks.checker import Checker, rule_key
-from ragstone.gate.direction import HIGHER, LOWER, as_reported
+from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
-from ragstone.gate.source import KeyPath
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.gate.word_comparison import floor_without_word_losses, words_reason
+from ragstone.gate.verdict import Check, CheckKind, Status
+from ragstone.gate.word_comparison import as_by_words, floor_without_word_losses
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 
 NOISE = 0.01
 """The probability that the noise of the answers alone takes a mean that is at its floor
 so far below it."""
-
-_KEYS: dict[str, str] = {way.level: way.level_key for way in (HIGHER, LOWER)}
 
 
 class Floors(Checker):
@@ -46,15 +42,11 @@ class Floors(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        for floor in evidence.bound_checks:
-            if floor.kind is CheckKind.FLOOR:
-                yield _without_word_losses(_floor(floor, evidence), floor, evidence)
-
-    def key(self, check: Check) -> KeyPath:
-        return rule_key(check, _KEYS[check.kind])
+        for floor in evidence.floors:
+            yield _without_word_losses(_floor(floor, evidence), floor, evidence)
 
 
-def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
+def _floor(floor: Floor, evidence: Evidence) -> Check:
     rule = floor.rule
     direction = rule.direction
     gate = evidence.policy.gate
@@ -69,62 +61,45 @@ def _floor(floor: BoundCheck, evidence: Evidence) -> Check:
         mean = _corrected_mean(floor, evidence.current, labels)
         judged = figure(direction.shown(floor.current))
         why = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
+    status = Status.PASS
     is_below = mean.estimate < floor.bound - ROUNDING
     if gate.decision == "assured":
-        status = Status.PASS if mean.low >= floor.bound else Status.FAIL
-        low, high = sorted([direction.shown(mean.low), direction.shown(mean.high)])
-        span = interval_words(low, high, mean.confidence)
-        why += f" ({span}, which must reach it as a whole)"
-    elif not is_below:
-        status = Status.PASS
-    elif labels is not None:
+        if mean.low < floor.bound:
+            status = Status.FAIL
+        why += ", which its whole interval must reach"
+    elif is_below and labels is not None:
         status = Status.FAIL if mean.high < floor.bound else Status.INCONCLUSIVE
-    else:
+    elif is_below:
         status, why, unsettled = _below(floor, mean, evidence)
     limit = direction.shown(floor.bound)
     value = figure(direction.shown(mean.estimate), limit)
     side = direction.beyond if is_below else f"not {direction.beyond}"
     reason = (
-        f"{rule.title} is {value} on {counted(mean.n, 'sample')}, {side} the "
-        f"{direction.level} of {threshold(limit)}{why}."
+        f"is {value} on {counted(mean.n, 'sample')}, {side} the {direction.level} of "
+        f"{threshold(limit)}{why}"
     )
-    check = Check(
-        floor.name,
-        CheckKind.FLOOR,
-        status,
-        floor.action,
-        reason,
-        rule.metric,
-        rule.slice,
-        threshold=floor.bound,
-        unsettled=unsettled,
-    )
-    check = replace(check.measured(mean), current=floor.current)
-    if rule.lower_is_better:
-        return as_reported(check)
-    return check
+    check = floor.check(status, reason, mean)
+    return replace(check, unsettled=unsettled)
 
 
 def _below(
-    floor: BoundCheck, mean: Estimate, evidence: Evidence
+    floor: Floor, mean: Estimate, evidence: Evidence
 ) -> tuple[Status, str, bool]:
     """The status of a mean below its floor, the end of its reason, and whether more
     answers could settle it."""
     run = evidence.current
-    metric = floor.rule.metric
+    rule = floor.rule
     pairing = evidence.compared
     if pairing is not None:
-        scores = pairing.baseline.scores_of(metric).values
-        compared = pairing.changes(metric).keys() & set(floor.samples)
+        scores = pairing.baseline.scores_of(rule.metric).values
+        compared = pairing.changes(rule.metric).keys() & set(floor.samples)
         before = [scores[sample_id] for sample_id in compared]
-        if before:
-            baseline_mean = floor.rule.direction.shown(sum(before) / len(before))
-            if baseline_mean < floor.bound - ROUNDING:
-                return Status.INCONCLUSIVE, ", as the baseline is", False
+        if before and rule.direction.shown(fmean(before)) < floor.bound - ROUNDING:
+            return Status.INCONCLUSIVE, ", as the baseline is", False
     noise = NormalDist().inv_cdf(1.0 - NOISE) * _noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
         return Status.INCONCLUSIVE, ", by no more than its answers vary", True
-    if not floor.rule.written and mean.high >= floor.bound:
+    if not rule.written and mean.high >= floor.bound:
         why = ", which nobody wrote, by no more than other questions would vary"
         return Status.INCONCLUSIVE, why, False
     # More answers would say nothing new where there are several already, or they are
@@ -132,7 +107,7 @@ def _below(
     return Status.FAIL, "", answers_per_sample(run) == 1 and not run.steady
 
 
-def _noise_of(floor: BoundCheck, evidence: Evidence) -> float:
+def _noise_of(floor: Floor, evidence: Evidence) -> float:
     """The standard error of the mean that comes from the answers: how far it would move
     if all were asked again.
 
@@ -157,7 +132,7 @@ def _noise_of(floor: BoundCheck, evidence: Evidence) -> float:
     return 0.0
 
 
-def _labels_of(floor: BoundCheck, evidence: Evidence) -> MetricCalibration | None:
+def _labels_of(floor: Floor, evidence: Evidence) -> MetricCalibration | None:
     """The human labels that correct this floor; None if it applies to the judge's
     mean."""
     calibration = evidence.policy.calibration
@@ -172,7 +147,7 @@ def _labels_of(floor: BoundCheck, evidence: Evidence) -> MetricCalibration | Non
 
 
 def _corrected_mean(
-    floor: BoundCheck, run: RunScores, labelled: MetricCalibration
+    floor: Floor, run: RunScores, labelled: MetricCalibration
 ) -> Estimate:
     """The mean as people would score it, with an interval that misses it on each side
     with probability `NOISE`.
@@ -196,15 +171,14 @@ def _corrected_mean(
     total = judged.estimate + error.estimate
     below = math.hypot(judged.estimate - judged.low, error.estimate - error.low)
     above = math.hypot(judged.high - judged.estimate, error.high - error.estimate)
-    estimate = min(1.0, max(0.0, total))
-    low = min(max(0.0, total - below), estimate)
-    high = max(min(1.0, total + above), estimate)
+    estimates = np.clip([total - below, total, total + above], 0.0, 1.0)
+    low, estimate, high = estimates.tolist()
     return Estimate(
         estimate, low, high, confidence, "prediction-powered, Gaffke's bound", judged.n
     )
 
 
-def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) -> Check:
+def _without_word_losses(check: Check, floor: Floor, evidence: Evidence) -> Check:
     """`check`, which only warns if it passes without the losses that only the words of
     the offline judge show."""
     if check.passed or not check.blocks or _labels_of(floor, evidence) is not None:
@@ -212,7 +186,4 @@ def _without_word_losses(check: Check, floor: BoundCheck, evidence: Evidence) ->
     by_facts = floor_without_word_losses(floor, evidence)
     if by_facts is floor or not _floor(by_facts, evidence).passed:
         return check
-    reason = f"{check.reason} {words_reason(check.metric)}"
-    return replace(
-        check, action=Action.WARN, reason=reason, by_words=True, unsettled=False
-    )
+    return as_by_words(check)

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
-from ragstone.formatting import counted, listed, percent, score, tally
-from ragstone.gate.bounds import BoundCheck, questions
+from ragstone.formatting import counted, percent, score
+from ragstone.gate.bounds import Drop, drops_of
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import decide_drops
 from ragstone.gate.comparability import Pairing, other_half, outdated, same_question
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.golden_set_change import left_out
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
 
 _ROUNDING = 1e-6
 
-MIN_COLLAPSED = 2
+MIN_FALLEN = 2
 """One edited question alone may have become a harder one, even if its scores fell to
 nothing."""
 
@@ -47,28 +47,21 @@ class GoldenSetEdits(Checker):
         if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
             return
         edited = edited_samples(evidence, pairing)
-        in_force = evidence.policy.widened.values()
-        accepted = [entry for entry in in_force if entry.is_edit]
-        if any(entry.edit == edited.fingerprint for entry in accepted):
+        accepted = evidence.policy.widened
+        if (GOLDEN_SET, edited.fingerprint) in accepted:
             return
         # One may always be edited, but never all, or nothing would be compared.
         limit = evidence.policy.gate.max_edited
         allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
         share = edited.count / max(1, edited.total)
         if edited.count > max(0, allowed):
-            counts = {
-                "removed or turned into drafts": edited.removed,
-                "reworded": len(edited.reworded),
-                "relabelled": len(edited.relabelled),
-            }
             another = ""
-            if accepted:
-                ids = listed([entry.id for entry in accepted])
-                another = f" {ids} accepts another edit."
+            if any(metric == GOLDEN_SET for metric, _ in accepted):
+                another = " What is accepted is another edit."
             reason = (
                 f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because "
-                f"the golden set changed: {listed(tally(counts))} ({percent(share)}, at most {percent(limit)} may)."
-                f"{another} If that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
+                f"they are removed, reworded, relabelled or drafts now ({percent(share)}, at most {percent(limit)} "
+                f"may).{another} If that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
             )
             check = limit_check(
                 "golden_set.edited",
@@ -83,23 +76,20 @@ class GoldenSetEdits(Checker):
         fallen = _fallen(evidence, pairing, edited)
         if fallen:
             worst = min(
-                fallen, key=lambda drop: (float(drop.values.mean()), drop.rule.metric)
+                fallen, key=lambda drop: (-abs(drop.estimate or 0.0), drop.metric or "")
             )
-            n = len(worst.values)
-            shown = worst.rule.direction.shown
-            before = score(shown(worst.baseline or 0.0))
-            moved = f"{worst.rule.metric} {before} → {score(shown(worst.current))}"
+            moved = f"{worst.metric} {score(worst.baseline)} → {score(worst.current)}"
             yield Check(
                 "golden_set.fell",
                 CheckKind.GOLDEN_SET,
                 Status.INCONCLUSIVE,
                 Action.BLOCK,
-                f"{counted(n, 'edited question')} scored better before the edit: {moved}. Are they harder now, or did "
-                "the system get worse?",
+                f"{counted(worst.n, 'edited question')} scored better before the edit: {moved}. Are they harder now, or "
+                "did the system get worse?",
                 estimate=share,
                 current=worst.current,
                 baseline=worst.baseline,
-                n=n,
+                n=worst.n,
                 edit=edited.fingerprint,
             )
 
@@ -108,8 +98,8 @@ class GoldenSetEdits(Checker):
 class EditedSamples:
     """The samples of a baseline that a run does not have as they were."""
 
-    removed: int
-    """Those that the run does not have."""
+    count: int
+    """How many they are."""
     reworded: frozenset[str]
     """Those that ask another question."""
     relabelled: frozenset[str]
@@ -119,10 +109,6 @@ class EditedSamples:
     fingerprint: str
     """That of the ids and contents of the edited samples, before and after: 16
     hexadecimal digits."""
-
-    @property
-    def count(self) -> int:
-        return self.removed + len(self.reworded) + len(self.relabelled)
 
 
 def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
@@ -141,43 +127,40 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
             scored = baseline.metrics[rule.metric].values.keys()
             relabelled |= pairing.edited_for(rule.metric) & scored
+    edited = missing | reworded | relabelled
     edits = []
-    for sample_id in sorted({*missing, *reworded, *relabelled}):
-        content = current.samples.get(sample_id)
-        now = None if content is None else content.content_hash
+    for sample_id in sorted(edited):
+        now = None
+        if sample_id in current.samples:
+            now = current.samples[sample_id].content_hash
         edits.append([sample_id, baseline.samples[sample_id].content_hash, now])
     return EditedSamples(
-        removed=len(missing) - unevaluated,
+        count=len(edited) - unevaluated,
         reworded=reworded,
-        relabelled=frozenset(relabelled) - reworded,
+        relabelled=frozenset(relabelled),
         total=len(baseline.samples) - unevaluated,
         fingerprint=hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16],
     )
 
 
-def _fallen(
-    evidence: Evidence, pairing: Pairing, edited: EditedSamples
-) -> list[BoundCheck]:
+def _fallen(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> list[Check]:
     """The drops of blocking rules on the edited questions that both runs have, with
-    their ids for the only thing in common: those that would be seen."""
-    drops: list[BoundCheck] = []
+    their ids for the only thing in common: those that would not pass."""
+    drops: list[Drop] = []
     scored_otherwise = outdated(pairing.current, pairing.baseline)
     for rule in evidence.rules:
         metric = rule.metric
         is_scored = metric in pairing.current.metrics and metric not in scored_otherwise
         if is_scored and rule.slice is None and rule.drop_action is Action.BLOCK:
             ids = edited.reworded | (edited.relabelled & pairing.edited_for(metric))
-            comparability = replace(
-                pairing.comparability, comparable=True, metrics=(metric,)
-            )
+            comparability = Comparability(True, metrics=(metric,))
             group = Pairing(
                 pairing.current, pairing.baseline, comparability, tuple(sorted(ids))
             )
-            drops += questions(pairing.current, group, [replace(rule, min=None)])
-    decided, _ = decide_drops(drops, evidence)
-    fallen = []
-    for drop in decided:
-        is_collapsed = drop.is_collapse and len(drop.check.values) >= MIN_COLLAPSED
-        if drop.fails or drop.suspected or is_collapsed:
-            fallen.append(drop.check)
-    return fallen
+            drops += drops_of(group, [rule])
+    checks, _ = decide_drops(drops, evidence)
+    return [
+        check
+        for check in checks
+        if check.is_beyond and not check.passed and check.n >= MIN_FALLEN
+    ]

@@ -52,11 +52,8 @@ def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
     verdicts: dict[Place, Status] = {}
     for check in _floors_and_drops(at_worst):
         status = status_of.get(check.name, Status.PASS)
-        is_worse = status is not Status.FAIL and check.status not in (
-            Status.PASS,
-            status,
-        )
-        if is_worse and verdicts.get(check.place) is not Status.FAIL:
+        holds = check.passed or status in (check.status, Status.FAIL)
+        if not holds and verdicts.get(check.place) is not Status.FAIL:
             verdicts[check.place] = check.status
     return verdicts
 
@@ -80,7 +77,7 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     for part in (scores.applies_to, *slices, *_changed(evidence)):
         failed = part & judged
         total = len(part & scores.applies_to)
-        if failed and p_proportion_at_most(len(failed), total, usual) <= CHANCE:
+        if p_proportion_at_most(len(failed), total, usual) <= CHANCE:
             missing |= failed
     return missing
 

@@ -8,7 +8,7 @@ failure of the first answers is asked again before the run fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import clipped, counted, figure, some, threshold
@@ -43,48 +43,43 @@ class MustPass(Checker):
     policy_key = ("must_pass",)
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        must_pass = evidence.policy.must_pass
         samples = evidence.current.samples
         required = must_pass_samples(evidence)
-        summary = Check(
-            name="must_pass",
-            kind=CheckKind.MUST_PASS,
-            status=Status.PASS,
-            action=evidence.policy.must_pass.action,
-            reason="",
-        )
-        not_compared: list[str] = []
-        not_passed = 0
+        passed = 0
+        not_compared = []
         for sample_id, bounds in required.items():
             status, why, unsettled = _result(evidence, sample_id, bounds)
-            if status is Status.PASS:
-                continue
-            not_passed += 1
-            is_named = sample_id in evidence.policy.must_pass.ids or (
+            is_named = sample_id in must_pass.ids or (
                 sample_id in samples and bool(samples[sample_id].bounds)
             )
-            if status is Status.ERROR and not is_named:
+            if status is Status.PASS:
+                passed += 1
+            elif status is Status.ERROR and not is_named:
                 not_compared.append(f"{sample_id}: {why}")
-                continue
-            yield replace(
-                summary,
-                name=f"must_pass.{sample_id}",
-                status=status,
-                reason=f"must-pass sample {sample_id}: {why}.",
-                short_reason=f"{why}.",
-                sample=sample_id,
-                n=1,
-                unsettled=unsettled,
-            )
+            else:
+                yield Check(
+                    f"must_pass.{sample_id}",
+                    CheckKind.MUST_PASS,
+                    status,
+                    must_pass.action,
+                    f"must-pass sample {sample_id}: {why}.",
+                    short_reason=f"{why}.",
+                    sample=sample_id,
+                    n=1,
+                    unsettled=unsettled,
+                )
         total = len(required)
-        passed = total - not_passed
         if passed or 0 < total == len(not_compared):
             aside = ""
             if not_compared:
                 aside = f" Not compared: {some(not_compared)}."
-            yield replace(
-                summary,
-                status=Status.PASS if passed else Status.ERROR,
-                reason=f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}",
+            yield Check(
+                "must_pass",
+                CheckKind.MUST_PASS,
+                Status.PASS if passed else Status.ERROR,
+                must_pass.action,
+                f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}",
                 short_reason=f"{passed:,} of {counted(total, 'sample')}.",
                 n=passed,
             )
@@ -105,24 +100,25 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     ]
     # The floors of the metrics that the policy names, or else of all.
     written = [rule for rule in rules if rule.written]
-    floors: dict[tuple[str, Direction], float] = {}
+    floors = {}
     for rule in written or rules:
         floor = rule.min or 0.0
         if must_pass.min is not None and not rule.lower_is_better:
             floor = must_pass.min
         floors[rule.metric, rule.direction] = rule.direction.shown(floor)
-    required: dict[str, Required] = dict.fromkeys(must_pass.ids, floors)
+    ids = list(must_pass.ids)
     if must_pass.every:
-        required |= dict.fromkeys(run.samples, floors)
+        ids += run.samples
     if must_pass.baseline and evidence.compared is not None:
         baseline = evidence.compared.baseline
         for sample_id in evidence.compared.samples:
             answers = _compare(baseline, sample_id, floors)
             is_failure = sample_id in baseline.system.failures
             if answers.scored and not answers.failing and not is_failure:
-                required[sample_id] = floors
+                ids.append(sample_id)
+    required: dict[str, Required] = dict.fromkeys(ids, floors)
     for sample_id, facts in run.samples.items():
-        own: dict[tuple[str, Direction], float] = {}
+        own = {}
         for key, name, value in facts.bounds:
             for metric in metrics_of(name, run, {}):
                 own[metric, HIGHER if key == "min" else LOWER] = value
@@ -134,11 +130,11 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     """By how much must-pass samples miss what they must reach, by sample id and
     metric."""
-    shortfalls: dict[str, dict[str, float]] = {}
+    shortfalls = {}
     for sample_id, required in must_pass_samples(evidence).items():
         gaps = _compare(evidence.current, sample_id, required).gaps
-        for metric, gap in gaps.items():
-            shortfalls.setdefault(sample_id, {})[metric] = gap
+        if gaps:
+            shortfalls[sample_id] = gaps
     return shortfalls
 
 
@@ -164,7 +160,6 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
     compared = _Compared()
     for (metric, direction), bound in required.items():
         scores = run.scores_of(metric)
-        sign = 1.0 if direction.lower_is_better else -1.0
         if sample_id in scores.failed:
             failure = scores.failed[sample_id]
             by_system = failure.by == "system"
@@ -176,8 +171,12 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
                 compared.unscored.append(f"{metric}: {why}")
         else:
             value = scores.values[sample_id]
-            answers = scores.answers.get(sample_id, (value,))
-            for place, answer in enumerate(answers):
+            sign = -1.0
+            limit = threshold(bound)
+            if direction.lower_is_better:
+                sign = 1.0
+                limit = f"at most {limit}"
+            for place, answer in enumerate(scores.answers.get(sample_id, (value,))):
                 if answer is not None:
                     compared.scored.add(place)
                     if sign * (answer - bound) > _SAME:
@@ -185,13 +184,8 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
             gap = sign * (value - bound)
             if gap > _SAME:
                 compared.gaps[metric] = gap
-                at_most = ""
-                if direction.lower_is_better:
-                    at_most = "at most "
-                required_words = f"required {at_most}{threshold(bound)}"
-                compared.misses.append(
-                    f"{metric} is {figure(value, bound)}, {required_words}"
-                )
+                words = f"{metric} is {figure(value, bound)}, required {limit}"
+                compared.misses.append(words)
     return compared
 
 
@@ -243,9 +237,9 @@ def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
         expected = must_pass.questions[sample_id]
         is_same = expected.split() == question.split()
     elif (
-        baseline is not None
+        sample_id in must_pass.samples
+        and baseline is not None
         and sample_id in baseline.samples
-        and sample_id in must_pass.samples
     ):
         expected = baseline.samples[sample_id].question
         is_same = same_question(evidence.current, baseline, sample_id)

@@ -36,24 +36,23 @@ class Paired(Checker):
         baseline = pairing.baseline
         same = baseline.samples.keys() & pairing.current.samples.keys()
         same -= edited.reworded | edited.relabelled
-        failures = baseline.system.failures
-        failed = [reason for name, reason in failures.items() if name in same]
-        # Those that failed in a metric and have no score, although the system answered.
         scores = baseline.metrics.values()
-        unscored = same & set().union(*[each.failed for each in scores])
-        unscored -= failures.keys()
-        unscored = unscored.difference(*[each.values for each in scores])
+        failures = []
+        unscored = 0
+        for name in same:
+            if name in baseline.system.failures:
+                failures.append(baseline.system.failures[name])
+            elif any(name in each.failed for each in scores):
+                # The system answered, and no metric has a score.
+                unscored += not any(name in each.values for each in scores)
         total = len(same)
-        paired = total - len(failed) - len(unscored)
+        paired = total - len(failures) - unscored
         if total == 0 or paired >= required * total:
             return
         share = paired / total
-        why = f"{len(unscored):,} have no score there"
-        if failed:
-            system = "the baseline's system"
-            if baseline.manifest is not None and baseline.manifest.same_job:
-                system = "the system of the base commit"
-            why = f"{system} failed on {len(failed):,} (most often: {usual_reason(failed)})"
+        why = f"{unscored:,} have no score there"
+        if failures:
+            why = f"the baseline's system failed on {len(failures):,} (most often: {usual_reason(failures)})"
         reason = (
             f"only {paired:,} of {counted(total, 'sample')} of the baseline can be compared ({percent(share)}, "
             f"required {percent(required)}): {why}. Find out why, and run the gate again: a change can starve the base "

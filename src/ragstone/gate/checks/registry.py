@@ -63,14 +63,6 @@ def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
     return evidence, True
 
 
-def unguarded(evidence: Evidence) -> tuple[str, ...]:
-    """A sentence for each rule of the policy that was not applied to this run."""
-    sentences: dict[str, None] = {}
-    for checker in CHECKERS:
-        sentences |= dict.fromkeys(checker.unguarded(evidence))
-    return tuple(sentences)
-
-
 def checker_of(check: Check) -> Checker:
     """The kind of check that `check` is one of: it has the words for it."""
     for checker in CHECKERS:

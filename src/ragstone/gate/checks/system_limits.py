@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, percent, seconds
+from ragstone.formatting import counted, seconds
 from ragstone.gate.checks.checker import Checker, Format
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
@@ -54,17 +55,21 @@ class SystemLimits(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
+        run = evidence.current
         system = evidence.policy.system
-        action = system.action
         for key, limit in system.limits.items():
             kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
-            name = f"system.{key.removesuffix('_s')}"
-            missing = why_not_measured(key, evidence.current)
-            if missing is None:
-                yield _limit_check(name, kind, FIGURES[key], limit, evidence)
-            else:
-                error = Status.ERROR
-                yield Check(name, kind, error, action, missing, threshold=limit)
+            check = Check(
+                f"system.{key.removesuffix('_s')}",
+                kind,
+                Status.ERROR,
+                system.action,
+                why_not_measured(key, run),
+                threshold=limit,
+            )
+            if not check.reason:
+                check = _limit_check(check, limit, evidence)
+            yield check
         if evidence.pairing is None:
             return
         paired = {usage.figure: usage for usage in paired_usage(evidence.pairing)}
@@ -72,21 +77,17 @@ class SystemLimits(Checker):
             max_rise = system.rises.get(figure.limit)
             if max_rise is None:
                 continue
-            name = f"system.{figure.name}_rise"
-            missing = why_not_measured(figure.limit, evidence.current)
-            if missing is not None:
-                rise = CheckKind.SYSTEM_RISE
-                yield Check(name, rise, Status.ERROR, action, missing)
+            check = Check(
+                f"system.{figure.name}_rise",
+                CheckKind.SYSTEM_RISE,
+                Status.ERROR,
+                system.action,
+                why_not_measured(figure.limit, run),
+            )
+            if check.reason:
+                yield check
             elif figure in paired and paired[figure].is_telling:
-                yield _rise_check(name, paired[figure], max_rise, evidence.policy)
-
-    def unguarded(self, evidence: Evidence) -> Iterator[str]:
-        if evidence.pairing is None:
-            return
-        checked = {usage.figure.limit for usage in paired_usage(evidence.pairing)}
-        for key in evidence.policy.system.rises:
-            if key not in checked:
-                yield f"{key} is not checked: no question has such a figure in both runs."
+                yield _rise_check(check, paired[figure], max_rise, evidence.policy)
 
     def key(self, check: Check) -> KeyPath:
         figure = _figure(check)
@@ -100,6 +101,16 @@ class SystemLimits(Checker):
         if check.kind is CheckKind.SYSTEM_RISE:
             return _factor
         return _figure(check).shown
+
+
+def unchecked_rises(evidence: Evidence) -> Iterator[str]:
+    """A sentence for each limit of a rise that was not checked."""
+    if evidence.pairing is None:
+        return
+    checked = {usage.figure.limit for usage in paired_usage(evidence.pairing)}
+    for key in evidence.policy.system.rises:
+        if key not in checked:
+            yield f"{key} is not checked: no question has such a figure in both runs."
 
 
 def _figure(check: Check) -> Figure:
@@ -119,92 +130,65 @@ def error_rate_of_a_limit(policy: Policy) -> float:
     return SHARE * policy.alpha / limits
 
 
-def _status(*, within: bool, shown: bool, assured: bool, policy: Policy) -> Status:
-    """The status of a figure beside its limit.
+def _decision(*, within: bool, shown: bool) -> tuple[Status, str]:
+    """The status of a figure beside its limit, and a doubt.
 
     Fewer than 59 samples can never show that 95 of 100 are in time, however fast they
     are. So being within the limit is enough to pass, and only being beyond it needs
     evidence.
     """
-    if policy.gate.decision == "assured" and not assured:
-        return Status.FAIL
     if within:
-        return Status.PASS
+        return Status.PASS, ""
     if shown:
-        return Status.FAIL
-    return Status.INCONCLUSIVE
+        return Status.FAIL, ""
+    return Status.INCONCLUSIVE, ", but with too few answers to rule out chance"
 
 
-def _limit_check(
-    name: str, kind: CheckKind, figure: Figure, limit: float, evidence: Evidence
-) -> Check:
-    policy = evidence.policy
-    measured = measured_values(evidence.current, figure.name)
+def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
+    run = evidence.current
+    figure = _figure(check)
+    measured = measured_values(run, figure.name, run.price)
     values = np.array(list(measured.values()), dtype=np.float64)
     n = values.size
     estimate = figure.of(values)
-    rate = error_rate_of_a_limit(policy)
-    if kind is CheckKind.LATENCY:
+    rate = error_rate_of_a_limit(evidence.policy)
+    if check.kind is CheckKind.LATENCY:
         late = int(np.count_nonzero(values > limit))
         shown = p_proportion_at_most(late, n, 0.05) <= rate
-        assured = p_proportion_at_most(n - late, n, 0.95) <= rate
     else:
         mean = student_interval(values, confidence=1.0 - 2.0 * rate)
         shown = mean.low > limit
-        assured = mean.high <= limit
     within = estimate <= limit
-    status = _status(within=within, shown=shown, assured=assured, policy=policy)
-    side = "over"
-    if within:
-        side = "within"
-    doubt = ""
-    if status is Status.INCONCLUSIVE:
-        doubt = ", but with too few answers to rule out chance"
-    elif status is Status.FAIL and within:
-        doubt = ", which too few answers assure"
+    status, doubt = _decision(within=within, shown=shown)
+    side = "within" if within else "over"
     reason = (
         f"{figure.title}: {figure.shown(estimate)} on {counted(n, 'sample')}, {side} the limit of "
         f"{figure.shown(limit)}{doubt}."
     )
-    return Check(
-        name,
-        kind,
-        status,
-        policy.system.action,
-        reason,
-        estimate=estimate,
-        threshold=limit,
-        current=estimate,
-        n=n,
+    return replace(
+        check, status=status, reason=reason, estimate=estimate, current=estimate, n=n
     )
 
 
 def _rise_check(
-    name: str, usage: PairedUsage, max_rise: float, policy: Policy
+    check: Check, usage: PairedUsage, max_rise: float, policy: Policy
 ) -> Check:
     change = usage.change
-    rate = error_rate_of_a_limit(policy)
-    within = not usage.is_beyond(max_rise)
-    status = _status(
-        within=within,
-        shown=usage.p_by_chance(max_rise) <= rate,
-        assured=within and usage.p_within(max_rise) <= rate,
-        policy=policy,
+    status, doubt = _decision(
+        within=not usage.is_beyond(max_rise),
+        shown=usage.p_by_chance(max_rise) <= error_rate_of_a_limit(policy),
     )
-    limit = f"at most {_factor(max_rise)} is allowed"
-    if status is Status.INCONCLUSIVE:
-        limit += ", but too few questions show it"
+    limit = f"at most {_factor(max_rise)} is allowed{doubt}"
     # Within the tolerance a rise is none, however large its share: no number stands
     # beside a limit that it exceeds.
     is_tolerated = status is Status.PASS and change.share > max_rise
     if is_tolerated:
         limit = f"less than {seconds(LATENCY_TOLERANCE_S)} is no rise"
-    return Check(
-        name,
-        CheckKind.SYSTEM_RISE,
-        status,
-        policy.system.action,
-        f"{change.title} {change.moved}{change.times} on {counted(change.n, 'question')}; {limit}.",
+    reason = f"{change.title} {change.moved}{change.times} on {counted(change.n, 'question')}; {limit}."
+    return replace(
+        check,
+        status=status,
+        reason=reason,
         estimate=None if is_tolerated or math.isinf(change.share) else change.share,
         threshold=max_rise,
         current=change.now,
@@ -213,12 +197,12 @@ def _rise_check(
     )
 
 
-def why_not_measured(key: str, run: RunScores) -> str | None:
+def why_not_measured(key: str, run: RunScores) -> str:
     """Why there are no values for a limit, or too few: an answer without tokens may be
-    the dearest. None if there are enough."""
-    why = None
+    the dearest. Empty if there are enough."""
     reported = len(run.system.usage)
     answers = len(run.samples) - len(run.system.failures)
+    why = ""
     if "latency" in key:
         if not run.system.latencies_s:
             why = "this run did not measure the latency."
@@ -230,8 +214,5 @@ def why_not_measured(key: str, run: RunScores) -> str | None:
     elif "cost" in key and run.price is None:
         why = "this run has no token price; set [system.price] in the config."
     elif reported < MIN_REPORTED * answers:
-        why = (
-            f"only {reported} of {counted(answers, 'answer')} report their tokens "
-            f"({percent(reported / answers)}, required {percent(MIN_REPORTED)})."
-        )
+        why = f"only {reported} of {counted(answers, 'answer')} report their tokens."
     return why and f"the policy has {key}, but {why}"
