@@ -76,3 +76,12 @@ def normal(name: str) -> str:
     """`name` in lower-case words joined by underscores."""
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
     return re.sub(r"[^0-9a-z]+", "_", split.lower()).strip("_")
+
+
+def last_name(path: str) -> str:
+    return normal(path.rpartition(".")[2])
+
+
+def has_weak_name(path: str, field_name: str) -> bool:
+    """Whether the name of a column doesn't say by itself that it is this field."""
+    return last_name(path) in FIELDS[field_name].weak

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ragstone.golden.aliases import CONTAINERS, FIELDS, LABELS, RECORDED, normal
+from ragstone.golden.aliases import (
+    CONTAINERS,
+    FIELDS,
+    LABELS,
+    RECORDED,
+    has_weak_name,
+    last_name,
+    normal,
+)
 from ragstone.golden.profile import Kind, Path, Profile
 from ragstone.golden.refusals import no_question, rated, refuse_misspelt
 from ragstone.golden.rows import ByField, SourceFile
@@ -191,15 +199,6 @@ def _settle_answers(columns: _Columns, fields: dict[str, str]) -> Texts:
     ):
         del fields["reference_contexts"]
     return notes
-
-
-def last_name(path: str) -> str:
-    return normal(path.rpartition(".")[2])
-
-
-def has_weak_name(path: str, field_name: str) -> bool:
-    """Whether the name of a column doesn't say by itself that it is this field."""
-    return last_name(path) in FIELDS[field_name].weak
 
 
 def _is_read(column: str, paths: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.formatting import some
 from ragstone.golden import in_memory
-from ragstone.golden.columns import MAPPABLE, ColumnPlan, has_weak_name, plan_columns
+from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
 from ragstone.golden.conversations import (
     EarlierAnswers,
     TurnReading,
@@ -148,12 +148,29 @@ class _Loading:
             name: path.removeprefix(inside) for name, path in self.columns.items()
         }
         profile = profile_rows(source, _expanded(reading, table.rows), columns.values())
-        if not profile.rows:
+        count = self._count_to_read(source, profile.rows)
+        for name in list(self._missing):
+            if columns[name] in profile.found:
+                del self._missing[name]
+        plan = plan_columns(source, profile, columns)
+        if "question" not in columns:
+            refuse_results(source, profile, plan.fields, plan.recorded)
+        samples = _read_samples(reading, SampleReader(source, plan), table.rows, count)
+        refuse_names(source, plan.fields, columns, samples)
+        for sample in samples:
+            first = self.samples.setdefault(sample.id, sample)
+            if first is not sample:
+                raise _duplicate(first, sample, table)
+        self.limited = len(samples) < profile.rows
+        self._mappings.append(_mapping(source, kind, table, plan))
+
+    def _count_to_read(self, source: SourceFile, count: int) -> int:
+        """How many of the `count` samples of a file are read."""
+        if not count:
             raise source.error(
                 "contains no samples.",
                 hint='Add at least one, such as {"question": "…"}.',
             )
-        count = profile.rows
         if self._limit is not None:
             count = min(count, self._limit - len(self.samples))
         total = len(self.samples) + count
@@ -162,43 +179,29 @@ class _Loading:
                 f"with this file, the golden set has {total:,} samples, more than {MAX_SAMPLES:,}.",
                 hint="Split it, and evaluate each part in a run of its own, or use --limit.",
             )
-        for name in list(self._missing):
-            if columns[name] in profile.found:
-                del self._missing[name]
-        plan = plan_columns(source, profile, columns)
-        # The results of an evaluation without right answers, unless the user maps the question.
-        reference = plan.fields.get("reference", "")
-        answer = plan.recorded.get("answer") or reference
-        is_right = reference and not has_weak_name(reference, "reference")
-        if answer and not is_right and "question" not in columns:
-            refuse_results(source, profile, plan.fields["question"], answer)
-        reader = SampleReader(source, plan)
-        samples: list[Sample] = []
-        for row in table.rows:
-            if len(samples) >= count:
-                break
-            rows, history = reading.rows_of(row)
-            read = list(map(reader.sample, rows))
-            if history is None:
-                samples += read
-            else:
-                samples += conversation(source, rows, read, history)
-        # Who maps either column, or has both, says which is which.
-        is_told = {"relevant_ids", "reference_contexts"} & columns.keys()
-        if not is_told and "relevant_ids" not in plan.fields:
-            column = plan.fields.get("reference_contexts", "")
-            refuse_names(source, column, samples)
-        for sample in samples:
-            first = self.samples.setdefault(sample.id, sample)
-            if first is not sample:
-                raise _duplicate(first, sample, table)
-        self.limited = len(samples) < profile.rows
-        self._mappings.append(_mapping(source, kind, table, plan))
+        return count
 
 
 def _expanded(reading: TurnReading, rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         yield from reading.rows_of(row)[0]
+
+
+def _read_samples(
+    reading: TurnReading, reader: SampleReader, rows: Iterable[Row], count: int
+) -> list[Sample]:
+    """The first `count` samples, and the other turns of the last conversation."""
+    samples: list[Sample] = []
+    for row in rows:
+        if len(samples) >= count:
+            break
+        turns, history = reading.rows_of(row)
+        read = list(map(reader.sample, turns))
+        if history is None:
+            samples += read
+        else:
+            samples += conversation(reading.source, turns, read, history)
+    return samples
 
 
 def _is_native(mapping: ColumnMapping) -> bool:

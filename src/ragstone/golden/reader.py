@@ -9,8 +9,9 @@ from functools import partial
 from typing import TypeVar
 
 from ragstone.golden import cells
+from ragstone.golden.aliases import last_name
 from ragstone.golden.asserted import assertions
-from ragstone.golden.columns import ColumnPlan, last_name
+from ragstone.golden.columns import ColumnPlan
 from ragstone.golden.expected_calls import expected_calls
 from ragstone.golden.profile import MISSING, follow
 from ragstone.golden.rows import Row, SourceFile

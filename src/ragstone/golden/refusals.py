@@ -7,7 +7,14 @@ import shlex
 from collections.abc import Iterable
 
 from ragstone.formatting import listed, some
-from ragstone.golden.aliases import CONTAINERS, FIELDS, RECORDED, SCORES, normal
+from ragstone.golden.aliases import (
+    CONTAINERS,
+    FIELDS,
+    RECORDED,
+    SCORES,
+    has_weak_name,
+    normal,
+)
 from ragstone.golden.names import are_names
 from ragstone.golden.profile import Profile
 from ragstone.golden.rows import ByField, SourceFile
@@ -78,9 +85,17 @@ def refuse_misspelt(source: SourceFile, profile: Profile, wanted: ByField) -> No
                 )
 
 
-def refuse_names(source: SourceFile, column: str, samples: Iterable[Sample]) -> None:
-    """Raise GoldenSetError if each reference context in `samples`, read from `column`,
-    is plainly the name of a document."""
+def refuse_names(
+    source: SourceFile, fields: ByField, wanted: ByField, samples: Iterable[Sample]
+) -> None:
+    """Raise GoldenSetError if each reference context in `samples` is plainly the name
+    of a document, unless the user maps this column, or that of the ids."""
+    # Who has both says which is which.
+    if {"relevant_ids", "reference_contexts"} & wanted.keys() or (
+        "relevant_ids" in fields
+    ):
+        return
+    column = fields.get("reference_contexts", "")
     texts = [text for sample in samples for text in sample.reference_contexts]
     if are_names(texts):
         raise source.error(
@@ -92,10 +107,14 @@ def refuse_names(source: SourceFile, column: str, samples: Iterable[Sample]) -> 
 
 
 def refuse_results(
-    source: SourceFile, profile: Profile, question: str, answer: str
+    source: SourceFile, profile: Profile, fields: ByField, recorded: ByField
 ) -> None:
-    """Raise GoldenSetError if the file has scores: then it is the result of an
-    evaluation, and its `answer` a system's."""
+    """Raise GoldenSetError if the file has answers, no right ones, and scores: then it
+    is the result of an evaluation."""
+    reference = fields.get("reference", "")
+    answer = recorded.get("answer") or reference
+    if not answer or (reference and not has_weak_name(reference, "reference")):
+        return
     names = {path[0]: normal(path[0]) for path in profile.columns}
     observed = any(
         name.startswith(("actual_", "retrieved_")) for name in names.values()
@@ -114,5 +133,5 @@ def refuse_results(
         hint=f"Compare the scores with floors: ragstone compare {name}\n"
         f"  Score the answers again: ragstone rescore {name} --out DIR\n"
         "  To read the questions anyway, map their column in ragstone.toml:\n"
-        f'  [golden.columns]\n  question = "{question}"',
+        f'  [golden.columns]\n  question = "{fields["question"]}"',
     )
