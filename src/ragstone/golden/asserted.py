@@ -67,14 +67,16 @@ def _values(base: str, value: object) -> tuple[str, ...]:
             raise cells.CellError(f"contains {cells.shown(value)}: {error}") from None
         value = [text.strip() for text in texts]
     values: list[str] = []
-    for item in value if isinstance(value, list) else [value]:
+    for item in cells.as_list(value):
         if isinstance(item, list | Mapping):
             raise cells.CellError(
                 f"contains {cells.shown(item)} as the value of '{base}', expected text"
             )
         if item is not None:
-            text = (
-                str(item).removesuffix(".0") if isinstance(item, float) else str(item)
-            )
-            values.append(cells.sound(text.lower() if isinstance(item, bool) else text))
+            text = str(item)
+            if isinstance(item, float):
+                text = text.removesuffix(".0")
+            if isinstance(item, bool):
+                text = text.lower()
+            values.append(cells.sound(text))
     return tuple(values)

@@ -10,12 +10,13 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, normal
 from ragstone.golden.formats.json_text import NotJsonError, decode
 from ragstone.golden.patterns import compiled
 from ragstone.golden.rows import MAX_DEPTH
-from ragstone.golden.sample import Message, Role, Texts
+from ragstone.golden.sample import Message, ReviewStatus, Role, Texts
 
 MAX_TEXT = 2_000_000
 """Maximum length of one text field, in characters."""
@@ -32,7 +33,7 @@ MAX_ID = 512
 CLARIFICATION = "clarification"
 """What `expects` can say of an answer."""
 
-STATUSES = ("draft", "reviewed")
+STATUSES: Mapping[str, ReviewStatus] = {"draft": "draft", "reviewed": "reviewed"}
 """What a review can say of a sample."""
 
 _MAX_WORDS = 10_000_000
@@ -117,7 +118,7 @@ def texts(value: object, *, plural: bool = True) -> Texts:
         read = value  # an answer may be JSON itself
     if isinstance(read, Mapping):
         read = _only_text(read)
-    return _distinct(read if isinstance(read, list) else [read])
+    return _distinct(as_list(read))
 
 
 def _distinct(items: Iterable[object]) -> Texts:
@@ -128,7 +129,7 @@ def _distinct(items: Iterable[object]) -> Texts:
 def _has_texts(value: object) -> bool:
     """Whether `value` is a list of texts, or of objects with a text, or such an
     object."""
-    items = value if isinstance(value, list) else [value]
+    items = as_list(value)
     return bool(items) and all(
         (isinstance(item, str) and item is not value)
         or (isinstance(item, Mapping) and pick(item, TEXT_KEYS) is not None)
@@ -155,7 +156,7 @@ def phrases(value: object) -> Texts:
 def patterns(value: object) -> Texts:
     """`value` as RE2 patterns: a list, or one pattern. A pattern is never split:
     brackets and bars belong to it."""
-    items = value if isinstance(value, list) else [value]
+    items = as_list(value)
     wanted = [str(item) for item in items if item not in (None, "")]
     for pattern in wanted:
         try:
@@ -379,14 +380,14 @@ def is_clarification(value: object) -> bool:
     return value == CLARIFICATION
 
 
-def status(value: object) -> str | None:
+def status(value: object) -> ReviewStatus | None:
     """`value` as ``draft`` or ``reviewed``; None for the status of another tool, such
     as "active"."""
     word = str(value).strip().casefold()
-    near = difflib.get_close_matches(word, STATUSES, n=1, cutoff=0.7)
-    if near and word not in STATUSES:
+    is_near = difflib.get_close_matches(word, STATUSES, n=1, cutoff=0.7)
+    if is_near and word not in STATUSES:
         raise CellError(f"contains {shown(value)}, expected draft or reviewed")
-    return near[0] if near else None
+    return STATUSES.get(word)
 
 
 def identifier(value: object) -> str:
@@ -449,6 +450,13 @@ def listed(
             yield from (part.strip() for part in re.split(r"[|,;]", stripped))
         else:
             yield value
+
+
+def as_list(value: object) -> list[Any]:
+    """`value` if it is a list, else a list of it alone."""
+    if isinstance(value, list):
+        return value
+    return [value]
 
 
 def opened(value: object) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ragstone.golden.aliases import INSTEAD, RECORDED, normal
 from ragstone.golden.asserted import TYPES, assertions
-from ragstone.golden.cells import CellError, pick
+from ragstone.golden.cells import CellError, as_list, pick
 from ragstone.golden.rows import Row, Table, line_of
 
 _REFERENCES = frozenset(
@@ -171,9 +171,7 @@ def _mapping(value: object) -> Values:
 
 
 def _as_list(value: object) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    return [] if value is None else [value]
+    return [] if value is None else as_list(value)
 
 
 # --- rows

@@ -62,7 +62,7 @@ class SampleReader:
         if status is not None:
             reviewer = self._read(row, "reviewer", cells.text)
             day = self._read(row, "reviewed_on", cells.text)
-            review = Review("draft" if status == "draft" else "reviewed", reviewer, day)
+            review = Review(status, reviewer, day)
         return Sample(
             id=own_id or "",
             question=question,

@@ -49,6 +49,9 @@ class Assertions:
     typed: tuple[Assertion, ...] = ()
 
 
+ReviewStatus = Literal["draft", "reviewed"]
+
+
 @dataclass(frozen=True, slots=True)
 class Review:
     """Whether a person has reviewed a sample. A ``draft`` is evaluated and shown, but
@@ -57,7 +60,7 @@ class Review:
     `reviewer` and `date` (ISO 8601) are who did, and when.
     """
 
-    status: Literal["draft", "reviewed"]
+    status: ReviewStatus
     reviewer: str | None = None
     date: str | None = None
 
