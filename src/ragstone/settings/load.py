@@ -118,11 +118,6 @@ def variable_of(key: str) -> str:
 MAX_TOML_BYTES = 1_000_000
 
 
-def read_toml(path: Path, *, within: Path | None = None) -> dict[str, Any]:
-    """The document in `path`. Raises ConfigError with the line of a syntax error."""
-    return parse_toml(read_text(path, within=within), path)
-
-
 def read_text(
     path: Path, *, within: Path | None = None, limit: int = MAX_TOML_BYTES
 ) -> str:
