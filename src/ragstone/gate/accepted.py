@@ -143,10 +143,8 @@ class Offer:
         words = ["ragstone", "accept", "--metric", self.metric]
         if self.slice is not None:
             words += ["--slice", self.slice]
-        parts = [f"{self.drop:.4g}", run, baseline]
-        if self.edit is not None:
-            parts.append(self.edit)
-        words += ["--of", ":".join(parts)]
+        parts = (f"{self.drop:.4g}", run, baseline, self.edit)
+        words += ["--of", ":".join(filter(None, parts))]
         if thresholds is not None and thresholds != POLICY_FILE:
             words += ["--thresholds", thresholds]
         line = shell_command([*words, "--reason", "why it is worth it"])

@@ -43,9 +43,7 @@ def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
     samples = dict(current.samples)
     for sample_id, facts in current.samples.items():
         baseline_facts = baseline.samples.get(sample_id)
-        if baseline_facts is None or not baseline_facts.parts or not facts.parts:
-            continue
-        if baseline_facts.group != facts.group:
+        if baseline_facts is not None and baseline_facts.parts and facts.parts:
             samples[sample_id] = replace(facts, group=baseline_facts.group)
     return replace(current, samples=samples)
 

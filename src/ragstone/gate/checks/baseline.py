@@ -30,10 +30,10 @@ class Baseline(Checker):
         if pairing is not None and gate.on_judge_change == "fail":
             baseline = pairing.baseline
             reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
-            measured = [
+            measured = dict.fromkeys(
                 why for name, why in reasons.items() if name in baseline.metrics
-            ]
-            why = "; ".join(dict.fromkeys(measured))
+            )
+            why = "; ".join(measured)
         if why:
             status = Status.ERROR
             why += ', and the policy says on_judge_change = "fail".'

@@ -43,10 +43,9 @@ class GoldenSetEdits(Checker):
     at = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        pairing = evidence.pairing
-        if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
+        edited = edited_samples(evidence)
+        if edited is None:
             return
-        edited = edited_samples(evidence, pairing)
         accepted = evidence.policy.widened
         if (GOLDEN_SET, edited.fingerprint) in accepted:
             return
@@ -73,7 +72,7 @@ class GoldenSetEdits(Checker):
                 n=edited.total,
             )
             yield replace(check, edit=edited.fingerprint)
-        fallen = _fallen(evidence, pairing, edited)
+        fallen = _fallen(evidence, edited)
         if fallen:
             worst = min(
                 fallen, key=lambda drop: (-abs(drop.estimate or 0.0), drop.metric or "")
@@ -98,6 +97,8 @@ class GoldenSetEdits(Checker):
 class EditedSamples:
     """The samples of a baseline that a run does not have as they were."""
 
+    pairing: Pairing
+    """The two runs."""
     count: int
     """How many they are."""
     reworded: frozenset[str]
@@ -111,8 +112,12 @@ class EditedSamples:
     hexadecimal digits."""
 
 
-def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
-    """What of the baseline the run does not have as it was."""
+def edited_samples(evidence: Evidence) -> EditedSamples | None:
+    """What of the baseline the run does not have as it was; None without a baseline of
+    the same half of the system."""
+    pairing = evidence.pairing
+    if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
+        return None
     current = pairing.current
     baseline = pairing.baseline
     missing = baseline.samples.keys() - current.samples.keys()
@@ -135,6 +140,7 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
             now = current.samples[sample_id].content_hash
         edits.append([sample_id, baseline.samples[sample_id].content_hash, now])
     return EditedSamples(
+        pairing,
         count=len(edited) - unevaluated,
         reworded=reworded,
         relabelled=frozenset(relabelled),
@@ -143,9 +149,10 @@ def edited_samples(evidence: Evidence, pairing: Pairing) -> EditedSamples:
     )
 
 
-def _fallen(evidence: Evidence, pairing: Pairing, edited: EditedSamples) -> list[Check]:
+def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
     """The drops of blocking rules on the edited questions that both runs have, with
     their ids for the only thing in common: those that would not pass."""
+    pairing = edited.pairing
     drops: list[Drop] = []
     scored_otherwise = outdated(pairing.current, pairing.baseline)
     for rule in evidence.rules:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.golden_set import edited_samples
-from ragstone.gate.comparability import other_half
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Check, CheckKind, Status
 
@@ -28,13 +27,12 @@ class Paired(Checker):
     share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        pairing = evidence.pairing
-        if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
+        edited = edited_samples(evidence)
+        if edited is None:
             return
         required = evidence.policy.gate.min_paired
-        edited = edited_samples(evidence, pairing)
-        baseline = pairing.baseline
-        same = baseline.samples.keys() & pairing.current.samples.keys()
+        baseline = edited.pairing.baseline
+        same = baseline.samples.keys() & evidence.current.samples.keys()
         same -= edited.reworded | edited.relabelled
         scores = baseline.metrics.values()
         failures = []
