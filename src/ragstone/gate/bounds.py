@@ -48,7 +48,7 @@ class Floor:
             rule.metric,
             rule.slice,
             estimate=direction.shown(mean.estimate),
-            interval=_reported(mean, direction.shown),
+            interval=_reported_interval(mean, direction.shown),
             threshold=direction.shown(self.bound),
             current=direction.shown(self.current),
             n=len(self.values),
@@ -91,7 +91,7 @@ class Drop:
         shown = direction.shown_change
         interval = None
         if limits is not None:
-            interval = _reported(limits, shown)
+            interval = _reported_interval(limits, shown)
         return Check(
             rule.name_of(direction.change),
             direction.change,
@@ -115,7 +115,7 @@ def mean_score(scores: Floats) -> float:
     return float(row_means(scores).mean())
 
 
-def _reported(limits: Estimate, shown: Callable[[float], float]) -> Interval:
+def _reported_interval(limits: Estimate, shown: Callable[[float], float]) -> Interval:
     low, high = sorted([shown(limits.low), shown(limits.high)])
     return Interval(low, high, limits.confidence, limits.method)
 

@@ -162,7 +162,7 @@ def _mean_check(drops: Sequence[Drop], p_value: float, evidence: Evidence) -> Ch
     allowed = float(np.mean([drop.bound for drop in drops]))
     status = Status.PASS
     if estimate < allowed - ROUNDING:
-        status = _shown(p_value, evidence)
+        status = _loss_status(p_value, evidence)
     why = "no more than chance explains"
     if status is Status.FAIL:
         why = "none of them is shown to fall by itself"
@@ -259,7 +259,7 @@ def _decision(
         return Status.FAIL, ": more is not ruled out for other questions"
     status = Status.PASS
     if drop.is_beyond:
-        status = _shown(p_value, evidence)
+        status = _loss_status(p_value, evidence)
     if status is Status.FAIL:
         return status, ""
     if status is Status.INCONCLUSIVE:
@@ -273,8 +273,8 @@ def _decision(
     return status, ""
 
 
-def _shown(p_value: float, evidence: Evidence) -> Status:
-    """Whether a loss is shown: the run fails; or suspected: it is inconclusive."""
+def _loss_status(p_value: float, evidence: Evidence) -> Status:
+    """Fail for a loss that is shown, inconclusive for one that is suspected."""
     alpha = evidence.policy.alpha
     if p_value <= FAIL * alpha:
         return Status.FAIL
