@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.errors import ConfigError
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
@@ -47,10 +47,9 @@ class CommandPeer(LinePeer):
             self.argv, self.context, limit=self.max_line_bytes
         )
         if await child.wait(_AT_ONCE_S) and child.status != 0:
-            output = child.tail.text()
-            detail = f"\n\n{output}\n" if output else ""
-            raise SystemUnderTestError(
-                f"the command {await child.ending()} immediately after it was started.{detail}",
+            raise self.not_started(
+                f"the command {await child.ending()} immediately after it was started.",
+                child.tail.text(),
                 where=f"command:{self.argv[0]}",
                 hint=f"Run it by hand in {self.context.directory}; it must wait for questions on stdin.",
             )

@@ -178,10 +178,7 @@ class HttpService:
         from ragstone.system.bounded_http import bound_reply
         from ragstone.system.http_reply import ACCEPT, read_reply
 
-        if self._client is None:
-            raise SystemUnderTestError(
-                "the system has not been started.", where=self.entrypoint
-            )
+        assert self._client is not None  # noqa: S101 - it was started
         method, content = "GET", None
         headers = {"Accept": ACCEPT, **self._headers}
         if QUESTION not in self._url:

@@ -67,7 +67,6 @@ class CallableSystem:
         self._timeout_s = settings.timeout_s
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._asker: Asker | None = None
-        self._is_session = False
         self._part = settings.part
         self._fields = Fields(contexts_only=settings.part == RETRIEVAL)
         self.accepts: frozenset[str] | None = None
@@ -98,16 +97,11 @@ class CallableSystem:
     async def session(self) -> AsyncIterator[System]:
         """A session with an object of its own, if this is a class or a factory."""
         session = copy(self)
-        session._is_session = True
         if is_built(self._target):
             session._asker = None
         yield session
 
     async def ask(self, sample: Sample) -> Response:
-        if self._asker is None and not self._is_session:
-            raise SystemUnderTestError(
-                "the system has not been started.", where=self.entrypoint
-            )
         async with self._slots:
             deadline = asyncio.timeout(self._timeout_s)
             try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, ClassVar
 
+from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
@@ -47,6 +48,13 @@ class LinePeer:
     """Whether it has answered, or said that it can."""
     session: str | None = field(default=None, init=False)
     """That of the last question."""
+
+    def not_started(
+        self, message: str, output: str | None, where: str, hint: str
+    ) -> SystemUnderTestError:
+        """The error of a child that can't be asked, with its last `output`."""
+        detail = f"\n\n{output.rstrip()}\n" if output else ""
+        return SystemUnderTestError(message + detail, where=where, hint=hint)
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self.child

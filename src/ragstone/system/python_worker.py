@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragstone.errors import ConfigError, SystemUnderTestError
+from ragstone.errors import ConfigError
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields, has_folder
@@ -94,9 +94,9 @@ class PythonPeer(LinePeer):
             message = f"the worker {await child.ending()} while starting."
             greeting = Greeting(error=message, detail=child.tail.text())
         if greeting.error is not None:
-            detail = f"\n\n{greeting.detail.rstrip()}\n" if greeting.detail else ""
-            raise SystemUnderTestError(
-                greeting.error + detail,
+            raise self.not_started(
+                greeting.error,
+                greeting.detail,
                 where=self.spec if settings.functions else f"python:{self.spec}",
                 hint=f"It was run by {self.python} in {self.context.directory}. {self.hint}",
             )
