@@ -61,7 +61,7 @@ def of_init(folder: Path) -> list[str]:
         (".", "python:rag:answer"),
         ("services/search", "python:rag:answer"),
         ("web", "http://127.0.0.1:8000/ask"),
-        ("compose", "http://127.0.0.1:8000/ask?q={question}"),
+        ("compose", "http://127.0.0.1:8000/ask?v=1"),
         ("image", "http://localhost:8000/ask"),
         ("my site", "http://127.0.0.1:3000/api/chat"),
         ("api", "http://127.0.0.1:8000/ask"),

@@ -9,7 +9,6 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Message, Sample
-from ragstone.system.http_service import without_secrets
 from ragstone.system.request import NoPlaceError, placed
 from tests.system.service import Server, failure, said
 
@@ -43,20 +42,6 @@ def test_the_earlier_turns_go_before_the_question_in_the_shape_of_its_message(
     said_by = [(one["role"], one.get("content") or one["parts"][0]["text"]) for one in sent["messages"]]
     assert said_by[-3:] == [("user", "Hello?"), ("assistant", "Yes."), ("user", "Why?")]
     assert len(sent["messages"]) == len(body["messages"]) + 2
-
-
-def test_a_question_in_the_address_is_quoted_and_sent_without_a_body(room: Any, server: Server) -> None:
-    server.reply = lambda path, body: said({"answer": path})
-    (response,) = room.ask(f"{server.url}/ask?v=1&q={{question}}", "Why & how? é/\ud800")
-    assert response.answer == "/ask?v=1&q=Why%20%26%20how%3F%20%C3%A9%2F%3F"
-    assert server.seen[0][2] is None
-    assert "content-type" not in server.seen[0][1]
-    assert without_secrets("http://h/ask?key=abc&q={question}") == "http://h/ask?key=***&q={question}"
-
-
-def test_a_question_is_no_host(room: Any) -> None:
-    with pytest.raises(ConfigError, match="not a valid URL"):
-        room.ask("http://{question}/ask", "q")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
             pieces.add_parts(text, parts)
         elif without_text is None:
             without_text = value
-    if not pieces.has_text and not fields.contexts_only:
+    if not pieces.texts and not fields.contexts_only:
         message = "The stream ended without text."
         if without_text is not None:
             message += f" One of its pieces: {shown(without_text)}."

@@ -1,5 +1,4 @@
-"""http(s):// entrypoints: one POST per question, or a GET with the question in the
-address."""
+"""http(s):// entrypoints: one POST per question."""
 
 from __future__ import annotations
 
@@ -19,12 +18,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
-from ragstone.system.request import (
-    QUESTION,
-    refuse_misplaced,
-    request_address,
-    request_fields,
-)
+from ragstone.system.request import refuse_misplaced, request_fields
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.worker.fields import BadReturn
 from ragstone.system.worker.wording import shown
@@ -179,15 +173,13 @@ class HttpService:
         from ragstone.system.http_reply import ACCEPT, read_reply
 
         assert self._client is not None  # noqa: S101 - it was started
-        method, content = "GET", None
-        headers = {"Accept": ACCEPT, **self._headers}
-        if QUESTION not in self._url:
-            headers = {"Content-Type": "application/json", **headers}
-            fields = request_fields(self._settings, sample)
-            method, content = "POST", json.dumps(fields).encode("ascii")
-        url = request_address(self._url, sample.question)
+        headers = {"Content-Type": "application/json", "Accept": ACCEPT}
+        fields = request_fields(self._settings, sample)
         async with self._client.stream(
-            method, url, headers=headers, content=content
+            "POST",
+            self._url,
+            headers={**headers, **self._headers},
+            content=json.dumps(fields).encode("ascii"),
         ) as reply:
             bound_reply(reply, MAX_BODY_BYTES)
             if not reply.is_success:
@@ -225,9 +217,8 @@ class HttpUrl(EntrypointKind):
             has_port = parts.port is None or parts.port > 0
         except ValueError:
             return False
-        if not parts.hostname or QUESTION in parts.netloc:
-            return False
-        return has_port and not any(character.isspace() for character in target)
+        has_space = any(character.isspace() for character in target)
+        return bool(parts.hostname) and has_port and not has_space
 
     def build(
         self, target: str, settings: SystemSettings, around: Surroundings
@@ -254,8 +245,6 @@ def without_secrets(url: str) -> str:
     replaced."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    pairs = []
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        pairs.append((name, value if value == QUESTION else "***"))
-    query = urlencode(pairs, safe="*{}")
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    query = urlencode([(name, "***") for name, _ in pairs], safe="*")
     return urlunsplit((parts.scheme, host, parts.path, query, ""))

@@ -1,11 +1,10 @@
-"""What a service is sent: the question in its address, or in the fields of a body."""
+"""What a service is sent: the fields of a body."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Sample
@@ -13,14 +12,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.response import beside_question, messages_before
 from ragstone.system.worker.fields import at_path
 
-QUESTION = "{question}"
-"""Stands for the question in the path or the query string of an address."""
 _POSITION = re.compile(r"-?\d{1,9}")
-
-
-def request_address(url: str, question: str) -> str:
-    """`url` with the question in its place, quoted."""
-    return url.replace(QUESTION, quote(question.encode("utf-8", "replace"), safe=""))
 
 
 class NoPlaceError(ValueError):

@@ -79,9 +79,9 @@ def _by_id(value: object) -> object:
 def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
     """One context; None if it has no text. `may_lack_text`: it can be known by its id
     or name, as all before it are."""
-    score = None
+    pair_score = None
     if type(item) is tuple and len(item) == 2 and number(item[1]) is not None:
-        item, score = item  # as returned by vector stores
+        item, pair_score = item  # as returned by vector stores
     identity, text = _identity(item), context_text(item)
     if fields.context_id is not None:
         identity = _as_id(at_path(item, fields.context_id))
@@ -93,8 +93,9 @@ def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
         if not may_lack_text or fields.context_text is not None or identity is None:
             return None
         text = ""
-    own_score = number(named(item, "score"))
-    score = number(score) if own_score is None else own_score
+    score = number(named(item, "score"))
+    if score is None:
+        score = number(pair_score)
     return {"text": clean(text), "id": identity, "score": score}
 
 
@@ -112,8 +113,6 @@ def context_text(item: object) -> str | None:
 
 def _identity(item: object) -> str | None:
     """The id of a context, in it, in its metadata or in its node; a text has none."""
-    if isinstance(item, str):
-        return None
     for holder in (item, get(item, "node")):
         metadata = get(holder, "metadata")
         for name in SYSTEM_NAMES["id"]:

@@ -82,7 +82,7 @@ class Pieces:
     def __init__(self, parts: Json, fields: Fields) -> None:
         self._parts = Parts(parts)
         self._fields = fields
-        self._texts: list[str] = []
+        self.texts: list[str] = []
         self._characters = 0
         self._count = 0
 
@@ -105,23 +105,18 @@ class Pieces:
             self._parts["steps"] = steps
         if not text:
             return
-        self._texts.append(text)
+        self.texts.append(text)
         self._characters += len(text)
         if self._characters > MAX_ANSWER_CHARACTERS:
             raise BadReturn(
                 f"The streamed answer has more than {MAX_ANSWER_CHARACTERS:,} characters."
             )
 
-    @property
-    def has_text(self) -> bool:
-        """Whether any text came."""
-        return bool(self._texts)
-
     def whole(self) -> Parts:
         """The answer. Raises BadReturn if nothing came."""
         if self._count == 0:
             raise BadReturn(f"The stream ended without a piece. {EXPECTED}")
-        return Parts({**self._parts, "answer": "".join(self._texts)})
+        return Parts({**self._parts, "answer": "".join(self.texts)})
 
 
 def read_piece(piece: object, fields: Fields) -> tuple[str | None, Parts]:
