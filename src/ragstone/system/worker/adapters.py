@@ -136,14 +136,15 @@ class Asker:
         """
         keywords: Json = {}
         turns = [dict(turn) for turn in history]
+        # A conversation that nobody continues has an id, too.
+        thread = session or os.urandom(16).hex()
         if self._remembers:
-            thread = {"thread_id": session or new_session()}
-            keywords["config"] = {"configurable": thread}
+            keywords["config"] = {"configurable": {"thread_id": thread}}
             turns = [] if session else turns
         messages = [*turns, {"role": "user", "content": question}]
         values: Json = {
             "history": turns,
-            SESSION: session or new_session(),
+            SESSION: thread,
             CONTEXTS: contexts,
         }
         is_set = {"history": turns, SESSION: session, CONTEXTS: contexts is not None}
@@ -166,11 +167,6 @@ class Asker:
                 raise
         self._ask, self._ask_async = self._ask_async, None
         return self._ask(argument, **keywords)
-
-
-def new_session() -> str:
-    """The id of a conversation that nobody continues."""
-    return os.urandom(16).hex()
 
 
 def is_coroutine_function(target: Any) -> bool:
