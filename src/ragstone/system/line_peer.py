@@ -7,7 +7,7 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -21,6 +21,7 @@ from ragstone.system.response import (
     beside_question,
     session_id,
 )
+from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
@@ -36,9 +37,10 @@ class LinePeer:
     context: ChildContext
     fields: Fields
     """Where the answer is in a reply."""
-    noun: ClassVar[str]
-    max_line_bytes: ClassVar[int]
-    garbled: ClassVar[SystemFailureKind]
+    noun = "process"
+    # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and what is around it.
+    max_line_bytes = 13 * MAX_CHARACTERS
+    garbled = SystemFailureKind.CRASHED
     """What a line is that can't be a reply."""
     silence_hint = ""
     """What may be the matter if no reply comes."""

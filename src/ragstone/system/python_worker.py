@@ -21,9 +21,7 @@ from ragstone.system.pool import Pool
 from ragstone.system.response import (
     RETRIEVAL,
     System,
-    SystemFailureKind,
 )
-from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.join import worker_source
 from ragstone.system.worker.wording import SOURCE_NAME
@@ -54,9 +52,6 @@ class PythonPeer(LinePeer):
     hint: str
     not_from: Path | None = None
     noun = "worker"
-    # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and what is around it.
-    max_line_bytes = 13 * MAX_CHARACTERS
-    garbled = SystemFailureKind.CRASHED
     accepts: frozenset[str] | None = field(default=None, init=False)
 
     async def start(self) -> None:
