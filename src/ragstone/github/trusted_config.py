@@ -118,6 +118,8 @@ def restrict_to_base(
     if bundle is not None:
         needed.append(_BUNDLE)
     of_verdict = [key for key in _OF_VERDICT if key in settings.from_file]
+    limit = settings.judge.max_cost_usd
+    budget_open = entrusted and (limit is None or _BUDGET in settings.from_file)
     if not (needed or entrusted or of_verdict):
         return TrustedSettings(settings)
     try:
@@ -137,7 +139,7 @@ def restrict_to_base(
         why = f"the base branch can't be read: {unreadable}"
         defaults = {key: _OF_VERDICT[key] for key in of_verdict}
         settings = _as_in_base(settings, defaults, why, notes)
-        if entrusted and _may_raise_budget(settings):
+        if budget_open:
             notes.append(
                 f"Can't read whether the base branch limits the cost of judging ({unreadable})."
             )
@@ -168,11 +170,9 @@ def restrict_to_base(
         settings = settings.having(_BUNDLE, str(copy))
     base_values = {key: _value(base_settings, key) for key in of_verdict}
     base_limit = base_settings.judge.max_cost_usd
-    if entrusted and base_limit is not None and _may_raise_budget(settings):
+    if budget_open and base_limit is not None:
         # A pull request can lower the base's limit, but not raise it.
-        base_values[_BUDGET] = min(
-            base_limit, settings.judge.max_cost_usd or base_limit
-        )
+        base_values[_BUDGET] = min(base_limit, limit or base_limit)
     why = "as in the base branch"
     return TrustedSettings(_as_in_base(settings, base_values, why, notes))
 
@@ -219,11 +219,6 @@ def _passed_secrets(settings: Settings, environ: Environ, keys: set[str]) -> set
             if environ[name].strip() in keys or SECRET_NAME.search(name):
                 secrets.add(name)
     return secrets
-
-
-def _may_raise_budget(settings: Settings) -> bool:
-    """Whether the checkout says how much may be spent."""
-    return _BUDGET in settings.from_file or settings.judge.max_cost_usd is None
 
 
 def _has_identity(settings: Settings, environ: Environ) -> bool:
