@@ -52,7 +52,7 @@ def command(
     """
     from ragstone.cli.context import run_context, run_to_end
     from ragstone.errors import ConfigError
-    from ragstone.pipeline.gate import GateOutcome, gate
+    from ragstone.pipeline.gate import REPORT_FILES, GateOutcome, gate
     from ragstone.pipeline.gate_request import gate_request
     from ragstone.pipeline.page import read_page
     from ragstone.report.render import Format, render
@@ -95,11 +95,10 @@ def command(
             print_text(text, output)
             if output is None:
                 return
-        pages = [
-            f"HTML report: {linked(path)}"
-            for path in outcome.reports
-            if path.suffix == ".html"
-        ]
+        pages = []
+        if outcome.run is not None:
+            page_file = outcome.run.path / REPORT_FILES["html"]
+            pages = [f"HTML report: {linked(page_file)}"]
         print_report(outcome.document, verbose=verbose, files=pages)
 
     with run_context(settings) as context:

@@ -66,10 +66,9 @@ class Report:
 
     def file(self, form: Format) -> str:
         """The report in a format, relative to the workspace; "" if there is none."""
-        name = REPORT_FILES[form]
-        reports = () if self.outcome is None else self.outcome.reports
-        is_present = self.directory and name in {path.name for path in reports}
-        return f"{self.directory}/{name}" if is_present else ""
+        if self.outcome is None or self.outcome.run is None or not self.directory:
+            return ""
+        return f"{self.directory}/{REPORT_FILES[form]}"
 
     @property
     def title(self) -> str:

@@ -117,15 +117,14 @@ def _save(
     refusal: str | None,
     context: RunContext,
 ) -> None:
-    if outcome.run is None:
-        refusal = refusal or "there was nothing to run"
-    elif outcome.run.manifest.system.commit != folder.commit:
+    run = outcome.run
+    if run is not None and run.manifest.system.commit != folder.commit:
         refusal = refusal or "it is of another commit than the one that is checked out"
-    if refusal is not None or outcome.run is None:
+    if run is None or refusal is not None:
         context.say(f"The run was not saved as a baseline: {refusal}.")
         return
     try:
-        place = folder.store.save(folder.commit, outcome.run.path)
+        place = folder.store.save(folder.commit, run.path)
     except StoreFailed as failed:
         problem = f"could not be saved to the folder: {context.redact(str(failed))}."
         if outcome.exit_code:
@@ -136,7 +135,7 @@ def _save(
             where="gate.save_baseline",
             hint="Without it, later changes are compared with an older run, or with none.",
         ) from None
-    fact, what = outcome.run.manifest.standing, "as a baseline"
+    fact, what = run.manifest.standing, "as a baseline"
     if not fact.eligible:
         what = f"with the baseline it was compared with ({fact.reason})"
     context.say(context.redact(f"Saved to {shown_name(str(place))}, {what}."))

@@ -59,17 +59,13 @@ NO_VERDICT = "the gate was stopped before its verdict"
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """The result of a gate run. `document` is free of secrets; `reports` are the files
-    written to the run directory.
-
-    `run` is None if there was nothing to run.
-    """
+    """The result of a gate run. `document` is free of secrets. `run`, with its reports,
+    is None if there was nothing to run."""
 
     verdict: GateVerdict
     document: Document
     run: RunDirectory | None
     exit_code: int
-    reports: tuple[Path, ...] = ()
 
 
 OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
@@ -315,12 +311,9 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
     if past is not None:
         past.store(run, history)
     write_verdict(run, document)
-    reports: list[Path] = []
     for name, file in REPORT_FILES.items():
         page = read_page(run) if name == "html" else ()
         text = render(document, name, templates=request.templates, page=page)
         replace_text(run.path / file, text)
-        reports.append(run.path / file)
-    return GateOutcome(
-        verdict, document, run, exit_code_of(verdict, request.fail_on), tuple(reports)
-    )
+    code = exit_code_of(verdict, request.fail_on)
+    return GateOutcome(verdict, document, run, code)
