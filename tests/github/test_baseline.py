@@ -17,7 +17,7 @@ from ragstone.github.api import artifacts
 from ragstone.github.api.artifacts import fetch_without_token
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.trusted_runs import GitHubArtifacts
-from ragstone.pipeline.baseline_search import NoBaseline, TrustedBaseline, find_baseline
+from ragstone.pipeline.baseline_search import BaselineSearch, TrustedBaseline
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub, Fault, Reply, zip_of
 from tests.github.runs import failed_with, files_of, make_run
 
@@ -35,23 +35,24 @@ class Main:
     github: FakeGitHub
     api: GitHubApi
 
-    def find(
+    def search(
         self, branch: str | None = "main", workflow: str | None = "gate.yml", named: str | None = None
-    ) -> TrustedBaseline | NoBaseline:
+    ) -> tuple[TrustedBaseline | None, BaselineSearch]:
         store = GitHubArtifacts(
             self.api, run_id=OWN_RUN, workflow=workflow, branch=branch, artifact_name="ragstone-run", named=named
         )
-        return find_baseline(store)
+        search = BaselineSearch(store)
+        return search.find(), search
 
     def found(self, **where: str | None) -> TrustedBaseline:
-        found = self.find(**where)
-        assert isinstance(found, TrustedBaseline), found
+        found, search = self.search(**where)
+        assert found is not None, search.reason
         return found
 
     def reason(self, **where: str | None) -> str:
-        found = self.find(**where)
-        assert isinstance(found, NoBaseline), found
-        return found.reason
+        found, search = self.search(**where)
+        assert found is None, found
+        return search.reason
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_the_newest_passing_run_is_taken_whatever_the_other_jobs_came_to(
 def test_of_several_attempts_the_newest_artifact_counts(main: Main, files: Files, failed_files: Files) -> None:
     main.github.add_run(1, artifact=files)
     main.github.add_artifact(1, failed_files)
-    assert "can't be a baseline" in main.reason()
+    assert "can be a baseline" in main.reason()
 
 
 @pytest.mark.parametrize("verdict", ["inconclusive", None])
@@ -180,13 +181,12 @@ def test_the_history_is_that_of_the_newest_run_that_left_one_and_outlives_the_ba
 ) -> None:
     main.github.add_run(1, artifact={**files, "history.jsonl": b"old"})
     main.github.add_run(2, artifact={**carrying, "history.jsonl": b"new"})
-    found = main.found()
-    assert (found.run_id, found.history) == (1, b"new")
+    assert main.found().run_id == 1
+    assert main.search()[1].history == b"new"
     main.github.artifacts.clear()
     main.github.add_artifact(2, {**failed_files, "history.jsonl": b"kept"})
-    lost = main.find()
-    assert isinstance(lost, NoBaseline)
-    assert lost.history == b"kept"
+    assert main.reason()
+    assert main.search()[1].history == b"kept"
 
 
 # -- poisoning ---------------------------------------------------------------------------------------------------------
@@ -234,9 +234,9 @@ def test_a_run_that_others_can_bring_about_is_never_the_baseline(
         # What an artifact says of its run is not believed.
         lies = {"repository_id": 1001, "head_repository_id": 1001, "head_branch": "main"}
         main.github.add_artifact(run_id, files)["workflow_run"].update(lies)
-    assert isinstance(main.find(), NoBaseline)
+    assert main.reason()
     assert main.github.storage_seen == []
-    assert isinstance(main.find(named="quality.yml"), NoBaseline)
+    assert main.reason(named="quality.yml")
     # GitHub does give null for a head repository that was deleted, whatever its description says.
     problems = main.github.problems
     main.github.problems = [each for each in problems if "_repository: None" not in each and "'object'" not in each]
@@ -256,7 +256,7 @@ def test_the_runs_of_a_named_workflow_are_baselines_in_place_of_its_own(main: Ma
 def test_where_the_own_run_can_not_be_read_the_workflow_is_known_by_its_file_alone(main: Main, files: Files) -> None:
     main.github.runs.clear()
     main.github.add_run(5, workflow_id=43, artifact=files)
-    assert isinstance(main.find(), NoBaseline)
+    assert main.reason()
     main.github.add_run(6, artifact=files)
     assert main.found().run_id == 6
     assert "/runs/900" in main.reason(workflow=None)
@@ -343,7 +343,7 @@ def test_what_does_not_follow_from_the_records_is_refused(main: Main, files: Fil
         artifact = {**files, MANIFEST: json.dumps(manifest).encode()}
     main.github.add_run(2, artifact=artifact)
     if how == "scores in the manifest":
-        assert isinstance(main.find(), NoBaseline)
+        assert main.reason()
         return
     with pytest.raises(RunDirectoryError, match=says):
         open_members(main.found().files, tmp_path / "baseline")

@@ -18,11 +18,10 @@ from ragstone.evaluation.writer import update_manifest
 from ragstone.pipeline.baseline import baseline_beside
 from ragstone.pipeline.baseline_search import (
     MAX_READ,
+    BaselineSearch,
     BaselineStore,
-    NoBaseline,
     StoredRun,
     StoreFailed,
-    find_baseline,
     open_baseline_in,
 )
 from tests.pipeline.conftest import write
@@ -125,11 +124,11 @@ def test_the_newest_run_that_can_be_a_baseline_is_found_through_those_that_can_n
     good = good_run(tmp_path / "good")
     passed = stored("passed", good, run_id=3, url="https://x/runs/3")
     failed = stored("failed", failed_run(tmp_path / "bad", good), run_id=9, url="https://x/runs/9")
-    own = find_baseline(Store(stored("broken", None), passed, failed))
-    assert not isinstance(own, NoBaseline)
+    own = BaselineSearch(Store(stored("broken", None), passed, failed)).find()
+    assert own is not None
     assert (own.place, own.run_id, own.carried_by) == ("passed", 3, None)
-    carried = find_baseline(Store(failed, passed))
-    assert not isinstance(carried, NoBaseline)
+    carried = BaselineSearch(Store(failed, passed)).find()
+    assert carried is not None
     assert (carried.place, carried.run_id, carried.carried_by, carried.url) == ("failed", 7, 9, "https://x/runs/7")
     opened = open_baseline_in(Store(failed, passed), tmp_path / "found").run
     assert opened is not None
@@ -139,13 +138,13 @@ def test_the_newest_run_that_can_be_a_baseline_is_found_through_those_that_can_n
 def test_a_carried_run_that_is_not_of_the_branch_is_left_out(tmp_path: Path) -> None:
     good = good_run(tmp_path / "good")
     failed = stored("failed", failed_run(tmp_path / "bad", good), on_branch=False)
-    found = find_baseline(Store(failed, stored("older", good)))
-    assert not isinstance(found, NoBaseline)
+    found = BaselineSearch(Store(failed, stored("older", good))).find()
+    assert found is not None
     assert found.place == "older"
-    nothing = find_baseline(Store(failed))
-    assert isinstance(nothing, NoBaseline)
-    assert "of a commit that is not before this one" in nothing.reason
-    assert not nothing.is_unread
+    search = BaselineSearch(Store(failed))
+    assert search.find() is None
+    assert "of a commit that is not before this one" in search.reason
+    assert not search.is_unread
 
 
 @pytest.mark.parametrize(
@@ -153,9 +152,9 @@ def test_a_carried_run_that_is_not_of_the_branch_is_left_out(tmp_path: Path) -> 
     [
         ([], "", "It is empty.", False),
         ([], "no disk", "The baseline folder can't be read: no disk. Look.", True),
-        (["broken"], "", "can't be a baseline (broken was left out: it is broken)", True),
+        (["broken"], "", "can be a baseline (broken was left out: it is broken)", True),
         (["refused"], "", "refused was left out: too old", False),
-        (["failed", "failed"], "", "None of the newest 2 runs in the folder can be a baseline", False),
+        (["failed", "failed"], "", "None of the newest runs in the folder can be a baseline", False),
         (["other"], "", "it contains a run of commit unknown", True),
     ],
 )
@@ -178,6 +177,6 @@ def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
 def test_only_so_many_archives_are_read(tmp_path: Path) -> None:
     good, bad = good_run(tmp_path / "good"), failed_run(tmp_path / "bad")
     within = Store(*[stored("bad", bad)] * (MAX_READ - 1), stored("good", good))
-    assert not isinstance(find_baseline(within), NoBaseline)
+    assert BaselineSearch(within).find() is not None
     beyond = Store(*[stored("bad", bad)] * MAX_READ, stored("good", good))
-    assert isinstance(find_baseline(beyond), NoBaseline)
+    assert BaselineSearch(beyond).find() is None

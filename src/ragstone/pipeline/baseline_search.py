@@ -80,7 +80,6 @@ class TrustedBaseline:
     """A run that a store vouches for. `files` are its members by name.
 
     `carried_by` is the place in the store whose archive contained it, if not its own.
-    `history` comes from the newest run that left one, which may be a later run.
     `run_id` is 0 outside of GitHub.
     """
 
@@ -92,18 +91,6 @@ class TrustedBaseline:
     url: str = ""
     branch: str = ""
     carried_by: int | None = None
-    history: bytes | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class NoBaseline:
-    """There is nothing to compare with; `reason` is one sentence. This is never a
-    regression."""
-
-    reason: str
-    history: bytes | None = field(default=None, repr=False)
-    is_unread: bool = False
-    """Whether there may be a baseline: the store, or a run in it, could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +113,19 @@ class Comparison:
 def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
     """The newest baseline in `store`, opened in the new `directory`, and the history of
     the branch."""
-    baseline = find_baseline(store)
+    search = BaselineSearch(store)
+    baseline = search.find()
     history, damage = History(), tuple[str, ...]()
-    if baseline.history is not None:
+    if search.history is not None:
         try:
-            history = parse_history(baseline.history, HISTORY)
+            history = parse_history(search.history, HISTORY)
         except RagstoneError as error:
             damage = (
                 f"The history can't be used, so drift is not measured: {error.message}",
             )
-    if isinstance(baseline, NoBaseline):
-        reason, unproven = baseline.reason, None
-        if baseline.is_unread:
+    if baseline is None:
+        reason, unproven = search.reason, None
+        if search.is_unread:
             unproven = f"Not proven, because a baseline could not be read. {reason}"
         return Comparison(None, None, reason, unproven, history, damage)
     try:
@@ -148,25 +136,26 @@ def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
     return Comparison(run, baseline, history=history, damage=damage)
 
 
-def find_baseline(store: BaselineStore) -> TrustedBaseline | NoBaseline:
-    """The newest baseline in `store`.
+@dataclass(slots=True)
+class BaselineSearch:
+    """Looks for the newest baseline in a store.
 
     A run that can't be a baseline leads to the one it carries. What is wrong with an
     archive or a store is a reason, never an error.
     """
-    return _Search(store).find()
 
-
-@dataclass(slots=True)
-class _Search:
     store: BaselineStore
     seen: int = 0
     reads: int = 0
     refusals: list[str] = field(default_factory=list)
+    reason: str = ""
+    """Why there is none, in a sentence. This is never a regression."""
     is_unread: bool = False
+    """Whether there may be one: the store, or a run in it, could not be read."""
     history: bytes | None = None
+    """That of the newest run that left one, which may be later than the baseline."""
 
-    def find(self) -> TrustedBaseline | NoBaseline:
+    def find(self) -> TrustedBaseline | None:
         store = self.store
         try:
             for stored in store.newest():
@@ -176,17 +165,18 @@ class _Search:
                 if baseline is not None:
                     return baseline
         except StoreFailed as failed:
-            reason = f"{store.name} can't be read: {failed}. {failed.hint}".rstrip()
-            return NoBaseline(reason, self.history, is_unread=True)
-        if not self.seen:
-            return NoBaseline(store.why_empty(), self.history)
-        why = f" ({'; '.join(self.refusals[:3])})" if self.refusals else ""
-        reason = (
-            f"None of the newest {self.seen} runs {store.where} can be a baseline{why}."
-        )
-        if self.seen == 1:
-            reason = f"The newest run {store.where} can't be a baseline{why}."
-        return NoBaseline(reason, self.history, is_unread=self.is_unread)
+            self.is_unread = True
+            self.reason = (
+                f"{store.name} can't be read: {failed}. {failed.hint}".rstrip()
+            )
+            return None
+        self.reason = store.why_empty()
+        if self.seen:
+            why = f" ({'; '.join(self.refusals[:3])})" if self.refusals else ""
+            self.reason = (
+                f"None of the newest runs {store.where} can be a baseline{why}."
+            )
+        return None
 
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
         """The baseline in `stored`: itself, or the one that it carries."""
@@ -217,7 +207,6 @@ class _Search:
                 stored.run_id,
                 stored.url,
                 stored.branch,
-                history=self.history,
             )
         try:
             carried = carried_run(files)
@@ -245,5 +234,4 @@ class _Search:
             url,
             stored.branch,
             carried_by=stored.run_id,
-            history=self.history,
         )
