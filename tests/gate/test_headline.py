@@ -114,11 +114,8 @@ TURN = Finding(STEPS, Level.ALERT, "", "turn 3")
         ),
         (verdict(Status.ERROR, UNSCORED), {}, ("Blocked: nothing is decided.", "only 3 of 51 have a score.")),
         (verdict(Status.ERROR, replace(SAME, status=Status.ERROR)), {}, ("Blocked: the system gave",)),
-        (
-            verdict(Status.ERROR),
-            {"advisory": True},
-            ("Failed, but", "nothing is decided. the reason."),
-        ),
+        # An error ends the job whatever fail_on is.
+        (verdict(Status.ERROR), {"advisory": True}, ("Blocked: nothing is decided. the reason.",)),
         (fails(), {}, ("Blocked: the reason.",)),
         (fails(check(action=Action.WARN)), {}, ("Blocked: the reason.",)),
     ],

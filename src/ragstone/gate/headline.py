@@ -67,14 +67,15 @@ def headline_of(
         check for check in verdict.checks if check.blocks and check.status is status
     ]
     blocked = "Blocked:"
+    if status is Status.ERROR:
+        # It ends the job whatever fail_on is.
+        if all(check.kind is not CheckKind.ANSWERS for check in ending):
+            blocked = f"{blocked} nothing is decided."
+        return Headline(blocked, ending[0].reason if ending else verdict.reason)
     if advisory:
         blocked = "Failed, but not blocked (fail_on is 'never'):"
     if status is Status.FAIL:
         return _failed(verdict, ending, samples, blocked)
-    if status is Status.ERROR:
-        if all(check.kind is not CheckKind.ANSWERS for check in ending):
-            blocked = f"{blocked} nothing is decided."
-        return Headline(blocked, ending[0].reason if ending else verdict.reason)
     if status is Status.PASS:
         headline = _passed(verdict, samples)
     else:
