@@ -111,7 +111,7 @@ def test_a_metric_of_generation_that_rises_points_at_generation() -> None:
     assert found.lower_is_better == {name}
     assert found.attribution is not None
     assert found.attribution.side is Side.GENERATION
-    assert "Generation: noise_sensitivity_relevant +0.50" in found.attribution.reason
+    assert "noise_sensitivity_relevant" in found.attribution.reason
     alone = decide(rates(0.65, name=name), metrics={rule: {"max": 0.2}}).explanation.attribution
     assert alone is not None
     assert alone.reason == "Generation: noise_sensitivity_relevant 0.65."

@@ -144,7 +144,7 @@ def test_answers_that_stopped_claiming_anything_are_pointed_out(silent: int, not
     excused = {"faithfulness": dict.fromkeys(named(silent, 60 - silent), "the answer abstains")}
     current = run({"faithfulness": [1.0] * (60 - silent)}, not_applicable=excused)
     found = about(f"no longer applies to {silent} of 60 samples", current, run({"faithfulness": [1.0] * 60}))
-    assert ["abstains" in one for one in found] == [True] * noted
+    assert len(found) == noted
 
 
 # -- quotes ------------------------------------------------------------------------------------------------------------

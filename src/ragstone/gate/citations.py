@@ -27,17 +27,18 @@ def false_citations(run: RunScores) -> frozenset[str]:
 
 
 def citation_findings(evidence: Evidence) -> Iterator[Finding]:
-    """A note on citations that can't be resolved; a warning if the baseline has none."""
+    """A note on citations that can't be resolved; a warning if the baseline's can."""
     unresolved = _unresolved(evidence.current)
     if not unresolved or _is_numbered(evidence.current):
         return
-    baseline = None if evidence.compared is None else evidence.compared.baseline
-    is_new = baseline is not None and (
-        _is_numbered(baseline) or not _unresolved(baseline)
-    )
+    level = Level.NOTE
+    if evidence.compared is not None:
+        baseline = evidence.compared.baseline
+        if _is_numbered(baseline) or not _unresolved(baseline):
+            level = Level.WARNING
     yield Finding(
         "citations",
-        Level.WARNING if is_new else Level.NOTE,
+        level,
         f"Answers with numbers that are neither positions nor ids of the returned contexts: {len(unresolved)}. "
         "These citations are not checked. Return each context with the id that answers cite.",
     )

@@ -3,6 +3,7 @@ reworded, relabelled and so on."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from ragstone.evaluation.scores import RunScores
@@ -53,32 +54,29 @@ def golden_set_change(
 
     `drafts` are the samples of the run that count in no check.
     """
-    missing = baseline.samples.keys() - current.samples.keys()
-    common = baseline.samples.keys() - missing
-    same = [
-        sample_id for sample_id in common if same_question(current, baseline, sample_id)
-    ]
-    drafted = 0
+    draft_ids: Set[str] = frozenset()
+    contents: set[str | None] = set()
     if drafts is not None:
+        draft_ids = drafts.samples.keys()
         contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
-        drafted = sum(
-            name in drafts.samples or baseline.samples[name].content_hash in contents
-            for name in missing
-        )
-    undrafted = len(missing) - drafted
-    relabelled = 0
-    for sample_id in same:
-        facts = current.samples[sample_id]
-        before = baseline.samples[sample_id]
-        # No score depends on the group.
-        is_other = facts.parts != before.parts or facts.group == before.group
-        relabelled += is_other and not same_content(current, baseline, sample_id)
+    missing = drafted = reworded = relabelled = 0
+    for sample_id, before in baseline.samples.items():
+        facts = current.samples.get(sample_id)
+        if facts is None:
+            is_draft = sample_id in draft_ids or before.content_hash in contents
+            drafted += is_draft
+            missing += not is_draft
+        elif not same_question(current, baseline, sample_id):
+            reworded += 1
+        elif not same_content(current, baseline, sample_id):
+            # No score depends on the group.
+            relabelled += facts.parts != before.parts or facts.group == before.group
     return GoldenSetChange(
-        gone=undrafted - left_out(current, undrafted, len(baseline.samples)),
+        gone=missing - left_out(current, missing, len(baseline.samples)),
         drafts=drafted,
-        reworded=len(common) - len(same),
+        reworded=reworded,
         relabelled=relabelled,
-        new=len(current.samples) - len(common),
+        new=len(current.samples.keys() - baseline.samples.keys()),
     )
 
 

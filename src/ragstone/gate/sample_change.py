@@ -4,7 +4,7 @@ is made from."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -125,45 +125,51 @@ def sample_change(
         return SampleChange(
             compared=baseline is not None, answerable=answerable, failed=True
         )
-    if baseline is None or baseline.response.failure is not None:
-        return _uncompared(current)
     response = current.response
+    if baseline is None or baseline.response.failure is not None:
+        low_rank = _first_useful(current)
+        if low_rank is not None and low_rank < _LOW_RANK:
+            low_rank = None
+        lost = bool(response.contexts) and answerable and _lacks_evidence(current)
+        return SampleChange(
+            answerable=answerable,
+            evidence_lost=lost,
+            evidence_ranks_lower=low_rank is not None,
+            low_evidence_unused=_is_unused(low_rank, current),
+            without_contexts=not response.contexts,
+            answer=_judged_answer(current),
+        )
     before = baseline.response
-    judgements = _first_judgements(current)
     answer = _judged_answer(current)
     baseline_answer = _judged_answer(baseline)
     answer_unchanged = before.answer == response.answer
     ids_returned = _relevant_ids_returned(current)
     fewer_ids = ids_returned < _relevant_ids_returned(baseline)
-    low_rank: int | None = None
+    low_rank = None
     rechunked = False
     if response.without_texts or before.without_texts:
         lost = fewer_ids and not ids_returned
     else:
         supported = _reference_supported(current)
-        texts = evidence_of(
-            baseline.sample, before.contexts, _first_judgements(baseline)
-        )
+        judged_before = baseline.answers[0].judged
+        texts = evidence_of(baseline.sample, before.contexts, judged_before)
         change = retrieval_change(texts, before.contexts, response.contexts)
         same_texts = {context.text for context in before.contexts}.intersection(texts)
         ranks = _ranks(response.contexts, same_texts)
-        ranks_before = _ranks(before.contexts, same_texts)
         # In a corpus of similar texts, others can have all the words of the evidence:
         # then the judge decides.
-        lost = (
-            supported is False
-            and _reference_supported(baseline) is not False
-            and not ranks
-        )
+        was_supported = _reference_supported(baseline) is not False
+        lost = supported is False and was_supported and not ranks
         if change is EvidenceChange.GONE:
             # Other contexts may say the same.
             is_worse = answer.is_worse_than(baseline_answer) and not answer_unchanged
             lost = supported is not True or is_worse
         if ranks:
             # The same passage: the judge of texts may take others like it for it.
-            low_rank = ranks[0] if ranks[0] > ranks_before[0] else None
+            if ranks[0] > _ranks(before.contexts, same_texts)[0]:
+                low_rank = ranks[0]
         elif change is EvidenceChange.LOWER:
-            low_rank = _first_useful(judgements)
+            low_rank = _first_useful(current)
         rechunked = change is EvidenceChange.RECHUNKED and low_rank is None
     lost = lost and answerable
     return SampleChange(
@@ -171,7 +177,7 @@ def sample_change(
         answerable=answerable,
         evidence_lost=lost,
         evidence_ranks_lower=low_rank is not None,
-        low_evidence_unused=_is_unused(low_rank, judgements),
+        low_evidence_unused=_is_unused(low_rank, current),
         ids_outdated=rechunked and fewer_ids and not lost,
         answer_unchanged=answer_unchanged,
         answer_truncated=_is_truncated(response.answer, before.answer),
@@ -186,33 +192,14 @@ def _ranks(contexts: Sequence[Context], texts: Collection[str]) -> list[int]:
     return [rank for rank, context in enumerate(contexts) if context.text in texts]
 
 
-def _uncompared(current: SampleRecord) -> SampleChange:
-    """A sample to which the baseline has no answer."""
-    judgements = _first_judgements(current)
-    low_rank = _first_useful(judgements)
-    if low_rank is not None and low_rank < _LOW_RANK:
-        low_rank = None
-    contexts = current.response.contexts
-    answerable = current.sample.answerable
-    return SampleChange(
-        answerable=answerable,
-        evidence_lost=bool(contexts) and answerable and _lacks_evidence(current),
-        evidence_ranks_lower=low_rank is not None,
-        low_evidence_unused=_is_unused(low_rank, judgements),
-        without_contexts=not contexts,
-        answer=_judged_answer(current),
-    )
-
-
-def _is_unused(low_rank: int | None, judgements: Judgements) -> bool:
+def _is_unused(low_rank: int | None, record: SampleRecord) -> bool:
     """Whether evidence ranks low, at `low_rank`, and no statement of the answer is
     supported by the context there."""
     if low_rank is None:
         return False
-    return not any(
-        context_id(low_rank) in statement.supported_by
-        for statement in _supports(judgements)
-    )
+    name = context_id(low_rank)
+    supports = _supports(record.answers[0].judged)
+    return all(name not in support.supported_by for support in supports)
 
 
 def _lacks_evidence(record: SampleRecord) -> bool:
@@ -242,41 +229,39 @@ def _relevant_ids_returned(record: SampleRecord) -> int:
     return sum(grades[document] > 0 for document in grades.keys() & returned)
 
 
-def _first_judgements(record: SampleRecord) -> Judgements:
-    if record.judgements:
-        return record.judgements[0]
-    return Judgements()
-
-
 def _context_use(judgements: Judgements) -> ContextUse:
     """Which contexts are useful; empty if that was not judged."""
-    if isinstance(judgements.context_use, ContextUse):
-        return judgements.context_use
-    return _NO_USE
+    use = judgements.context_use
+    return use if isinstance(use, ContextUse) else _NO_USE
 
 
 def _supports(judgements: Judgements) -> tuple[Support, ...]:
     """What supports the statements of the answer; empty if that was not judged."""
-    if isinstance(judgements.support, SupportTable):
-        return judgements.support.supports
-    return ()
+    table = judgements.support
+    return table.supports if isinstance(table, SupportTable) else ()
 
 
 def _reference_supported(record: SampleRecord) -> bool | None:
     """Whether the contexts support the reference, by the judge; None if that was not
     judged."""
-    use = _context_use(_first_judgements(record))
+    use = _context_use(record.answers[0].judged)
     if not use.against_reference or not use.attributions:
         return None
-    supported = sum(
-        support.verdict is Verdict.SUPPORTED for support in use.attributions
-    )
-    return supported >= SUPPORTED_FROM * len(use.attributions)
+    return len(_supported(use.attributions)) >= SUPPORTED_FROM * len(use.attributions)
 
 
-def _first_useful(judgements: Judgements) -> int | None:
+def _supported(supports: Iterable[Support]) -> set[str]:
+    """The ids of the statements that have support."""
+    return {
+        support.statement_id
+        for support in supports
+        if support.verdict is Verdict.SUPPORTED
+    }
+
+
+def _first_useful(record: SampleRecord) -> int | None:
     """The rank, from 0, of the first useful context."""
-    for rank, context in enumerate(_context_use(judgements).contexts):
+    for rank, context in enumerate(_context_use(record.answers[0].judged).contexts):
         if context.useful:
             return rank
     return None
@@ -292,7 +277,7 @@ def _is_truncated(answer: str, baseline_answer: str) -> bool:
 
 
 def _judged_answer(record: SampleRecord) -> JudgedAnswer:
-    judgements = _first_judgements(record)
+    judgements = record.answers[0].judged
     answer = record.response.answer
     statements = judgements.statements
     supports = _supports(judgements)
@@ -303,25 +288,25 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     elif isinstance(statements, StatementList) and not record.response.contexts:
         verdicts = [Verdict.UNSUPPORTED] * len(statements.statements)
     missing = missing_statements(record.answers[0], record.sample)
+    match = judgements.reference_match
     wanted = 0
-    matches_reference = False
-    if isinstance(judgements.reference_match, ReferenceMatch):
-        wanted = len(judgements.reference_match.reference_supports)
-        matches_reference = any(
-            support.verdict is Verdict.SUPPORTED
-            for support in judgements.reference_match.answer_supports
-        )
+    unlike_reference = False
+    if isinstance(match, ReferenceMatch):
+        wanted = len(match.reference_supports)
+        lacks_all = wanted > 0 and len(missing) == wanted
+        unlike_reference = lacks_all and not _supported(match.answer_supports)
     use = _context_use(judgements)
-    in_contexts = {
-        support.statement_id
-        for support in use.attributions
-        if support.verdict is Verdict.SUPPORTED
-    }
     useful = {context.context_id for context in use.contexts if context.useful}
+    ignores_useful = False
+    if useful and isinstance(judgements.support, SupportTable):
+        ignores_useful = all(
+            useful.isdisjoint(support.supported_by) for support in supports
+        )
     similarities: tuple[float, ...] = ()
     if isinstance(judgements.reverse_questions, ReverseQuestions):
         similarities = judgements.reverse_questions.similarities
     language = _language(answer)
+    is_foreign = language is not None and language != _language(record.sample.question)
     return JudgedAnswer(
         empty=not any(character.isalnum() for character in answer),
         abstains=isinstance(statements, StatementList) and statements.abstains,
@@ -330,16 +315,11 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
         contradicted=verdicts.count(Verdict.CONTRADICTED),
         reference_statements=wanted,
         stated=wanted - len(missing),
-        ignored=len(missing & in_contexts),
-        unlike_reference=wanted > 0
-        and len(missing) == wanted
-        and not matches_reference,
+        ignored=len(missing & _supported(use.attributions)),
+        unlike_reference=unlike_reference,
         on_another_question=sum(similarities) < SUPPORTED_FROM * len(similarities),
-        ignores_useful_contexts=bool(useful)
-        and isinstance(judgements.support, SupportTable)
-        and all(useful.isdisjoint(support.supported_by) for support in supports),
-        in_foreign_language=language is not None
-        and language != _language(record.sample.question),
+        ignores_useful_contexts=ignores_useful,
+        in_foreign_language=is_foreign,
     )
 
 

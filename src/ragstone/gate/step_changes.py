@@ -11,7 +11,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
@@ -99,49 +99,51 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
     not pass, else notes."""
     run = evidence.current
     baseline = None if evidence.compared is None else evidence.compared.baseline
+    answers = _answers(run, baseline)
     problems = step_problems(run, baseline)
     ranked = sorted(
         problems, key=lambda problem: (-len(problems[problem].caused), problem)
     )[:MAX_SENTENCES]
     worse = _worse(evidence)
-    by_kind: dict[ProblemKind, Problem] = {}
+    causes: list[Problem] = []
     for problem in ranked:
         caused = problems[problem].caused
         if len(worse & caused) >= max(1, MIN_SHARE * len(caused)):
-            by_kind.setdefault(problem.kind, problem)
-    causes = list(by_kind.values())[:MAX_ALERTS]
+            causes.append(problem)
+    causes = causes[:MAX_ALERTS]
     look_at = None
-    for problem in causes[:1]:
-        if len(worse & problems[problem].caused) >= MIN_SHARE * len(worse):
-            look_at = problem
+    if causes and len(worse & problems[causes[0]].caused) >= MIN_SHARE * len(worse):
+        look_at = causes[0]
     turn = _first_turn(run, worse)
     if turn is not None:
         kinds = [cause.kind for cause in causes]
         if turn.level is Level.NOTE or ProblemKind.FORGOTTEN in kinds:
-            yield Finding(STEPS, Level.NOTE, turn.text)
+            turn = replace(turn, level=Level.NOTE, where=None)
         else:
-            where = turn.where if look_at is None else None
-            yield Finding(STEPS, Level.ALERT, turn.text, where)
             causes = causes[: MAX_ALERTS - 1]
-    possible = _possible(_answers(run, baseline))
+            turn = turn if look_at is None else replace(turn, where=None)
+        yield turn
+    possible: Counter[str] = Counter()
+    for answer in answers:
+        possible.update(_places(answer))
     for problem in ranked:
         samples = problems[problem]
+        if problem not in causes and len(samples.present) < MIN_BROKEN:
+            continue
         texts = _sentences()[problem.kind.name.lower()]
         text = texts["short" if baseline is None else "changed"]
         text = text.format(place=problem.place, detail=problem.detail)
         unit = "answer"
         if problem.kind is ProblemKind.FORGOTTEN:
             unit = "conversation"
-        total = counted(possible[problem.place or problem.kind], unit)
+        total = counted(possible[problem.place], unit)
         example = min(samples.caused or samples.present)
-        text = f"{text[0].upper()}{text[1:]} ({len(samples.present):,} of {total}, such as {example})."
-        if problem in causes:
-            where = ""
-            if problem == look_at:
-                where = problem.place
-            yield Finding(STEPS, Level.ALERT, text, where or None)
-        elif len(samples.present) >= MIN_BROKEN:
-            yield Finding(STEPS, Level.NOTE, text)
+        yield Finding(
+            STEPS,
+            Level.ALERT if problem in causes else Level.NOTE,
+            f"{text[0].upper()}{text[1:]} ({len(samples.present):,} of {total}, such as {example}).",
+            problem.place or None if problem == look_at else None,
+        )
 
 
 @cache
@@ -185,23 +187,18 @@ def _first_turn(run: RunScores, worse: Set[str]) -> Finding | None:
     )
 
 
-def _possible(answers: Sequence[_Answer]) -> Counter[str | ProblemKind]:
-    """How many answers could have a problem, by its place, or else its kind."""
-    possible: Counter[str | ProblemKind] = Counter()
-    for answer in answers:
-        facts = answer.facts
-        calls = facts.calls
-        if answer.baseline is not None:
-            calls += answer.baseline.calls
-        tools = {*facts.expected, *(call.tool for call in calls)}
-        possible.update(f"`{tool}`" for tool in tools)
-        possible.update({f"hop {hop.hop}" for hop in facts.hops})
-        if facts.asks_back is not None:
-            possible[ProblemKind.NO_CLARIFICATION] += 1
-        if answer.turn is not None:
-            possible[f"turn {answer.turn.number}"] += 1
-            possible[ProblemKind.EARLIER_ANSWER] += answer.turn.number > 1
-    return possible
+def _places(answer: _Answer) -> set[str]:
+    """The turn, the hops and the tools of an answer: where it could have a problem, and
+    none of them."""
+    calls = answer.facts.calls
+    if answer.baseline is not None:
+        calls += answer.baseline.calls
+    tools = {*answer.facts.expected, *(call.tool for call in calls)}
+    places = {"", *(f"`{tool}`" for tool in tools)}
+    places |= {f"hop {hop.hop}" for hop in answer.facts.hops}
+    if answer.turn is not None:
+        places.add(f"turn {answer.turn.number}")
+    return places
 
 
 def step_problems(
@@ -282,12 +279,12 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
     is_alone = answer.baseline is None
     if facts.asks_back is False and (is_alone or baseline.asks_back):
         yield Problem(ProblemKind.NO_CLARIFICATION)
-    first_lost = [hop.hop for hop in facts.hops if not hop.found][:1]
+    lost = [hop for hop in facts.hops if not hop.found]
     for hop in facts.hops if is_alone else baseline.hops:
-        if hop.hop in first_lost and (is_alone or hop.found):
-            detail = (
-                f"the evidence from `{hop.source}`" if hop.source else "its evidence"
-            )
+        if lost and hop.hop == lost[0].hop and (is_alone or hop.found):
+            detail = "its evidence"
+            if hop.source:
+                detail = f"the evidence from `{hop.source}`"
             yield Problem(ProblemKind.LOST_HOP, f"hop {hop.hop}", detail)
     for mistake in facts.mistakes - baseline.mistakes:
         if mistake.kind in _OF_MISTAKE:

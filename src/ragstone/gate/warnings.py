@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from ragstone.formatting import counted, most_common, some, usual_reason
+from ragstone.formatting import counted, most_common, some
 from ragstone.gate.checks.applicability import (
     NO_CONTEXTS_RETURNED,
     RETURN_THEM,
     returns_no_contexts,
 )
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.verdict import Action
 from ragstone.judge.preference import SAME
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.pairwise import EQUAL, ORDER, PairwisePreference
@@ -25,16 +24,9 @@ _LOST_SHARE = 0.05
 def permissive(evidence: Evidence) -> Iterator[str]:
     """A warning that rules apply because there is no policy."""
     policy = evidence.policy
-    if policy.file is not None or policy.metrics:
-        return
-    floors_warn = any(
-        rule.min is not None and rule.floor_action is Action.WARN
-        for rule in evidence.rules
-    )
-    floors = ""
-    if evidence.offline and floors_warn:
-        floors = f", and {FLOORS_WARN}"
-    yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
+    if policy.file is None and not policy.metrics:
+        floors = f", and {FLOORS_WARN}" if evidence.offline else ""
+        yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
 
 
 def forgotten(evidence: Evidence) -> Iterator[str]:
@@ -86,11 +78,12 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
         yield f"{NO_CONTEXTS_RETURNED}: {RETURN_THEM}."
     without_texts: set[str] = set()
     for scores in run.metrics.values():
-        failures = {name: failure.reason for name, failure in scores.failed.items()}
-        reasons = {**scores.not_applicable, **failures}
-        without_texts |= {
-            name for name, reason in reasons.items() if reason.startswith(NO_TEXTS)
-        }
+        for name, reason in scores.not_applicable.items():
+            if reason.startswith(NO_TEXTS):
+                without_texts.add(name)
+        for name, failure in scores.failed.items():
+            if failure.reason.startswith(NO_TEXTS):
+                without_texts.add(name)
     if without_texts:
         yield (
             f"Of {counted(len(without_texts), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. "
@@ -156,17 +149,10 @@ def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
     pairing = evidence.pairing
     if pairing is None:
         return
+    samples = len(pairing.samples)
     for metric in pairing.metrics:
-        excused = pairing.current.metrics[metric].not_applicable
-        before = pairing.baseline.metrics[metric].values
-        lost = [
-            excused[name]
-            for name in pairing.samples
-            if name in excused and name in before
-        ]
-        samples = len(pairing.samples)
-        if len(lost) > _LOST_SHARE * samples:
-            yield (
-                f"{metric} no longer applies to {len(lost)} of {counted(samples, 'sample')} with a score in the "
-                f"baseline, most often because {usual_reason(lost)}."
-            )
+        excused = pairing.current.metrics[metric].not_applicable.keys()
+        scored = pairing.baseline.metrics[metric].values.keys()
+        lost = len(excused & scored & set(pairing.samples))
+        if lost > _LOST_SHARE * samples:
+            yield f"{metric} no longer applies to {lost} of {counted(samples, 'sample')} with a score in the baseline."
