@@ -61,7 +61,7 @@ def with_parts(run: RunScores, **parts: tuple[str, ...]) -> RunScores:
     ],
 )
 def test_what_is_compared(now: RunScores, then: RunScores, metrics: Any, notes: tuple[str, ...]) -> None:
-    found = pair_runs(now, then).comparability
+    found = pair_runs(now, then)
     assert found.metrics == tuple(metrics)
     assert found.comparable is bool(metrics)
     assert [said[: len(note)] for said, note in zip(found.notes, notes, strict=True)] == list(notes)
@@ -69,7 +69,7 @@ def test_what_is_compared(now: RunScores, then: RunScores, metrics: Any, notes: 
 
 def test_a_policy_that_changed_is_a_note() -> None:
     hashed = [replace(JUDGED, manifest=manifest().model_copy(update={"policy_hash": one})) for one in ("1", "2", None)]
-    notes = [pair_runs(now, hashed[0]).comparability.notes for now in hashed]
+    notes = [pair_runs(now, hashed[0]).notes for now in hashed]
     assert notes == [(), ("the policy has changed since the baseline.",), ()]
 
 
@@ -78,10 +78,10 @@ def test_changed_new_and_gone_samples_are_counted_and_left_out() -> None:
     current = run({"faithfulness": [1.0] * 4}, hashes={"s1": "b", "s2": "other", "s3": "d", "s4": "e"}, offset=1)
     pairing = pair_runs(current, baseline)
     assert pairing.samples == ("s1", "s3")
-    (note,) = pairing.comparability.notes
+    (note,) = pairing.notes
     assert "2 of 4 samples" in note
     longer = run({"faithfulness": [1.0] * 5}, hashes={"s0": "a", "s1": "b", "s2": "c", "s3": "d"})
-    assert pair_runs(baseline, longer).comparability.notes == ("the golden set changed: compared on 4 of 4 samples.",)
+    assert pair_runs(baseline, longer).notes == ("the golden set changed: compared on 4 of 4 samples.",)
 
 
 PARTS = ("why", "reference", "contexts", "ids", "", "", "")
@@ -106,9 +106,7 @@ def test_a_sample_with_other_labels_is_compared_in_metrics_that_do_not_read_them
     pairing = pair_runs(now, with_part(with_parts(run(scores), s0=other), part))
     assert ("s0" in pairing.changes("faithfulness")) is compared
     assert ("s0" in pairing.changes("context_recall")) is recalled
-    assert any("with other labels" in note for note in pairing.comparability.notes) is (
-        compared and other not in (PARTS, ())
-    )
+    assert any("with other labels" in note for note in pairing.notes) is (compared and other not in (PARTS, ()))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +118,7 @@ def test_a_sample_with_other_labels_is_compared_in_metrics_that_do_not_read_them
     ],
 )
 def test_under_another_judge_only_metrics_that_need_none_are_compared(differs: dict[str, Any], says: str) -> None:
-    found = pair_runs(JUDGED, run(SCORES, manifest=manifest(**differs))).comparability
+    found = pair_runs(JUDGED, run(SCORES, manifest=manifest(**differs)))
     assert found.metrics == ("recall@5",)
     assert found.skipped.keys() == {"faithfulness"}
     assert found.skipped["faithfulness"].startswith(says)
@@ -129,16 +127,16 @@ def test_under_another_judge_only_metrics_that_need_none_are_compared(differs: d
 
 def test_a_metric_of_another_version_or_that_the_baseline_lacks_is_not_compared() -> None:
     now, then = run(SCORES, versions={"faithfulness": "2"}), run(SCORES, versions={"faithfulness": "1"})
-    found = pair_runs(now, then).comparability
+    found = pair_runs(now, then)
     assert found.metrics == ("recall@5",)
     assert "version 1 in the baseline and is 2 now" in found.skipped["faithfulness"]
     for one, other in ((now, run(SCORES)), (run(SCORES), then)):
-        assert pair_runs(one, other).comparability.metrics == ("faithfulness", "recall@5"), "an unknown version"
-    lacking = pair_runs(run(SCORES), run({"faithfulness": [1.0] * 3})).comparability
+        assert pair_runs(one, other).metrics == ("faithfulness", "recall@5"), "an unknown version"
+    lacking = pair_runs(run(SCORES), run({"faithfulness": [1.0] * 3}))
     assert list(lacking.skipped) == ["recall@5"]
     apart = run({"faithfulness": [1.0, 1.0, 1.0], "mrr": [1.0]})
     late = replace(apart, metrics={**apart.metrics, "mrr": replace(apart["mrr"], values={"s2": 1.0})})
-    assert "no sample with a score in both runs" in pair_runs(apart, late).comparability.skipped["mrr"]
+    assert "no sample with a score in both runs" in pair_runs(apart, late).skipped["mrr"]
 
 
 @pytest.mark.parametrize(("reason", "lost"), [(NO_TEXTS, True), (NO_CONTEXTS, True), ("the answer abstains", False)])

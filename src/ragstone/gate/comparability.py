@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ragstone.evaluation.scores import RunScores, SampleFacts, rekeyed
@@ -18,22 +17,17 @@ from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing(Comparability):
     """Two runs, and the samples and metrics on which they are compared."""
 
     current: RunScores = field(repr=False)
     baseline: RunScores = field(repr=False)
-    comparability: Comparability
     samples: tuple[str, ...] = ()
     """The ids of the samples that are compared, sorted."""
     edited: Mapping[str, frozenset[Label]] = field(default_factory=dict, repr=False)
     """The labels that are not the same in both, by sample: metrics that read one are
     not compared there."""
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return self.comparability.metrics
 
     def changes(self, metric: str) -> dict[str, float]:
         """The score of `metric` now minus the baseline's, by the sorted ids of the
@@ -71,66 +65,63 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     total = len(current.samples)
     halves = other_half(current, baseline)
     if halves is not None:
-        return Pairing(current, baseline, Comparability(False, (halves,), total=total))
-    common = sorted(current.samples.keys() & baseline.samples.keys())
-    samples = tuple(
-        sample_id for sample_id in common if same_question(current, baseline, sample_id)
-    )
+        return Pairing(
+            current=current,
+            baseline=baseline,
+            comparable=False,
+            notes=(halves,),
+            total=total,
+        )
+    samples: list[str] = []
     edited: dict[str, frozenset[Label]] = {}
-    for sample_id in samples:
-        labels = _other_labels(current, baseline, sample_id)
-        if labels:
-            edited[sample_id] = labels
+    for sample_id in sorted(current.samples.keys() & baseline.samples.keys()):
+        if same_question(current, baseline, sample_id):
+            samples.append(sample_id)
+            labels = _other_labels(current, baseline, sample_id)
+            if labels:
+                edited[sample_id] = labels
     skipped: dict[str, str] = {}
-    metrics: tuple[str, ...] = ()
+    metrics: list[str] = []
     if samples:
         skipped = _skipped_metrics(current, baseline, samples)
-        metrics = tuple(
-            metric
-            for metric, scores in sorted(current.metrics.items())
-            if scores.values and metric not in skipped and not is_relative(metric)
-        )
-    comparability = Comparability(
+        for metric, scores in sorted(current.metrics.items()):
+            if scores.values and metric not in skipped and not is_relative(metric):
+                metrics.append(metric)
+    return Pairing(
+        current=current,
+        baseline=baseline,
         comparable=bool(metrics),
-        notes=_notes(current, baseline, len(samples), len(edited), bool(metrics)),
+        notes=tuple(_notes(current, baseline, len(samples), len(edited))),
         paired=len(samples),
         total=total,
-        metrics=metrics,
+        metrics=tuple(metrics),
         skipped=skipped,
+        samples=tuple(samples),
+        edited=edited,
     )
-    return Pairing(current, baseline, comparability, samples, edited)
 
 
 def _notes(
-    current: RunScores, baseline: RunScores, paired: int, edited: int, comparable: bool
-) -> tuple[str, ...]:
+    current: RunScores, baseline: RunScores, paired: int, edited: int
+) -> Iterator[str]:
     """Sentences on the golden sets and the manifests of two runs, where they differ."""
     total = len(current.samples)
     if not paired:
-        return ("the baseline has a different golden set: no sample is the same.",)
-    notes: list[str] = []
+        yield "the baseline has a different golden set: no sample is the same."
+        return
     if edited or not paired == total == len(baseline.samples):
-        labels = ""
-        if edited:
-            labels = f", {edited} of them with other labels"
-        notes.append(
-            f"the golden set changed: compared on {paired} of {total} samples{labels}."
-        )
+        labels = f", {edited} of them with other labels" if edited else ""
+        yield f"the golden set changed: compared on {paired} of {total} samples{labels}."
+    unnamed = [run.label for run in (baseline, current) if run.manifest is None]
+    if len(unnamed) == 1:
+        yield f"{unnamed[0]} does not name its judge; it is assumed to be the same."
     if current.manifest is None or baseline.manifest is None:
-        unnamed = [run.label for run in (baseline, current) if run.manifest is None]
-        if len(unnamed) == 1:
-            notes.append(
-                f"{unnamed[0]} does not name its judge; it is assumed to be the same."
-            )
-        return tuple(notes)
+        return
     policies = {current.manifest.policy_hash, baseline.manifest.policy_hash} - {None}
-    if comparable and len(policies) == 2:
-        notes.append("the policy has changed since the baseline.")
-    if comparable and baseline.manifest.state != "finished":
-        notes.append(
-            "the baseline run did not finish; only its finished samples are compared."
-        )
-    return tuple(notes)
+    if len(policies) == 2:
+        yield "the policy has changed since the baseline."
+    if baseline.manifest.state != "finished":
+        yield "the baseline run did not finish; only its finished samples are compared."
 
 
 def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
@@ -157,11 +148,14 @@ def other_half(current: RunScores, baseline: RunScores) -> str | None:
     is_known = current.manifest is not None and baseline.manifest is not None
     if not is_known or current.part == baseline.part:
         return None
-    now, before = (
-        f"{run.part} alone" if run.part else "the whole system"
-        for run in (current, baseline)
+    return (
+        f"this run is of {_part_of(current)}, and the baseline of {_part_of(baseline)}: they are not "
+        "compared."
     )
-    return f"this run is of {now}, and the baseline of {before}: they are not compared."
+
+
+def _part_of(run: RunScores) -> str:
+    return f"{run.part} alone" if run.part else "the whole system"
 
 
 def differences(comparability: Comparability) -> list[str]:
@@ -194,17 +188,17 @@ def new_ids(
 
 def _ids_by_content(
     hashes: Mapping[str, str | None], unchanged: Collection[str]
-) -> dict[str | None, str]:
+) -> dict[str, str]:
     """The id of each content that stands once under the ids that are not
     `unchanged`."""
-    ids = hashes.keys() - unchanged
-    times = Counter(hashes[sample_id] for sample_id in ids)
-    times[None] = 0
-    return {
-        hashes[sample_id]: sample_id
-        for sample_id in hashes
-        if sample_id in ids and times[hashes[sample_id]] == 1
-    }
+    ids: dict[str, str] = {}
+    repeated: set[str] = set()
+    for sample_id, content in hashes.items():
+        if content is not None and sample_id not in unchanged:
+            if content in ids:
+                repeated.add(content)
+            ids[content] = sample_id
+    return {content: ids[content] for content in ids if content not in repeated}
 
 
 def with_ids_of(
@@ -223,29 +217,32 @@ def with_ids_of(
     }
     renamed: dict[str, str] = {}
     for identity in (_content, _question):
-        settled = unchanged.union(renamed.values())
-        baseline_settled = unchanged.union(renamed)
-        unnamed = {
-            sample_id: identity(facts)
-            for sample_id, facts in current.samples.items()
-            if sample_id not in settled
-        }
-        baseline_unnamed = {
-            sample_id: identity(facts)
-            for sample_id, facts in baseline.samples.items()
-            if sample_id not in baseline_settled
-        }
+        unnamed = _unnamed(current, identity, {*unchanged, *renamed.values()})
+        baseline_unnamed = _unnamed(baseline, identity, {*unchanged, *renamed})
         renamed |= new_ids(unnamed, baseline_unnamed)
     baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
-    for new_id in baseline_ids:
+    for new_id in tuple(baseline_ids):
         if new_id in baseline.samples and new_id not in renamed:
             # Another sample takes this id: it gets the one that those leave in turn.
             free_id = new_id
             while free_id in baseline_ids:
                 free_id = baseline_ids[free_id]
             renamed[new_id] = free_id
-    baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
+            baseline_ids[free_id] = new_id
     return rekeyed(baseline, lambda name: renamed.get(name, name)), baseline_ids
+
+
+def _unnamed(
+    run: RunScores,
+    identity: Callable[[SampleFacts], str | None],
+    settled: Collection[str],
+) -> dict[str, str | None]:
+    """What identifies each sample whose id is not settled."""
+    return {
+        sample_id: identity(facts)
+        for sample_id, facts in run.samples.items()
+        if sample_id not in settled
+    }
 
 
 def _content(facts: SampleFacts) -> str | None:

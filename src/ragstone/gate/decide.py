@@ -75,18 +75,11 @@ def decide_gate(
     ]
     if warnings:
         reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
-    comparability = None
-    if evidence.pairing is not None:
-        comparability = evidence.pairing.comparability
-        limits_drops = any(rule.max_drop is not None for rule in evidence.rules)
-        if complete and not comparability.comparable and limits_drops:
-            # The notes are warnings already.
-            comparability = replace(comparability, notes=())
     return GateVerdict(
         status,
         reason,
         findings,
-        comparability,
+        evidence.pairing,
         explanation,
         inconclusive_blocks=policy.gate.inconclusive == "fail",
     )

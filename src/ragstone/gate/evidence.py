@@ -85,7 +85,7 @@ class Evidence:
     @property
     def compared(self) -> Pairing | None:
         """The pairing, if the runs can be compared."""
-        is_comparable = self.pairing and self.pairing.comparability.comparable
+        is_comparable = self.pairing is not None and self.pairing.comparable
         return self.pairing if is_comparable else None
 
     @property

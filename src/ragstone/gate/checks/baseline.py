@@ -44,5 +44,5 @@ class Baseline(Checker):
         elif pairing is None:
             why = "there is no baseline to compare with."
         else:
-            why = f"the runs can't be compared: {' '.join(differences(pairing.comparability))}"
+            why = f"the runs can't be compared: {' '.join(differences(pairing))}"
         yield Check("baseline", CheckKind.BASELINE, status, Action.BLOCK, why)

@@ -91,9 +91,9 @@ def unchecked_drops(evidence: Evidence) -> Iterator[str]:
         yield "There is no baseline, so no drop was checked."
         return
     if evidence.compared is None:
-        yield f"No drop was checked: {' '.join(differences(pairing.comparability))}"
+        yield f"No drop was checked: {' '.join(differences(pairing))}"
         return
-    skipped = pairing.comparability.skipped
+    skipped = pairing.skipped
     metrics = {rule.metric for rule in rules}
     yield from dict.fromkeys(skipped[name] for name in sorted(skipped.keys() & metrics))
     checked = {check.place for check in evidence.decided if check.kind in CHANGES}

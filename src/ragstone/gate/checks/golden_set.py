@@ -16,7 +16,7 @@ from ragstone.gate.checks.drops import decide_drops
 from ragstone.gate.comparability import Pairing, other_half, outdated, same_question
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.golden_set_change import left_out
-from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 _ROUNDING = 1e-6
 
@@ -160,9 +160,12 @@ def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
         is_scored = metric in pairing.current.metrics and metric not in scored_otherwise
         if is_scored and rule.slice is None and rule.drop_action is Action.BLOCK:
             ids = edited.reworded | (edited.relabelled & pairing.edited_for(metric))
-            comparability = Comparability(True, metrics=(metric,))
             group = Pairing(
-                pairing.current, pairing.baseline, comparability, tuple(sorted(ids))
+                current=pairing.current,
+                baseline=pairing.baseline,
+                comparable=True,
+                metrics=(metric,),
+                samples=tuple(sorted(ids)),
             )
             drops += drops_of(group, [rule])
     checks, _ = decide_drops(drops, evidence)
