@@ -11,11 +11,10 @@ import pytest
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, without_drafts
-from ragstone.gate.changes import Corpus, changes_line, changes_since
+from ragstone.gate.changes import Corpus, changes_since
 from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange, golden_set_change, golden_set_finding, left_out
-from ragstone.gate.verdict import Changed
 from ragstone.golden.sample import Sample
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.system.response import INDEX_DIGEST, Context, Response
@@ -102,12 +101,6 @@ def test_the_golden_set_and_the_corpus_come_first() -> None:
         ("corpus", "1 document with another text"),
         ("code", "aaaaaaa → bbbbbbb"),
     ]
-
-
-def test_what_changed_is_one_line() -> None:
-    found = (Changed("corpus", "another index"), Changed("code", "1 → 2"))
-    assert changes_line(found) == "Changed since the baseline: corpus (another index); code (1 → 2)."
-    assert changes_line(()) == ""
 
 
 # -- the questions of the baseline -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
+from ragstone.gate.findings import SENSITIVITY, Finding
 from ragstone.gate.policy import default_policy, policy_from_mapping
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Action, CheckKind, GateVerdict, Status
@@ -410,8 +411,6 @@ def test_a_rule_that_is_skipped_is_warned_of_once() -> None:
     other = held(one(HIGH, offset=1000), then, {"max_drop": 0.02})
     assert "a different golden set" in other.warnings[0]
     assert len(other.warnings) == 1
-    assert other.comparability is not None
-    assert other.comparability.notes == ()
     # A difference that no rule asks about is no warning.
     assert held(run({"faithfulness": HIGH, "tone": HIGH}), one(HIGH), {"max_drop": 0.02}).warnings == ()
     part = {"new": {"metrics": {"faithfulness": {"max_drop": 0.02}}}}
@@ -469,22 +468,27 @@ def test_what_the_checks_come_to(inconclusive: str, action: str, status: str, re
 # -- what would have been seen -----------------------------------------------------------------------------------------
 
 
+def sensitivity(verdict: GateVerdict) -> Finding | None:
+    return next(iter(verdict.of_kind(SENSITIVITY)), None)
+
+
 def test_the_smallest_drop_that_is_seen_is_said_once() -> None:
     before, after = one([1.0, 0.9, 0.8, 1.0] * 100), one([0.9, 1.0, 0.9, 0.9] * 100)
     verdict = held(after, before, {"max_drop": 0.02})
-    assert verdict.sensitivity is not None
-    assert verdict.sensitivity.text.startswith("A drop of 0.0")
-    assert "in a mean would be caught 4 times in 5 (faithfulness 0.0" in verdict.sensitivity.text
+    seen = sensitivity(verdict)
+    assert seen is not None
+    assert seen.text.startswith("A drop of 0.0")
+    assert "in a mean would be caught 4 times in 5 (faithfulness 0.0" in seen.text
     assert verdict.warnings == ()
-    first = held(one(HIGH * 10), None, {"max_drop": 0.02})
-    assert first.sensitivity is not None
-    assert "A drop of 0.0" in first.sensitivity.text
-    assert held(after, before, {"min": 0.1}).sensitivity is None
+    first = sensitivity(held(one(HIGH * 10), None, {"max_drop": 0.02}))
+    assert first is not None
+    assert "A drop of 0.0" in first.text
+    assert sensitivity(held(after, before, {"min": 0.1})) is None
 
 
 @pytest.mark.parametrize(("n", "broken", "says"), [(15, 8, "A drop of"), (3, None, "too small to detect a loss")])
 def test_what_is_said_to_show_is_never_less_than_the_questions_that_fail_a_run(n: int, broken: Any, says: str) -> None:
-    seen = held(one([1.0] * n), one([1.0] * n), {"max_drop": 0.02}).sensitivity
+    seen = sensitivity(held(one([1.0] * n), one([1.0] * n), {"max_drop": 0.02}))
     assert seen is not None
     assert seen.data.broken == broken, "of scores that can't be asked for again, by a sign test"
     assert seen.data.loss is None if broken is None else seen.data.loss >= broken / n
@@ -496,7 +500,7 @@ def test_a_loss_of_the_run_itself_does_not_enter_what_it_could_have_shown() -> N
     losses = []
     for lost in (0, 12, 30):
         after = one([score - 0.4 for score in noisy[:lost]] + noisy[lost:])
-        seen = held(after, one([0.9, 0.8] * 30), {"max_drop": 0.02}).sensitivity
+        seen = sensitivity(held(after, one([0.9, 0.8] * 30), {"max_drop": 0.02}))
         assert seen is not None
         losses.append(seen.data.loss)
     assert losses == sorted(losses, reverse=True)

@@ -8,8 +8,7 @@ import pytest
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import pair_runs
-from ragstone.gate.findings import USAGE
-from ragstone.gate.speed_and_price import START_UP_ANSWERS, UsageChange, factor, paired_usage, usage_line
+from ragstone.gate.speed_and_price import START_UP_ANSWERS, UsageChange, factor, paired_usage
 from ragstone.settings.settings import SystemPrice
 from tests.gate.conftest import build_run, decide, make_manifest
 
@@ -112,14 +111,6 @@ def test_a_price_that_the_baseline_lacks_is_that_of_now() -> None:
     cost = changes(using(2_000, usd=1.0), using(1_000))["cost_mean_usd"]
     assert (cost.before, cost.now) == pytest.approx((0.001, 0.002))
     assert "cost_mean_usd" not in changes(using(2_000), using(1_000, usd=1.0))
-
-
-def test_all_figures_stand_in_one_line() -> None:
-    now = run(usd=10.0, latencies=LATER, usage=[(2_000, 0)] * N)
-    verdict = decide(now, run(usd=1.0, latencies=SECOND, usage=[(1_000, 0)] * N))
-    line = usage_line([finding.data for finding in verdict.of_kind(USAGE)])
-    assert line == "Per answer: 1.17 s → 4.17 s (p95 1.28 s → 4.28 s), 1,000 → 2,000 tokens, $0.0010 → $0.020."
-    assert usage_line([]) == ""
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,9 @@ def golden(checkout: Checkout, change: Callable[[dict[str, object]], object]) ->
 
 
 def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(checkout: Checkout) -> None:
-    assert not any(words in said(checkout) for words in ("This pull request", UNREADABLE))
+    assert not any(words in said(checkout) for words in ("This change", UNREADABLE))
     checkout.github.files[BASE_SHA] = {}
-    assert "This pull request" not in checkout.gate("push").summary
+    assert "This change " not in checkout.gate("push").summary
 
 
 @pytest.mark.attack(by="pull request", tries="weaken policy, samples or judge", stopped_by="the report says so first")
@@ -71,7 +71,7 @@ def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
     checkout.write("accepted.toml", entry("@acme/admins ![x](https://evil.example)</details>"))
     found = checkout.gate()
     for text in (checkout.comments[0], found.summary):
-        assert "This pull request accepts a drop of faithfulness of up to 0.05" in top(text)
+        assert "This change accepts a drop of faithfulness of up to 0.05" in top(text)
         assert f"; {LOWERED}" in top(text)
         assert "; changes metrics.faithfulness.action from nothing to 'warn'" in top(text)
         assert "; removes 1 sample from the golden set (moon)" in top(text)
@@ -256,7 +256,7 @@ def test_changed_metrics_of_the_project_are_said_at_the_top(
     checkout.write("evals/checks.py", code)
     text = said(checkout)
     assert says in text
-    assert ("This pull request" in text) is bool(says)
+    assert ("This change " in text) is bool(says)
 
 
 def test_a_weaker_sample_is_said_at_the_top(checkout: Checkout) -> None:

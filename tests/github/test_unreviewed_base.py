@@ -138,7 +138,7 @@ def test_what_fails_the_job_is_what_the_default_branch_says(checkout: Checkout) 
     found = checkout.gate("pull_request", to())
     not_passed(found)
     top = found.summary.replace("\\", "")
-    assert top.index(NEITHER) < top.index("This pull request")
+    assert top.index(NEITHER) < top.index("This change ")
     for words in ("faithfulness", "'gate.fail_on' is", "'golden.limit' is"):
         assert words in top
     # Bad answers fail, whatever the branch says.

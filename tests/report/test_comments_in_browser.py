@@ -12,7 +12,7 @@ from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Status
 from ragstone.report.parts import Document, StatementPart
 from ragstone.report.render import render
-from ragstone.report.summary import CHARACTERS, LINES, SUBJECTS
+from ragstone.report.summary import CHARACTERS, LINES, SUBJECT
 from tests.report.browser import Page
 from tests.report.comments import comments, framed
 from tests.report.conftest import helpdesk_report, with_findings, with_samples
@@ -54,7 +54,7 @@ def above(page: Page, folder: Path, markdown: str, width: int = 900) -> Any:
 def stuffed(report: Document, size: int) -> Document:
     """`report` with everything at once: warnings, changes of the gate, findings, failing rows and a long answer."""
     long = "The index lacks most of the documents that this question needs; " * size
-    changes = [f"{SUBJECTS[0]}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(4 * size)]
+    changes = [f"{SUBJECT}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(4 * size)]
     worst = [
         replace(
             one,

@@ -14,8 +14,10 @@ import ragstone
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.gate.speed_and_price import UsageChange
+from ragstone.gate.verdict import Action, Changed, Check, CheckKind, Status
 from ragstone.report.document import document_of
+from ragstone.report.filters import PHRASES
 from ragstone.report.parts import Document
 from ragstone.report.render import FORMATS, Format, render
 from ragstone.report.summary import summary_of
@@ -57,11 +59,11 @@ FACTS: dict[tuple[str, Format], tuple[str, ...]] = {
         *("Drop: Faithfulness", "48", "Floor: Context recall", "58", "lang:de", "14", "1 min 23 s", *REPEAT, *COST),
     ),
     ("inconclusive", "text"): (
-        *("Not blocked", "0.84", "58 questions", "0.85", "0.84 [0.79, 0.89]", "−0.01"),
+        *("Not blocked", "above or below 0.85", "0.84 [0.79, 0.89]", "−0.01"),
         *("floor unclear", "0.86 [0.82, 0.90]", "pass", *LOST, *COST[:4]),
     ),
     ("inconclusive", "md"): (
-        *("Not blocked", "0.84", "58 questions", "0.84 [0.79, 0.89]", "floor unclear", *LOST, *COST),
+        *("Not blocked", "above or below 0.85", "0.84 [0.79, 0.89]", "floor unclear", *LOST, *COST),
     ),
     ("error", "text"): ("Blocked", "58 of 60", "96.7 %", "98 %", "pass", "✘ Coverage", "98 %", *LOST, *REPEAT),
     ("error", "md"): ("Blocked", "58 of 60", "96.7 %", "98 %", "pass", *LOST, *REPEAT),
@@ -289,3 +291,21 @@ def test_so_is_one_of_the_whole_run_that_passes(form: Format) -> None:
         check = Check("system.latency_p95", CheckKind.LATENCY, Status.PASS, action, "fast", estimate=0.5, threshold=2.0)
         report = document_of(verdict_of(Status.PASS, "fine", [check]), RunScores("run", {}, {}))
         assert ("(warns)" in render(report, form)) is (action is Action.WARN)
+
+
+def test_what_changed_is_one_line_and_so_is_what_an_answer_takes() -> None:
+    assert PHRASES["changes"](REPORT) == PHRASES["usage_changes"](REPORT) == ""
+    explanation = replace(
+        REPORT.explanation,
+        changes=(Changed("corpus", "another index"), Changed("code", "1 → 2"), Changed("policy", "other rules")),
+        usage_changes=(
+            UsageChange("latency_p50_s", 1.17, 4.17, 9),
+            UsageChange("latency_p95_s", 1.28, 4.28, 9),
+            UsageChange("tokens_mean", 1_000, 2_000, 9),
+            UsageChange("cost_mean_usd", 0.001, 0.02, 9),
+        ),
+    )
+    report = replace(REPORT, explanation=explanation)
+    assert PHRASES["changes"](report) == "Changed since the baseline: corpus (another index); policy (other rules)."
+    line = "Per answer: 1.17 s → 4.17 s (p95 1.28 s → 4.28 s), 1,000 → 2,000 tokens, $0.0010 → $0.020."
+    assert PHRASES["usage_changes"](report) == line

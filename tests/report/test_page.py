@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.evaluation.redact import Redactor
 from ragstone.report import page
-from ragstone.report.page import pack, read_line
+from ragstone.report.page import is_packed, pack
 from ragstone.report.parts import Place, SampleRow, StatementPart
 from ragstone.report.render import render
 from ragstone.report.texts import Json
@@ -99,7 +99,7 @@ def test_nothing_in_a_line_can_end_its_element() -> None:
     ["", "r ", "x AAAA", "r AA AA", "t AA</script><script>hit()</script>", 't AAAA" onload="', "r A\n\nA", "ra AAAA"],
 )
 def test_a_line_that_is_not_packed_is_refused(line: str) -> None:
-    assert read_line(line) is None
+    assert not is_packed(line)
     assert "hit()" not in render(helpdesk_report(), "html", page=[line])
 
 

@@ -16,8 +16,8 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
-from ragstone.report.texts import ANSWER_CHARS, CONTEXT_CHARS, CONTEXTS, STATEMENTS, sample_texts
-from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_text
+from ragstone.report.filters import PHRASES
+from ragstone.report.texts import MAX_CHARACTERS, MAX_CONTEXTS, MAX_ITEMS, sample_texts
 from ragstone.report.traces import last_frames
 from ragstone.report.word_diff import Piece, word_diff
 from ragstone.system.response import (
@@ -112,11 +112,11 @@ def test_scores_say_why_there_is_none() -> None:
 
 
 def test_a_failure_and_a_conversation_are_shown() -> None:
-    sample = replace(SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(28)))
+    sample = replace(SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(MAX_ITEMS + 8)))
     failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
-    assert found["history"][-1] == ["user", "turn 27"]
-    assert (len(found["history"]), found["cut"]) == (20, True)
+    assert found["history"][-1] == ["user", f"turn {MAX_ITEMS - 1}"]
+    assert (len(found["history"]), found["cut"]) == (MAX_ITEMS, True)
     assert found["pairs"][0]["now"]["failure"] == "timeout: No answer within 60 s"
 
 
@@ -154,24 +154,24 @@ def test_a_context_of_an_earlier_turn_is_named_so() -> None:
 
 def test_texts_and_lists_are_cut_and_that_is_said() -> None:
     judged = Judgements(
-        statements=StatementList(tuple(Statement(f"s{at}", "So.") for at in range(STATEMENTS + 7)), abstains=False)
+        statements=StatementList(tuple(Statement(f"s{at}", "So.") for at in range(MAX_ITEMS + 7)), abstains=False)
     )
-    long = record(*(Context("x" * 9000) for _ in range(10_000)), answer="a" * 2_000_000, judged=judged)
+    long = record(*(Context("x" * 19_000) for _ in range(10_000)), answer="a" * 2_000_000, judged=judged)
     found = texts(long, record(answer="b" * 2_000_000))
     (pair,) = found["pairs"]
     assert found["cut"]
-    assert len(pair["now"]["text"]) == len(pair["then"]["text"]) == ANSWER_CHARS
-    assert len(pair["contexts"]) == CONTEXTS
-    assert len(pair["contexts"][0]["text"]) == CONTEXT_CHARS
-    assert len(pair["now"]["statements"]) == STATEMENTS
-    whole = texts(record(answer="a" * ANSWER_CHARS))
-    assert (len(whole["pairs"][0]["now"]["text"]), whole["cut"]) == (ANSWER_CHARS, False)
+    assert len(pair["now"]["text"]) == len(pair["then"]["text"]) == MAX_CHARACTERS
+    assert len(pair["contexts"]) == MAX_CONTEXTS
+    assert len(pair["contexts"][0]["text"]) == MAX_CHARACTERS
+    assert len(pair["now"]["statements"]) == MAX_ITEMS
+    whole = texts(record(answer="a" * MAX_CHARACTERS))
+    assert (len(whole["pairs"][0]["now"]["text"]), whole["cut"]) == (MAX_CHARACTERS, False)
 
 
 SECRET = "sk-live-0123456789abcdef"
 
 
-@pytest.mark.parametrize("ahead", [0, ANSWER_CHARS - 8, CONTEXT_CHARS - 8])
+@pytest.mark.parametrize("ahead", [0, MAX_CHARACTERS - 8])
 def test_secrets_are_gone_before_anything_is_cut(ahead: int) -> None:
     leak = f"{'x' * ahead} {SECRET} {'y' * 40_000}"
     judged = Judgements(
@@ -221,16 +221,16 @@ def shown(now: SampleRecord, then: SampleRecord | None = None, redact: Any = str
     ],
 )
 def test_a_step_is_what_was_done_and_what_came_of_it(step: Step, line: str) -> None:
-    assert step_text(step, str) == line
+    assert PHRASES["step_text"](step) == line
 
 
 def test_steps_on_the_page_are_few_short_and_without_secrets() -> None:
     secret = "sk-live-1234567890"
     leaks = ToolCall("call", {"key": secret}, "x" * 250 + secret * 1_000)
-    pair = shown(record_with(*[leaks] * (MAX_STEPS + 5)), redact=Redactor([secret]))
-    assert len(pair["now"]["steps"]) == MAX_STEPS
+    pair = shown(record_with(*[leaks] * (MAX_ITEMS + 5)), redact=Redactor([secret]))
+    assert len(pair["now"]["steps"]) == MAX_ITEMS
     assert secret[:8] not in repr(pair)
-    assert max(map(len, pair["now"]["steps"])) <= 2 * MAX_STEP_CHARACTERS + 3
+    assert max(map(len, pair["now"]["steps"])) <= MAX_CHARACTERS
 
 
 def test_hostile_texts_in_steps_are_made_visible() -> None:

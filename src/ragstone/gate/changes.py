@@ -3,8 +3,6 @@ code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ragstone.evaluation.manifest import SystemManifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
@@ -79,12 +77,3 @@ def _code(system: SystemManifest, before: SystemManifest) -> str:
     if system.version != before.version:
         return f"{before.version} → {system.version}"
     return ""
-
-
-def changes_line(changes: Sequence[Changed]) -> str:
-    """``Changed since the baseline: judge (other verdicts); code (1f3c9aa →
-    7d2e0b1).``; empty if nothing did."""
-    if not changes:
-        return ""
-    listed = "; ".join(f"{change.what} ({change.how})" for change in changes)
-    return f"Changed since the baseline: {listed}."

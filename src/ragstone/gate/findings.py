@@ -23,6 +23,8 @@ ORACLE = "oracle"
 QUESTIONS = "question_changes"
 """The kind of how many questions got worse and better; its data are
 `QuestionChanges`."""
+SENSITIVITY = "sensitivity"
+"""The kind of what the golden set could have shown; its data is a `Sensitivity`."""
 STEPS = "step_changes"
 """The kind of which turn, hop or tool broke; `where` is what to look at, if it explains
 most of what got worse."""

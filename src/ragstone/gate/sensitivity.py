@@ -16,7 +16,7 @@ from ragstone.gate.bounds import Drop, answer_table, answers_per_sample
 from ragstone.gate.checks.drops import drops_by_tag
 from ragstone.gate.confirm import ASK, FAIL
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.findings import Finding, Level
+from ragstone.gate.findings import SENSITIVITY, Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import is_recorded, least_that_fails
@@ -219,7 +219,7 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
     broken = least_that_fails(evidence)
     if loss is not None and broken is not None and evidence.compared is not None:
         loss = max(loss, broken / len(evidence.compared.samples))
-    yield Finding("sensitivity", Level.FACT, text, data=Sensitivity(loss, broken))
+    yield Finding(SENSITIVITY, Level.FACT, text, data=Sensitivity(loss, broken))
 
 
 def expected_rules(

@@ -4,7 +4,7 @@ measured, and by how much they rose."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -247,23 +247,6 @@ def _values(
         return {}
     first = min(START_UP_ANSWERS, int(START_UP_SHARE * len(values)))
     return dict(list(values.items())[first:])
-
-
-def usage_line(changes: Sequence[UsageChange]) -> str:
-    """All figures in one line; empty if there are none.
-
-    ``Per answer: 412 ms → 3.42 s (p95 602 ms → 3.61 s), 812 → 16,240 tokens, $0.0021 →
-    $0.042.``
-    """
-    moved = {change.name: change.moved for change in changes}
-    parts = []
-    if "latency_p50_s" in moved:
-        parts.append(f"{moved['latency_p50_s']} (p95 {moved['latency_p95_s']})")
-    if "tokens_mean" in moved:
-        parts.append(f"{moved['tokens_mean']} tokens")
-    if "cost_mean_usd" in moved:
-        parts.append(moved["cost_mean_usd"])
-    return f"Per answer: {', '.join(parts)}." if parts else ""
 
 
 def usage_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -175,8 +175,7 @@ class Check:
         rise allows, shown or not."""
         if self.estimate is None or self.threshold is None:
             return False
-        less = self.kind in (CheckKind.CEILING, CheckKind.RISE)
-        if less:
+        if self.kind in (CheckKind.CEILING, CheckKind.RISE):
             return self.estimate > self.threshold
         return self.estimate < self.threshold
 
@@ -285,15 +284,10 @@ class Attribution:
             return ""
         return f"Look at {self.side} first."
 
-    def __str__(self) -> str:
-        return f"{self.look} {self.reason[:1].upper()}{self.reason[1:]}".strip()
-
     @property
     def action(self) -> str:
         """What the field recommends."""
-        if self.cause is None:
-            return ""
-        return self.cause.action
+        return "" if self.cause is None else self.cause.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,9 +437,8 @@ class GateVerdict:
     @property
     def checks(self) -> tuple[Check, ...]:
         """The checks, in the order in which they were made."""
-        return tuple(
-            finding.data for finding in self.findings if isinstance(finding.data, Check)
-        )
+        data = (finding.data for finding in self.findings)
+        return tuple(check for check in data if isinstance(check, Check))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -469,25 +462,23 @@ class GateVerdict:
         """The findings of one kind."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
-    @property
-    def sensitivity(self) -> Finding | None:
-        """What the golden set could have shown; None if no drop is limited."""
-        return next(iter(self.of_kind("sensitivity")), None)
+    def data(self, kind: str) -> Any:
+        """The data of the first finding of one kind; None without one."""
+        for finding in self.of_kind(kind):
+            return finding.data
+        return None
 
     def without(self, kind: str) -> GateVerdict:
         """This verdict without the findings of one kind."""
-        return replace(
-            self,
-            findings=tuple(
-                finding for finding in self.findings if finding.kind != kind
-            ),
-        )
+        findings = [finding for finding in self.findings if finding.kind != kind]
+        return replace(self, findings=tuple(findings))
 
     @property
     def oracle(self) -> OracleShares | None:
         """Retrieval and generation by the oracle half of the run; None if it has none.
         It decides nothing."""
-        return next((finding.data for finding in self.of_kind(ORACLE)), None)
+        shares: OracleShares | None = self.data(ORACLE)
+        return shares
 
     @property
     def is_compared(self) -> bool:

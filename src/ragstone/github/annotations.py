@@ -17,7 +17,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.api.commands import Annotation, Level
 from ragstone.golden.sample import Origin
-from ragstone.report.filters import moved
+from ragstone.report.filters import PHRASES
 from ragstone.report.parts import Document
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
@@ -92,7 +92,7 @@ def annotations_on(
         )
     for sample in document.samples.worst[:_SAMPLES]:
         scored = [change for change in sample.changes if change.current is not None]
-        text = f"{'; '.join(map(moved, scored)) or 'worse'}\n{_short(sample.question)}"
+        text = f"{'; '.join(map(PHRASES['moved'], scored)) or 'worse'}\n{_short(sample.question)}"
         yield _on_sample(f"Sample {_short(sample.id)}", text, sample.place, places)
     for group in document.samples.failures:
         for failed in group.samples:

@@ -25,7 +25,7 @@ from ragstone.github.api.event import EventKind
 from ragstone.github.checkout import Checkout
 from ragstone.github.commit_files import BaseFiles, CommitFiles
 from ragstone.golden.sample import Bound, GoldenSet, Texts
-from ragstone.report.summary import SUBJECTS
+from ragstone.report.summary import SUBJECT
 from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
@@ -52,7 +52,6 @@ def changes_to_the_gate(
     """
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return None
-    subject = SUBJECTS[0 if kind is EventKind.PULL_REQUEST else 1]
     settings, policy, golden = checkout.settings, checkout.policy, checkout.golden
     unproven = None
     try:
@@ -80,7 +79,7 @@ def changes_to_the_gate(
             f"Can't compare the gate's files with the base branch ({_reason(error)})."
         )
     else:
-        sentences += [f"{subject}{phrase}." for phrase in phrases]
+        sentences += [f"{SUBJECT}{phrase}." for phrase in phrases]
     return unproven
 
 
@@ -109,7 +108,7 @@ def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) ->
     # The verdict uses the files of this checkout, so no change of the policy counts
     # here; but the fork ran its system.
     uncounted = [f"{phrase} (not counted in this report)" for phrase in decided]
-    return tuple(f"{SUBJECTS[0]}{phrase}." for phrase in in_turns(measured, uncounted))
+    return tuple(f"{SUBJECT}{phrase}." for phrase in in_turns(measured, uncounted))
 
 
 def _metric_changes(

@@ -13,7 +13,7 @@ from ragstone.evaluation.files import replace_texts
 from ragstone.files import open_regular
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import ComparedRun, lookup
-from ragstone.report.page import MAX_PACKED, pack, read_line
+from ragstone.report.page import MAX_PACKED, is_packed, pack
 from ragstone.report.parts import Links, SampleRow
 from ragstone.report.samples import RunSamples
 from ragstone.report.texts import Json, Redact, sample_texts
@@ -81,7 +81,7 @@ def read_page(run: RunDirectory) -> tuple[str, ...]:
     if not lines or lines[0] != _head(run):
         return ()
     for number, line in enumerate(lines[1:], start=2):
-        if read_line(line) is None:
+        if not is_packed(line):
             raise RunDirectoryError(
                 "not the samples of an HTML report: not a packed line.",
                 where=f"{file}:{number}",

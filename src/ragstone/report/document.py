@@ -11,10 +11,10 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.usage import system_usage
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, ORACLE, USAGE
-from ragstone.gate.headline import headline_of
 from ragstone.gate.verdict import Check, CheckKind, Comparability, GateVerdict
 from ragstone.metrics.registry import metric_title
 from ragstone.report.filters import sentence
+from ragstone.report.headline import headline_of
 from ragstone.report.metrics import metric_parts
 from ragstone.report.parts import (
     CheckPart,
@@ -77,9 +77,7 @@ def document_of(
             diagnosis=explanation.diagnosis,
             oracle=verdict.oracle,
             changes=tuple(finding.data for finding in verdict.of_kind(CHANGED)),
-            golden_set_change=next(
-                (finding.data for finding in verdict.of_kind(GOLDEN_SET_CHANGE)), None
-            ),
+            golden_set_change=verdict.data(GOLDEN_SET_CHANGE),
             usage_changes=tuple(finding.data for finding in verdict.of_kind(USAGE)),
         ),
         samples=SamplesPart(
@@ -106,16 +104,16 @@ def verdict_part(
 ) -> VerdictPart:
     """The verdict with line one. Pure."""
     answers = current.manifest.answers if current.manifest is not None else 1
-    headline = headline_of(
+    lead, fact = headline_of(
         verdict, samples=len(current.samples), answers=answers, advisory=advisory
     )
-    fact = sentence(headline.fact)
+    fact = sentence(fact)
     return VerdictPart(
         status=verdict.status,
         passed=verdict.passed,
         exit_code=verdict.exit_code,
-        headline=f"{headline.lead} {fact}",
-        lead=headline.lead,
+        headline=f"{lead} {fact}",
+        lead=lead,
         fact=fact,
         reason=verdict.reason,
     )

@@ -9,9 +9,9 @@ from urllib.parse import quote
 from ragstone.printable import clean as visible
 from ragstone.report.escape import url
 from ragstone.report.html_page import html_environment, render_page
-from ragstone.report.page import cell, pack, read_lines
+from ragstone.report.page import cell, is_packed, pack
 from ragstone.report.parts import Document
-from ragstone.report.summary import cut_summary
+from ragstone.report.summary import summary_of
 from ragstone.report.templates import PACKAGE, read_template
 
 _COLUMNS = 8
@@ -28,16 +28,16 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
     `page` are lines with every sample; without them, the page has the rows of the
     document. What is packed in them can't run, whoever wrote it.
     """
-    lines = read_lines(page)
+    lines = list(filter(is_packed, page))
     rows = report.samples.rows
     return render_page(
         "report.html.j2",
         styles=(read_template("report.css"),),
         script=read_template("report.js"),
         report=report,
-        summary=cut_summary(report),
-        page=lines or read_lines(pack(((row, None) for row in rows), str)),
-        texts=any(line.kind == "t" for line in lines),
+        summary=summary_of(report),
+        page=lines or pack(((row, None) for row in rows), str),
+        texts=any(line.startswith("t") for line in lines),
         listed=report.samples.total if lines else len(rows),
         columns=_COLUMNS,
         articles=_ARTICLES,

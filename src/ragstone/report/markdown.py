@@ -4,21 +4,19 @@ fits."""
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape
-from ragstone.report.filters import FILTERS, ICONS, importance, status_word
-from ragstone.report.parts import CheckPart, Document
+from ragstone.report.filters import FILTERS, ICONS, importance
+from ragstone.report.parts import Document
 from ragstone.report.sandbox import SafeText, plain
 from ragstone.report.summary import summary_of
 from ragstone.report.templates import (
     OURS,
     REPORT,
-    TemplateExhaustedError,
     Templates,
     render_template,
 )
@@ -36,31 +34,17 @@ class Detail:
     answer: int
     """Characters of an answer."""
     groups: int
-    ids: int
+    """Of failed samples, and ids in each."""
     checks: int
-    notes: int = 20
-    warnings: int = 20
-    about: bool = True
-    room: int = 0
-    """The place in `summary.ROOMS` of the most that is shown above the first fold."""
-
-    @property
-    def line(self) -> int:
-        """The length of a sentence of the report's own, which is cut less."""
-        return max(self.text, 200)
-
-    @property
-    def reason(self) -> int:
-        """The length of a reason in the table of all checks; the HTML report has all of
-        it."""
-        return min(self.text, 300)
+    notes: int
+    """And warnings."""
 
 
 LEVELS = (
-    Detail(200, 3, 5, 600, 400, 10, 10, 60),
-    Detail(60, 3, 3, 240, 400, 6, 6, 30),
-    Detail(12, 3, 1, 120, 0, 2, 2, 0, notes=3, warnings=6, room=2),
-    Detail(0, 0, 0, 80, 0, 0, 0, 0, notes=0, warnings=2, about=False, room=3),
+    Detail(200, 3, 5, 600, 400, 10, 60, 20),
+    Detail(60, 3, 3, 240, 400, 6, 30, 20),
+    Detail(12, 3, 1, 160, 0, 2, 0, 6),
+    Detail(0, 0, 0, 160, 0, 0, 0, 2),
 )
 
 
@@ -82,18 +66,9 @@ def render_markdown(
     """
     line_one = verdict_line(report)
     for name in [REPORT, OURS] if templates is not None else [OURS]:
-        levels: Sequence[Detail] = LEVELS
-        while levels:
-            detail, *levels = levels
-            try:
-                text = render_template(
-                    name, context(report, detail), filters(detail), templates
-                )
-            except TemplateExhaustedError:  # which long text can cause too
-                if not levels:
-                    raise
-                levels = levels[-1:]  # so that a runaway template is stopped soon
-                continue
+        for detail in LEVELS:
+            values = context(report, detail)
+            text = render_template(name, values, filters(detail), templates)
             whole = without_commands(f"{line_one}\n\n{text}")
             if length(whole) <= limit:
                 return whole
@@ -120,7 +95,7 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
     )
     return {
         "report": replace(report, metrics=metrics, samples=samples),
-        "summary": summary_of(report, detail.room),
+        "summary": summary_of(report),
         "detail": detail,
         "omitted": {
             "metrics": len(report.metrics) - len(metrics),
@@ -136,7 +111,6 @@ def filters(detail: Detail) -> Mapping[str, Callable[..., Any]]:
         **FILTERS,
         "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
         "code": lambda text: SafeText(escape.markdown_code(plain(text))),
-        "counts": counts,
         "fence": lambda text: SafeText(
             escape.markdown_fence(wrapped(escape.clip(plain(text), detail.answer)))
         ),
@@ -156,9 +130,3 @@ def wrapped(text: str, width: int = 100) -> str:
     return "\n".join(
         textwrap.fill(line, width, replace_whitespace=False) for line in lines
     )
-
-
-def counts(checks: Iterable[CheckPart]) -> list[tuple[str, int, str]]:
-    """Icon, number and word of each status that checks have."""
-    words = Counter(status_word(check) for check in checks)
-    return [(icon, words[word], word) for word, icon in ICONS.items() if word in words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from ragstone.evaluation.scores import RunScores
@@ -17,15 +18,9 @@ from ragstone.gate.verdict import (
 )
 from ragstone.judge.reliability import grade
 from ragstone.metrics.registry import metric_title
-from ragstone.report.filters import METRIC_KINDS, severity
+from ragstone.report.filters import METRIC_KINDS, PHRASES, severity
 from ragstone.report.parts import Limit, MetricPart
 
-_BEYOND = {
-    CheckKind.FLOOR: "below floor",
-    CheckKind.CEILING: "above ceiling",
-    CheckKind.DROP: "dropped",
-    CheckKind.RISE: "rose",
-}
 _NO_CHECK = Check("", CheckKind.FLOOR, Status.PASS, Action.WARN, "")
 """Instead of one that is not made: it has no figures."""
 
@@ -79,23 +74,19 @@ def _metric_part(
     score = level.estimate
     if score is None:
         score = scores.mean if tag is None else change.current
-    mean = change.current
-    baseline_mean = change.baseline
-    mean_change = change.estimate
     paired = [sample_id for sample_id in scores.values if sample_id in baseline]
     if change is _NO_CHECK and paired:
-        paired_mean = fmean(scores.values[sample_id] for sample_id in paired)
-        paired_baseline_mean = fmean(baseline[sample_id] for sample_id in paired)
-        mean_change = paired_mean - paired_baseline_mean
+        mean = fmean(scores.values[sample_id] for sample_id in paired)
+        baseline_mean = fmean(baseline[sample_id] for sample_id in paired)
+        change = replace(change, estimate=mean - baseline_mean)
         if not checks:
-            mean = paired_mean
-            baseline_mean = paired_baseline_mean
+            change = replace(change, current=mean, baseline=baseline_mean)
     deciding = min(checks, key=severity, default=None)
-    n = len(scores.values)
-    for counting in (change, level):
-        n = n if counting is _NO_CHECK else counting.n
+    state = "not gated"
+    if deciding is not None:
+        state = PHRASES["state_of"](deciding, change)
     reliability = None
-    if current.manifest is not None and current.manifest.judge.provider == "offline":
+    if current.offline:
         measured = grade(metric)
         if measured is not None:
             reliability = f"{measured.letter} ({measured.word})"
@@ -105,9 +96,9 @@ def _metric_part(
         slice=tag,
         score=score,
         interval=level.interval,
-        change=mean_change,
-        current=mean,
-        baseline=baseline_mean,
+        change=change.estimate,
+        current=change.current,
+        baseline=change.baseline,
         limits=tuple(
             Limit(check.kind, abs(check.threshold), not check.blocks)
             for check in checks
@@ -116,9 +107,9 @@ def _metric_part(
         lower_is_better=lower_is_better,
         status=None if deciding is None else deciding.status,
         action=None if deciding is None else deciding.action,
-        state=state_of(deciding, change),
+        state=state,
         check=None if deciding is None else deciding.name,
-        n=n,
+        n=level.n or change.n or len(scores.values),
         not_applicable=len(scores.not_applicable) if tag is None else 0,
         failed=len(scores.failed) if tag is None else 0,
         offline_reliability=reliability,
@@ -128,28 +119,3 @@ def _metric_part(
 def _of_kind(checks: Sequence[Check], kinds: Collection[CheckKind]) -> Check:
     """The first check of one of these kinds, or else one without figures."""
     return next((check for check in checks if check.kind in kinds), _NO_CHECK)
-
-
-def state_of(check: Check | None, change: Check = _NO_CHECK) -> str:
-    """A few words on the deciding `check`: ``pass``, ``below floor``, ``drop unclear``.
-
-    A pass with an estimate on the wrong side of its threshold says why; what does not
-    pass says so if it only warns.
-    """
-    if check is None:
-        return "not gated"
-    if check.passed:
-        estimate = change.estimate or 0.0
-        loss = estimate if change.kind == CheckKind.RISE else -estimate
-        if change.accepted is not None and loss > 0.0:
-            return f"pass: accepted {change.kind}"
-        return f"pass: no {change.kind} shown" if change.is_beyond else "pass"
-    if check.failed:
-        state = _BEYOND.get(CheckKind(check.kind), "failed")
-    elif check.status is Status.ERROR:
-        state = "error"
-    elif check.kind == CheckKind.APPLICABILITY:
-        state = "applies to few answers"
-    else:
-        state = f"{check.kind} unclear"
-    return state if check.blocks else f"{state} (warns)"

@@ -14,14 +14,12 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ragstone import formatting
-from ragstone.printable import clean
 from ragstone.report.escape import url
 from ragstone.report.parts import Cell, Place, SampleRow
-from ragstone.report.texts import Json, Redact
+from ragstone.report.texts import Json, Redact, Texts
 
 MAX_PACKED = 32 * 1024 * 1024
 """Characters of packed texts in a page. The samples that come last, which are the best,
@@ -32,14 +30,6 @@ MAX_TEXTS = 2000
 _ROWS_AT_ONCE = 2000
 _TEXTS_AT_ONCE = 20
 _LINE = re.compile(r"[rt] [A-Za-z0-9+/]+={0,2}")
-
-
-@dataclass(frozen=True, slots=True)
-class PackedLine:
-    """One line: rows of the table ("r"), or texts ("t"), in base64."""
-
-    kind: str
-    body: str
 
 
 def pack(
@@ -81,43 +71,30 @@ def pack(
         yield _packed("r", rows)
 
 
-def read_line(line: str) -> PackedLine | None:
-    """The parts of a line of a page; None if it is none. Lines of an untrusted run are
-    read here."""
-    text = line.rstrip("\n")
-    if _LINE.fullmatch(text):
-        return PackedLine(text[0], text[2:])
-    return None
+def is_packed(line: str) -> bool:
+    """Whether `line` is one of a page: rows of the table ("r"), or texts ("t"), in
+    base64. Lines of an untrusted run are read here."""
+    return _LINE.fullmatch(line) is not None
 
 
-def read_lines(lines: Iterable[str]) -> list[PackedLine]:
-    """The lines of a page, without what is none."""
-    return [packed for packed in map(read_line, lines) if packed is not None]
-
-
-def row_values(row: SampleRow, redact: Redact) -> list[Any]:
+def row_values(row: SampleRow, redact: Redact) -> Any:
     """A row for the page: id, question, tags, file, line, address, cells, latency,
     failure, cause."""
-
-    def shown(text: str | None) -> str | None:
-        return None if text is None else clean(redact(text))
-
     place = row.place or Place("")
-    return [
-        shown(row.id),
-        shown(row.question),
-        [shown(tag) for tag in row.tags],
-        shown(place.file) or None,
+    latency = -1 if row.latency_s is None else row.latency_s
+    values = [
+        row.id,
+        row.question,
+        list(row.tags),
+        place.file or None,
         place.line,
         url(place.url),
-        [[*cell(value).values(), shown(value.reason)] for value in row.cells],
-        [
-            formatting.seconds(row.latency_s),
-            -1 if row.latency_s is None else row.latency_s,
-        ],
-        shown(row.failure),
-        shown(row.cause),
+        [[*cell(value).values(), value.reason] for value in row.cells],
+        [formatting.seconds(row.latency_s), latency],
+        row.failure,
+        row.cause,
     ]
+    return Texts(redact).shown(values)
 
 
 def cell(value: Cell) -> dict[str, str | float]:
@@ -127,12 +104,13 @@ def cell(value: Cell) -> dict[str, str | float]:
         "text": texts.get(value.state, formatting.score(value.value)),
         "sort": -1 if value.state == "failed" else 2,
         "kind": value.state,
-        "change": formatting.change(value.change) if value.change else "",
+        "change": "",
     }
     if value.value is not None:
         shown["sort"] = round(value.value, 6)
-        if value.change:
-            shown["kind"] = "worse" if value.worse else "better"
+    if value.change:
+        shown["change"] = formatting.change(value.change)
+        shown["kind"] = "worse" if value.worse else "better"
     return shown
 
 

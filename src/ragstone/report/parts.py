@@ -12,7 +12,7 @@ from typing import Literal
 
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.usage import SystemUsage
-from ragstone.gate.findings import Level
+from ragstone.gate.findings import SENSITIVITY, Level
 from ragstone.gate.golden_set_change import GoldenSetChange
 from ragstone.gate.speed_and_price import UsageChange
 from ragstone.gate.verdict import (
@@ -125,6 +125,12 @@ class MetricPart:
     failed: int
     offline_reliability: str | None
     """The measured grade of the offline judge for this metric."""
+
+    @property
+    def loss(self) -> float:
+        """By how much the score got worse."""
+        change = self.change or 0.0
+        return change if self.lower_is_better else -change
 
     def limit(self, kinds: Collection[str]) -> float | None:
         """The limit of one of these kinds."""
@@ -366,7 +372,7 @@ class Document:
     def resolution(self) -> str | None:
         """What the golden set could have shown; None if a warning says it."""
         for finding in self.findings:
-            if finding.level is Level.FACT and finding.kind == "sensitivity":
+            if finding.level is Level.FACT and finding.kind == SENSITIVITY:
                 return finding.text
         return None
 

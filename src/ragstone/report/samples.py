@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.formatting import alike, counted, most_common
-from ragstone.gate.verdict import GateVerdict, Regression
+from ragstone.evaluation.scores import RunScores, SampleFacts
+from ragstone.formatting import alike, most_common
+from ragstone.gate.verdict import GateVerdict
 from ragstone.judge.judgements import StatementList, Verdict
 from ragstone.metrics.registry import metric_title
-from ragstone.metrics.score import FailedBy, Scored
+from ragstone.metrics.score import FailedBy, Score, Scored
 from ragstone.report.escape import bounded
+from ragstone.report.filters import PHRASES
 from ragstone.report.parts import (
     Cell,
     ChangePart,
@@ -27,8 +28,6 @@ from ragstone.report.parts import (
     StatementPart,
 )
 from ragstone.report.traces import last_frames
-
-_NO_SCORES = MetricScores({})
 
 
 def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
@@ -89,28 +88,28 @@ class RunSamples:
     ) -> tuple[SamplePart, ...]:
         """One part for each of the worst samples, in their order, with all compared
         metrics in which it lost."""
-        comparability = self._verdict.comparability
-        compared = comparability.metrics if comparability is not None else ()
-        by_sample: dict[str, dict[str, Regression]] = {}
+        by_sample: dict[str, dict[str, ChangePart]] = {}
         for regression in self._verdict.explanation.regressions:
             losses = by_sample.setdefault(regression.sample_id, {})
-            losses[regression.metric] = regression
-        parts = []
-        for sample_id, losses in by_sample.items():
-            for metric in compared:
-                cell = self._cell(sample_id, metric)
-                if metric not in losses and cell.worse and cell.value is not None:
-                    before = self._baseline_scores(metric)[sample_id]
-                    losses[metric] = Regression(sample_id, metric, cell.value, before)
-            parts.append(
-                self._sample(
-                    sample_id,
-                    list(losses.values()),
-                    details.get(sample_id),
-                    baseline_details.get(sample_id),
-                )
+            losses[regression.metric] = ChangePart(
+                regression.metric, regression.current, regression.baseline, None
             )
-        return tuple(parts)
+        comparability = self._verdict.comparability
+        for metric in () if comparability is None else comparability.metrics:
+            for sample_id, losses in by_sample.items():
+                cell = self._cell(sample_id, metric)
+                if metric not in losses and cell.worse:
+                    before = self._baseline_scores(metric)[sample_id]
+                    losses[metric] = ChangePart(metric, cell.value, before, None)
+        return tuple(
+            self._sample(
+                sample_id,
+                tuple(losses.values()),
+                details.get(sample_id),
+                baseline_details.get(sample_id),
+            )
+            for sample_id, losses in by_sample.items()
+        )
 
     def failures(self, details: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
         """Failed samples by reasons that are alike, the system's first, then the larger
@@ -129,21 +128,20 @@ class RunSamples:
         parts = []
         for kind, group in reasons.items():
             samples = tuple(FailedSamplePart(name, self._place(name)) for name in group)
-            trace: tuple[str, ...] = ()
             record = details.get(samples[0].id)
+            trace: tuple[str, ...] = ()
             if record is not None and kind[0] == "system":
-                failures = [answer.response.failure for answer in record.answers]
-                first = next(filter(None, failures), None)
-                trace = () if first is None else last_frames(first.detail)
-            parts.append(
-                FailurePart(
-                    by=kind[0],
-                    reason=most_common(group.values()),
-                    metrics=tuple(titles[kind]),
-                    samples=samples,
-                    trace=trace,
-                )
+                for response in record.responses:
+                    if response.failure is not None:
+                        trace = trace or last_frames(response.failure.detail)
+            part = FailurePart(
+                by=kind[0],
+                reason=most_common(group.values()),
+                metrics=tuple(titles[kind]),
+                samples=samples,
+                trace=trace,
             )
+            parts.append(part)
         parts.sort(key=lambda part: (part.by != "system", -len(part.samples)))
         return tuple(parts)
 
@@ -160,7 +158,7 @@ class RunSamples:
         """The scores of the baseline, if they can be compared."""
         if self.compared is None:
             return {}
-        return self.compared.metrics.get(metric, _NO_SCORES).values
+        return self.compared.scores_of(metric).values
 
     def _loss(self, metric: str, change: float) -> float:
         """By how much a change makes a metric worse."""
@@ -191,14 +189,15 @@ class RunSamples:
         for metric, cell in zip(self.columns, row.cells, strict=True):
             failed = failed or cell.state == "failed"
             if cell.value is not None:
-                is_risk = metric in self._verdict.explanation.lower_is_better
-                goodness = 1.0 - cell.value if is_risk else cell.value
+                goodness = cell.value
+                if metric in self._verdict.explanation.lower_is_better:
+                    goodness = 1.0 - cell.value
                 lowest = min(lowest, goodness)
                 largest_loss = max(largest_loss, self._loss(metric, cell.change or 0.0))
         return not failed, -largest_loss, lowest
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
-        scores = self._current.metrics.get(metric, _NO_SCORES)
+        scores = self._current.scores_of(metric)
         value = scores.values.get(sample_id)
         before = self._baseline_scores(metric).get(sample_id)
         if value is not None:
@@ -207,43 +206,42 @@ class RunSamples:
             return Cell(value, change, "scored", worse=worse)
         if sample_id in scores.failed:
             return Cell(None, None, "failed", scores.failed[sample_id].reason)
-        if sample_id in scores.not_applicable:
-            reason = scores.not_applicable[sample_id]
-            return Cell(None, None, "not_applicable", reason)
-        return Cell(None, None, "absent")
+        reason = scores.not_applicable.get(sample_id)
+        return Cell(
+            None, None, "absent" if reason is None else "not_applicable", reason
+        )
 
     def _sample(
         self,
         sample_id: str,
-        losses: Sequence[Regression],
+        changes: tuple[ChangePart, ...],
         record: SampleRecord | None,
         before: SampleRecord | None,
     ) -> SamplePart:
         facts = self._facts(sample_id)
-        changes = []
-        for loss in losses:
-            score = None if record is None else record.scores.get(loss.metric)
-            note = score.note if isinstance(score, Scored) else None
-            changes.append(ChangePart(loss.metric, loss.current, loss.baseline, note))
         part = SamplePart(
             id=sample_id,
             question=facts.question,
             place=self._place(sample_id),
             tags=facts.tags,
-            changes=tuple(changes),
+            changes=changes,
             cause=self._causes.get(sample_id),
         )
         if record is None:
             return part
         # The answer with the lowest score; of equal ones, the first.
-        scores = [answer.scores.get(losses[0].metric) for answer in record.answers]
+        scores = [answer.scores.get(changes[0].metric) for answer in record.answers]
         values = [score.value if isinstance(score, Scored) else 1.0 for score in scores]
         answer = record.answers[values.index(min(values))]
         if before is not None:
             part = replace(part, baseline_answer=bounded(before.response.answer))
         return replace(
             part,
-            question=bounded(_question(record, answer)),
+            question=bounded(PHRASES["question"](record.sample, answer)),
+            changes=tuple(
+                replace(change, note=_note(record.scores.get(change.metric)))
+                for change in changes
+            ),
             detailed=True,
             answer=bounded(answer.response.answer),
             reference=bounded("\nor: ".join(record.sample.references)) or None,
@@ -252,20 +250,8 @@ class RunSamples:
         )
 
 
-def _question(record: SampleRecord, answer: Answer) -> str:
-    """The question; after earlier turns, also what it was understood as, and which of
-    them failed."""
-    sample, response = record.sample, answer.response
-    messages = response.messages_before(sample)
-    if not messages:
-        return sample.question
-    understood = answer.judged.standalone_question
-    remarks = [f"after {counted(len(messages), 'earlier message')}"]
-    if response.so_far is not None and response.so_far.remark is not None:
-        remarks.append(response.so_far.remark)
-    if understood:
-        remarks.append(f"judged as: {understood}")
-    return f"{sample.question} ({'; '.join(remarks)})"
+def _note(score: Score | None) -> str | None:
+    return score.note if isinstance(score, Scored) else None
 
 
 def statements_without_support(

@@ -59,10 +59,6 @@ class SafeText(str):
     __slots__ = ()
 
 
-class ExhaustedError(SecurityError):
-    """The template worked for too long, or wrote too much."""
-
-
 def plain(value: object) -> str:
     """`value` as text. Raises TypeError for a value without a short text form, such as
     a list."""
@@ -123,10 +119,10 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         raise SecurityError(f"'{operator}' is not allowed in a report template")
 
     def _spend(self, steps: int) -> None:
-        """Count `steps`. Raises ExhaustedError."""
+        """Count `steps`. Raises SecurityError."""
         self._steps += steps
         if self._steps > MAX_STEPS or time.monotonic() > self._deadline:
-            raise ExhaustedError("the template loops too often, or writes too much")
+            raise SecurityError("the template loops too often, or writes too much")
 
     def _escaped(self, value: object) -> str:
         """What is printed for `value`."""

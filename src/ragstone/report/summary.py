@@ -4,25 +4,18 @@ to look, the worst example."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import counted
 from ragstone.gate.findings import STEPS, Level
-from ragstone.gate.verdict import CheckKind, Side, Status
+from ragstone.gate.verdict import CheckKind, Status
 from ragstone.report.escape import clip
 from ragstone.report.filters import (
     PHRASES,
-    before_now,
-    changes,
-    check_reason,
     importance,
     other_checks,
-    row_name,
     sentence,
-    thresholds,
-    usage_changes,
 )
 from ragstone.report.parts import Document, MetricPart, SamplePart
 from ragstone.report.word_diff import Piece, word_diff
@@ -32,15 +25,12 @@ CHARACTERS = 1_500
 """Above the first fold of a comment: rendered lines, 900 pixels wide, and
 characters."""
 
-_WIDTH = 92
-"""Characters of a comment's line at 900 pixels, with some to spare; a third less in
-line one, which is a heading."""
+_WIDTH = 80
+"""Characters of a line of a terminal; of a comment's line at 900 pixels, with some to
+spare."""
 
-SUBJECTS = ("This pull request ", "This merge ")
+SUBJECT = "This change "
 """How a warning begins that says what a change does to its own gate."""
-_PART_ENDS = re.compile("[.;:] ")
-_LACKING_CONTEXTS = ("system.fruitless", "system.misranked")
-"""Checks of answers whose contexts have no evidence, or have it too low."""
 _MIN_CHANGE = 75
 """Characters that each named change of the gate has at least: four of them in the
 smallest room."""
@@ -79,10 +69,8 @@ class Example:
     sample: SamplePart
     question: str
     pieces: tuple[Piece, ...]
-    missing: str
-    """What no context has of the reference."""
-    unsupported: str
-    """What no context has of the answer; shown if nothing is missing."""
+    lack: str
+    """What no context has of the reference, or else of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +84,6 @@ class Summary:
     look: str
     """The turn, hop, tool or half of the system to look at."""
     action: str
-    trace: Sequence[str]
-    """Where the system raised the error of the first sample without an answer: for a
-    terminal."""
     since: str
     """What changed since the baseline."""
     warnings: Sequence[str]
@@ -114,8 +99,9 @@ class Summary:
     example: Example | None
 
     def size(self) -> tuple[int, int]:
-        """Rendered lines in a comment that is 900 pixels wide, and characters."""
+        """Rendered lines, and characters."""
         texts = [
+            self.headline,
             *self.alerts,
             *self.findings,
             f"{self.look} {self.action}",
@@ -123,43 +109,39 @@ class Summary:
             *self.warnings,
             self.other_metrics,
             self.usage,
-            "Metric Before → now Allowed",
         ]
         for row in self.rows:
-            allowed = " · ".join(thresholds(row))
-            texts.append(f"{row_name(row)[:70]} {before_now(row)} {allowed}")
+            name = PHRASES["row_name"](row)[:70]
+            scores = PHRASES["before_now"](row)
+            texts.append(f"{name} {scores} {PHRASES['thresholds'](row)}")
         if self.example is not None:
             sample = self.example.sample
             place = str(sample.place)[:60]
-            texts += [
-                f"{sample.id[:60]} {self.example.question} {place}",
-                " ".join(piece.text for piece in self.example.pieces),
-                f"Missing from the contexts: {self.example.missing or self.example.unsupported}",
-            ]
-        lines = math.ceil(1.5 * len(self.headline) / _WIDTH)
-        lines += sum(math.ceil(len(text) / _WIDTH) for text in texts)
-        return lines, len(self.headline) + sum(map(len, texts))
+            texts.append(f"{sample.id[:60]} {self.example.question} {place}")
+            texts.append(" ".join(piece.text for piece in self.example.pieces))
+            texts.append(self.example.lack)
+        # Line one is a heading in a comment, and stands at both ends in a terminal.
+        lines = sum(math.ceil(len(text) / _WIDTH) for text in [*texts, self.headline])
+        return lines, sum(map(len, texts))
 
 
-def summary_of(report: Document, first_room: int = 0) -> Summary:
-    """The most detailed summary, from ``ROOMS[first_room]`` on, that fits above the
-    first fold of a comment."""
-    for room in ROOMS[first_room:-1]:
+def summary_of(report: Document, max_lines: int = LINES) -> Summary:
+    """The most detailed summary that fits above the first fold of a comment."""
+    for room in ROOMS:
         summary = cut_summary(report, room)
         lines, characters = summary.size()
-        if lines < LINES and characters <= CHARACTERS:
-            return summary
-    return cut_summary(report, ROOMS[-1])
+        if lines <= max_lines and characters <= CHARACTERS:
+            break
+    return summary
 
 
-def cut_summary(report: Document, room: Room = ROOMS[0]) -> Summary:
+def cut_summary(report: Document, room: Room) -> Summary:
     """The summary that has its place in `room`."""
     look, action = _where(report)
-    status = report.verdict.status
     alerts = [sentence(text) for text in report.alerts]
     warnings = [sentence(text) for text in report.texts(Level.WARNING)]
-    gate_changes = [text for text in warnings if text.startswith(SUBJECTS)]
-    others = [text for text in warnings if not text.startswith(SUBJECTS)]
+    gate_changes = [text for text in warnings if text.startswith(SUBJECT)]
+    others = [text for text in warnings if not text.startswith(SUBJECT)]
     count = room.warnings - bool(gate_changes)
     shown = [cut(text, room.text) for text in others[:count]]
     if gate_changes:
@@ -167,29 +149,25 @@ def cut_summary(report: Document, room: Room = ROOMS[0]) -> Summary:
     asides = map(sentence, report.texts(Level.ASIDE))
     rows = [row for row in report.metrics if row.status not in (None, Status.PASS)]
     rows.sort(key=importance)
-    trace: Sequence[str] = ()
-    if status in (Status.FAIL, Status.ERROR):
-        traces = (failure.trace for failure in report.samples.failures)
-        trace = next(filter(None, traces), ())
+    findings = _findings(report, rows)[: room.findings]
+    others_said = PHRASES["other_metrics"](report, len(rows), room.rows)
     example = None
     if report.samples.worst and room.example:
         example = _example(report.samples.worst[0], room)
+    is_pass = report.verdict.status is Status.PASS
     return Summary(
         headline=clip(report.verdict.headline, 300),
         alerts=[cut(text, room.text) for text in alerts[: room.warnings]],
-        findings=[
-            cut(text, room.text) for text in _findings(report, rows)[: room.findings]
-        ],
+        findings=[cut(text, room.text) for text in findings],
         look=look,
         action=cut(action, room.text),
-        trace=trace,
-        since="" if status is Status.PASS else cut(changes(report), room.text),
+        since="" if is_pass else cut(PHRASES["changes"](report), room.text),
         warnings=shown,
         warnings_omitted=len(others[count:]),
         folded=[*alerts[room.warnings :], *others[count:], *gate_changes, *asides],
         rows=rows[: room.rows],
-        other_metrics=cut(_other_metrics(report, len(rows), room), room.text),
-        usage=usage_changes(report),
+        other_metrics=cut(others_said, room.text),
+        usage=PHRASES["usage_changes"](report),
         example=example,
     )
 
@@ -216,14 +194,7 @@ def cut(text: str, length: int) -> str:
     else whole words."""
     if len(text) <= length:
         return text
-    end = 0
-    sentence_start = 0
-    for match in _PART_ENDS.finditer(text[:length]):
-        is_label = match[0] == ": " and match.start() - sentence_start < length / 3
-        if not is_label:
-            end = match.start()
-        if match[0] == ". ":
-            sentence_start = match.end()
+    end = max(text.rfind(sign, 0, length) for sign in (". ", "; "))
     if end >= length / 3:
         return f"{text[:end]}."
     words = text[: length - 1]
@@ -231,82 +202,43 @@ def cut(text: str, length: int) -> str:
 
 
 def _one_sentence(texts: Sequence[str], length: int) -> str:
-    """Sentences of one subject as one: ``This pull request lowers …; removes …; and 3
-    more changes.``
+    """What a change does to its own gate as one sentence: ``This change lowers …;
+    removes …; and 3 more changes.``
 
     As many changes as have place are named, each cut to its share, so that no long one
     hides the next.
     """
-    subject = next(subject for subject in SUBJECTS if texts[0].startswith(subject))
     count = min(len(texts), length // _MIN_CHANGE)
-    phrases = [
-        cut(text.removeprefix(subject).rstrip("."), length // count).rstrip(".")
-        for text in texts[:count]
-    ]
+    phrases = []
+    for text in texts[:count]:
+        phrase = text.removeprefix(SUBJECT).rstrip(".")
+        phrases.append(cut(phrase, length // count).rstrip("."))
     if count < len(texts):
         phrases.append(f"and {counted(len(texts) - count, 'more change')}")
-    return f"{subject}{'; '.join(phrases)}."
+    return f"{SUBJECT}{'; '.join(phrases)}."
 
 
 def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     """What else does not pass and blocks: that main is below its level, then all but
-    the metrics that have one of `rows`.
-
-    Line one is not repeated, nor what the contexts lack where it names the retrieval.
-    """
-    attribution = report.explanation.attribution
-    points_at_retrieval = attribution is not None and attribution.side is Side.RETRIEVAL
+    the metrics that have one of `rows`, and what line one says."""
     in_rows = {row.metric for row in rows}
-    blocking = [
-        check
-        for check in other_checks(report.checks)
-        if check.blocks and not check.passed
-    ]
     texts: list[str] = []
-    for check in blocking:
-        text = check_reason(check)
+    for check in other_checks(report.checks):
+        if check.passed or not check.blocks or check.metric in in_rows:
+            continue
+        text = PHRASES["check_reason"](check)
         if check.sample is not None or check.kind == CheckKind.COVERAGE:
             text = f"{PHRASES['check_title'](check)}: {text}"
-        if check.kind == CheckKind.DRIFT:
-            texts.insert(0, text)
-        elif points_at_retrieval and check.name.startswith(_LACKING_CONTEXTS):
-            continue
-        elif check.metric not in in_rows:
-            texts.append(text)
+        # Line one doesn't say what a limit allows.
+        fact = sentence(check.reason).partition(" (at most ")[0].rstrip(".")
+        if fact.lower() not in report.verdict.headline.lower():
+            texts.insert(0 if check.kind == CheckKind.DRIFT else len(texts), text)
     comparison = report.comparison
     is_error = report.verdict.status is Status.ERROR
     if is_error and comparison is not None and not comparison.comparable:
-        texts += map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
-    line_one = report.verdict.headline.lower().replace("must-pass sample", "must pass:")
-    # Line one doesn't say what a limit allows.
-    statements = [text.partition(" (at most ")[0].rstrip(".").lower() for text in texts]
-    return [
-        text
-        for text, statement in zip(texts, statements, strict=True)
-        if statement not in line_one
-    ]
-
-
-def _other_metrics(report: Document, not_passing: int, room: Room) -> str:
-    """How many metrics have no row above; if none has, all that hold with their scores.
-    Last, what no rule checks."""
-    passing = [row for row in report.metrics if row.status is Status.PASS]
-    unchecked = [row for row in report.metrics if row.status is None]
-    unchecked.sort(key=_loss, reverse=True)
-    return PHRASES["other_metrics"](
-        omitted=not_passing - room.rows,
-        passing=passing,
-        has_rows=not_passing > 0,
-        unchecked=unchecked,
-        lost=bool(unchecked) and _loss(unchecked[0]) > 0.0,
-    )
-
-
-def _loss(row: MetricPart) -> float:
-    change = row.change or 0.0
-    if row.lower_is_better:
-        return change
-    return -change
+        notes = map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
+        texts += [note for note in notes if note not in report.verdict.headline]
+    return texts
 
 
 def _example(sample: SamplePart, room: Room) -> Example:
@@ -315,12 +247,11 @@ def _example(sample: SamplePart, room: Room) -> Example:
     pieces: tuple[Piece, ...] = (Piece("same", clip(answer, room.example)),)
     if before is not None and before != sample.answer:
         pieces = word_diff(before, sample.answer, room.example)
-    missing = sample.missing[0] if sample.missing else ""
-    unsupported = sample.unsupported[0].text if sample.unsupported else ""
+    lack = ""
+    if sample.missing:
+        lack = f"Missing from the contexts: {sample.missing[0]}"
+    elif sample.unsupported:
+        lack = f"Not in the contexts: {sample.unsupported[0].text}"
     return Example(
-        sample=sample,
-        question=clip(sample.question, room.text),
-        pieces=pieces,
-        missing=clip(missing, room.text),
-        unsupported=clip(unsupported, room.text),
+        sample, clip(sample.question, room.text), pieces, clip(lack, room.text)
     )

@@ -19,7 +19,7 @@ from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.filters import FILTERS
 from ragstone.report.parts import Document
-from ragstone.report.summary import ROOMS, cut_summary
+from ragstone.report.summary import LINES, summary_of
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
 
 STYLES = {
@@ -40,9 +40,8 @@ MARKS = {
 }
 WIDTH = 120
 """Columns if there is no terminal."""
-SCREEN = (80, 24)
-"""Columns and lines of what is printed without --verbose; narrower on a narrower
-terminal."""
+COLUMNS = 80
+"""Of what is printed without --verbose; fewer on a narrower terminal."""
 
 _UNBROKEN = "\x06"
 """Before a line that is not wrapped. No foreign text can have it: it is shown without
@@ -78,21 +77,16 @@ def render_text(
     """
     if verbose:
         return _printed("report.txt.j2", report, width, colour, files=files)
-    columns = min(width or WIDTH, SCREEN[0])
-    text = ""
-    for room in ROOMS:
-        text = _printed(
-            "summary.txt.j2",
-            report,
-            columns,
-            colour,
-            summary=cut_summary(report, room),
-            columns=columns,
-            files=files,
-        )
-        if text.count("\n") <= SCREEN[1]:
-            break
-    return text
+    columns = min(width or WIDTH, COLUMNS)
+    return _printed(
+        "summary.txt.j2",
+        report,
+        columns,
+        colour,
+        summary=summary_of(report, LINES - 2),  # line one stands at both ends
+        columns=columns,
+        files=files,
+    )
 
 
 def print_report(

@@ -3,8 +3,9 @@ them: redacted, made visible, cut to bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from itertools import zip_longest
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from ragstone import formatting
@@ -23,22 +24,18 @@ from ragstone.metrics.registry import metric_title
 from ragstone.metrics.retrieval_change import evidence_of
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.printable import clean
-from ragstone.report.escape import MAX_ANSWER, clip
-from ragstone.report.timeline import MAX_STEP_CHARACTERS, MAX_STEPS, step_text
+from ragstone.report.escape import clip
+from ragstone.report.filters import PHRASES
 from ragstone.report.traces import last_frames
 from ragstone.system.response import Context, Response
 
-ANSWER_CHARS = MAX_ANSWER
-CONTEXT_CHARS = 5_000
-TEXT_CHARS = 2_000
-CONTEXTS = 30
+MAX_CHARACTERS = 10_000
+"""Characters shown of one text."""
+MAX_ITEMS = 100
+"""Entries shown of one list, such as the statements of an answer."""
+MAX_CONTEXTS = 30
 """Contexts shown of one answer."""
-STATEMENTS = 100
-"""Statements shown of one answer or reference."""
-ANSWERS = 5
-MESSAGES = 20
-"""Messages of a conversation shown before a question."""
-EVIDENCE = 20
+_EVIDENCE = 20
 """Evidence texts that are looked for in contexts."""
 
 Redact = Callable[[str], str]
@@ -54,10 +51,18 @@ class Texts:
         self._redact = redact
         self.is_cut = False
 
-    def text(self, text: str, limit: int = TEXT_CHARS) -> str:
-        shown = clean(self._redact(text))
-        self.is_cut = self.is_cut or len(shown) > limit
-        return clip(shown, limit)
+    def shown(self, value: Any) -> Any:
+        """`value`, a tree of dicts and lists, with all of its texts as they are
+        shown."""
+        if isinstance(value, str):
+            text = clean(self._redact(value))
+            self.is_cut = self.is_cut or len(text) > MAX_CHARACTERS
+            return clip(text, MAX_CHARACTERS)
+        if isinstance(value, list):
+            return [self.shown(item) for item in self.first(value, MAX_ITEMS)]
+        if isinstance(value, dict):
+            return {key: self.shown(item) for key, item in value.items()}
+        return value
 
     def first(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
         self.is_cut = self.is_cut or len(items) > limit
@@ -73,142 +78,119 @@ def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -
     """
     texts = Texts(redact)
     sample = now.sample
-    references = texts.first(sample.references, ANSWERS)
-    answers_before: Sequence[Answer | None] = () if then is None else then.answers
+    before = () if then is None else then.answers[: len(now.answers)]
     pairs: list[Json] = []
-    for answer, before in zip(
-        texts.first(now.answers, ANSWERS),
-        chain(answers_before, repeat(None)),
-        strict=False,
-    ):
-        evidence_source = (then or now).sample
+    for answer, answer_before in zip_longest(now.answers, before):
         pair = {
             "now": _answer(answer, texts),
-            "then": None if before is None else _answer(before, texts),
-            "contexts": _contexts(evidence_source, answer, before, texts),
+            "then": None if answer_before is None else _answer(answer_before, texts),
+            "contexts": _contexts((then or now).sample, answer, answer_before, texts),
         }
         pairs.append(pair)
-    return {
-        "question": texts.text(sample.question, ANSWER_CHARS),
-        "history": _messages(now, texts),
-        "historyBefore": _messages(then, texts),
-        "references": [texts.text(text, ANSWER_CHARS) for text in references],
-        "unanswerable": not sample.answerable,
-        "scores": list(_scores(now, then, texts)),
-        "pairs": pairs,
-        "compared": then is not None,
-        "cut": texts.is_cut,
-    }
+    shown: Json = texts.shown(
+        {
+            "question": sample.question,
+            "history": _messages(now),
+            "historyBefore": [] if then is None else _messages(then),
+            "references": list(sample.references),
+            "unanswerable": not sample.answerable,
+            "scores": list(_scores(now, then)),
+            "pairs": pairs,
+            "compared": then is not None,
+        }
+    )
+    return {**shown, "cut": texts.is_cut}
 
 
-def _messages(record: SampleRecord | None, texts: Texts) -> list[list[str]]:
-    """Role and text of the last messages before the first answer."""
-    if record is None:
-        return []
+def _messages(record: SampleRecord) -> list[list[str]]:
+    """Role and text of the messages before the first answer."""
     response = record.answers[0].response
-    newest_first = response.messages_before(record.sample)[::-1]
     messages = [
-        [message.role, texts.text(message.text)]
-        for message in texts.first(newest_first, MESSAGES)[::-1]
+        [message.role, message.text]
+        for message in response.messages_before(record.sample)
     ]
     if response.so_far is not None and response.so_far.remark is not None:
         messages.append(["note", response.so_far.remark])
     return messages
 
 
-def _scores(
-    now: SampleRecord, then: SampleRecord | None, texts: Texts
-) -> Iterator[list[str]]:
+def _scores(now: SampleRecord, then: SampleRecord | None) -> Iterator[list[str]]:
     """Title, score before and now (``0.85``, ``n/a`` or ``failed``), and remark of each
     metric."""
     scores_before: Mapping[str, Score] = {} if then is None else then.scores
     for name, score in now.scores.items():
         remark = score.note if isinstance(score, Scored) else score.reason
+        before = scores_before.get(name)
         yield [
-            texts.text(metric_title(name)),
-            _score_text(scores_before.get(name)),
+            metric_title(name),
+            "" if before is None else _score_text(before),
             _score_text(score),
-            texts.text(remark or ""),
+            remark or "",
         ]
 
 
-def _score_text(score: Score | None) -> str:
+def _score_text(score: Score) -> str:
     if isinstance(score, Scored):
         return formatting.score(score.value)
-    if isinstance(score, NotApplicable):
-        return "n/a"
-    return "" if score is None else "failed"
+    return "n/a" if isinstance(score, NotApplicable) else "failed"
 
 
 def _answer(answer: Answer, texts: Texts) -> Json:
     response = answer.response
+    steps = texts.first(response.steps, MAX_ITEMS)
     failure = response.failure
     statements = answer.judged.statements
     support = answer.judged.support
     use = answer.judged.context_use
     shown: Json = {
-        "text": texts.text(response.answer, ANSWER_CHARS),
+        "text": response.answer,
         "failure": "",
         "trace": [],
-        "understood": texts.text(answer.judged.standalone_question or ""),
+        "understood": answer.judged.standalone_question or "",
         "abstains": False,
         "statements": [],
         "wanted": [],
-        "steps": [
-            step_text(step, lambda text: texts.text(text, MAX_STEP_CHARACTERS))
-            for step in texts.first(response.steps, MAX_STEPS)
-        ],
+        "steps": [PHRASES["step_text"](step) for step in steps],
     }
     if failure is not None:
-        frames = last_frames(failure.detail)
-        shown["failure"] = texts.text(f"{failure.kind}: {failure.message}")
-        shown["trace"] = [texts.text(frame) for frame in frames]
+        shown["failure"] = f"{failure.kind}: {failure.message}"
+        shown["trace"] = list(last_frames(failure.detail))
     if isinstance(statements, StatementList):
         supports = support.supports if isinstance(support, SupportTable) else ()
         shown["abstains"] = statements.abstains
-        shown["statements"] = _statements(
-            statements.statements, supports, response, texts
-        )
+        shown["statements"] = _statements(statements.statements, supports, response)
     if isinstance(use, ContextUse):
         shown["wanted"] = _statements(
-            use.reference_statements, use.attributions, response, texts
+            use.reference_statements, use.attributions, response
         )
     return shown
 
 
 def _statements(
-    statements: Sequence[Statement],
-    supports: Sequence[Support],
-    response: Response,
-    texts: Texts,
+    statements: Sequence[Statement], supports: Sequence[Support], response: Response
 ) -> list[Json]:
     """Each statement with its verdict, the contexts that support it, and the quote of
-    the judge."""
+    the judge. The contexts of earlier turns count as one."""
     own = len(response.contexts)
     earlier = {context_id(rank) for rank in range(own, len(response.evidence))}
 
     def sources(names: Sequence[str]) -> list[str]:
-        """The contexts with these names, each once, those of earlier turns as one."""
-        shown_names = (
-            "of an earlier turn" if name in earlier else texts.text(name, 20)
-            for name in texts.first(names, CONTEXTS)
-        )
-        return list(dict.fromkeys(shown_names))
+        shown = ("of an earlier turn" if name in earlier else name for name in names)
+        return list(dict.fromkeys(shown))
 
     by_statement = {support.statement_id: support for support in supports}
-    shown: list[Json] = []
-    for statement in texts.first(statements, STATEMENTS):
+    entries: list[Json] = []
+    for statement in statements:
         support = by_statement.get(statement.id)
-        entry: Json = {"verdict": "", "by": [], "against": [], "quote": ""}
+        entry: Json = {"text": statement.text, "verdict": ""}
+        entry |= {"by": [], "against": [], "quote": ""}
         if support is not None:
-            entry = {
-                "verdict": str(support.verdict),
-                "by": sources(support.supported_by),
-                "against": sources(support.contradicted_by),
-                "quote": texts.text(support.quote or ""),
-            }
-        shown.append({"text": texts.text(statement.text), **entry})
-    return shown
+            entry["verdict"] = str(support.verdict)
+            entry["by"] = sources(support.supported_by)
+            entry["against"] = sources(support.contradicted_by)
+            entry["quote"] = support.quote or ""
+        entries.append(entry)
+    return entries
 
 
 def _contexts(
@@ -220,47 +202,43 @@ def _contexts(
     A context is the same one if its text is, or else its id; then `was` is its text in
     the baseline. Each has its ranks, from 1. The evidence is that of `sample`.
     """
-    new = texts.first(answer.response.contexts, CONTEXTS)
+    new = texts.first(answer.response.contexts, MAX_CONTEXTS)
     old: Sequence[Context] = ()
     source = answer
     if before is not None and before.response.contexts:
-        old = texts.first(before.response.contexts, CONTEXTS)
+        old = texts.first(before.response.contexts, MAX_CONTEXTS)
         source = before
-    evidence = evidence_of(sample, source.response.contexts[:CONTEXTS], source.judged)
-    carriers, old_carriers = (
-        _carriers(evidence[:EVIDENCE], contexts) for contexts in (new, old)
-    )
+    evidence = evidence_of(sample, old or new, source.judged)
+    with_evidence = _with_evidence(evidence[:_EVIDENCE], (*new, *old))
     use = answer.judged.context_use
     useful: dict[str, bool] = {}
     if isinstance(use, ContextUse):
         useful = {context.context_id: context.useful for context in use.contexts}
-    old_ranks = _partners(new, old)
-    shown: list[Json] = []
+    entries: list[Json] = []
     for rank, context in enumerate(new):
-        entry = _context(context, texts)
-        entry["evidence"] = rank in carriers
+        entry = _context(context, with_evidence)
         entry["now"] = rank + 1
         entry["useful"] = useful.get(context_id(rank))
-        if rank in old_ranks:
-            old_rank = old_ranks[rank]
-            entry["then"] = old_rank + 1
-            if old[old_rank].text != context.text:
-                entry["was"] = texts.text(old[old_rank].text, CONTEXT_CHARS)
-                entry["lost"] = old_rank in old_carriers and rank not in carriers
-        shown.append(entry)
+        entries.append(entry)
+    new_ranks = _partners(old, new)
     for rank, context in enumerate(old):
-        if rank not in old_ranks.values():
-            entry = _context(context, texts)
-            entry["evidence"] = rank in old_carriers
-            entry["then"] = rank + 1
-            shown.append(entry)
-    return shown
+        if rank in new_ranks:
+            entry = entries[new_ranks[rank]]
+        else:
+            entry = _context(context, with_evidence)
+            entries.append(entry)
+        entry["then"] = rank + 1
+        if context.text != entry["text"]:
+            entry["was"] = context.text
+            entry["lost"] = context.text in with_evidence and not entry["evidence"]
+    return entries
 
 
-def _context(context: Context, texts: Texts) -> Json:
+def _context(context: Context, with_evidence: Set[str]) -> Json:
     return {
-        "id": texts.text(context.id or "", 200),
-        "text": texts.text(context.text, CONTEXT_CHARS),
+        "id": context.id or "",
+        "text": context.text,
+        "evidence": context.text in with_evidence,
         "now": None,
         "then": None,
         "was": None,
@@ -269,28 +247,28 @@ def _context(context: Context, texts: Texts) -> Json:
     }
 
 
-def _carriers(evidence: Sequence[str], contexts: Sequence[Context]) -> set[int]:
-    """The contexts, by rank from 0, that have an evidence text or part of one."""
-    limit = 4 * CONTEXT_CHARS
-    heads = tuple(context.text[:limit] for context in contexts)
-    carriers: set[int] = set()
-    for place in locate(tuple(text[:limit] for text in evidence), heads):
-        carriers.update(rank - 1 for rank in place.carriers)
-    return carriers
+def _with_evidence(evidence: tuple[str, ...], contexts: Sequence[Context]) -> set[str]:
+    """The texts of the contexts that have an evidence text or part of one."""
+    heads = tuple(context.text[:MAX_CHARACTERS] for context in contexts)
+    texts: set[str] = set()
+    for place in locate(evidence, heads):
+        texts.update(contexts[rank - 1].text for rank in place.carriers)
+    return texts
 
 
-def _partners(new: Sequence[Context], old: Sequence[Context]) -> dict[int, int]:
-    """The rank in `old` of each context of `new` that was there, by its text or else by
-    its id."""
+def _partners(old: Sequence[Context], new: Sequence[Context]) -> dict[int, int]:
+    """The rank in `new` of each context of `old` that is still there, by its text or
+    else by its id."""
     partners: dict[int, int] = {}
-    for name in ("text", "id"):
-        free: dict[str | None, list[int]] = {}
-        for old_rank, context in enumerate(old):
-            if old_rank not in partners.values():
-                free.setdefault(getattr(context, name), []).append(old_rank)
-        free[None] = []
-        for rank, context in enumerate(new):
-            ranks = free.get(getattr(context, name))
-            if rank not in partners and ranks:
-                partners[rank] = ranks.pop(0)
+    for identity in (attrgetter("text"), attrgetter("id")):
+        for rank, context in enumerate(old):
+            name = identity(context)
+            for new_rank, new_context in enumerate(new):
+                is_same = name is not None and name == identity(new_context)
+                if (
+                    is_same
+                    and rank not in partners
+                    and new_rank not in partners.values()
+                ):
+                    partners[rank] = new_rank
     return partners

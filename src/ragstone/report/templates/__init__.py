@@ -4,21 +4,18 @@ user's."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any
 
 from jinja2 import (
-    BaseLoader,
     Environment,
     FunctionLoader,
     StrictUndefined,
-    Template,
     TemplateError,
     TemplateNotFound,
 )
@@ -27,9 +24,9 @@ from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular
 from ragstone.printable import clean, shown_name
-from ragstone.report import escape, sandbox
+from ragstone.report import escape
 from ragstone.report.escape import markdown_inline, one_line
-from ragstone.report.sandbox import ExhaustedError, ReportEnvironment, SafeText
+from ragstone.report.sandbox import ReportEnvironment, SafeText
 from ragstone.report.template_cache import TemplateCache
 
 REPORT = "report.md.j2"
@@ -69,10 +66,6 @@ _ERRORS = (
     RecursionError,
 )
 """What a wrong template raises."""
-
-
-class TemplateExhaustedError(ConfigError):
-    """A template did more work, or wrote more, than it is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,44 +146,13 @@ def text_environment(package: str) -> Environment:
     """Renders the templates of plain text of `package`."""
     environment = Environment(  # noqa: S701 - no HTML
         loader=FunctionLoader(partial(read_template, package=package)),
-        bytecode_cache=TemplateCache(package, __file__),
+        bytecode_cache=TemplateCache(package),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS, line=escape.line)
     return environment
-
-
-class _Loader(BaseLoader):
-    """``ragstone/NAME`` is ours, and compiled once; any other name is one of the user's
-    templates."""
-
-    def __init__(self, own: Templates | None) -> None:
-        self._own = own
-
-    def load(
-        self,
-        environment: Environment,
-        name: str,
-        globals: MutableMapping[str, Any] | None = None,
-    ) -> Template:
-        environment.bytecode_cache = None
-        if name == OURS:
-            environment.bytecode_cache = TemplateCache(PACKAGE, sandbox.__file__)
-        return super().load(environment, name, globals)
-
-    def get_source(
-        self,
-        environment: Environment,  # noqa: ARG002
-        template: str,
-    ) -> tuple[str, str, Callable[[], bool]]:
-        if template == OURS:
-            return read_template(REPORT), OURS, lambda: True
-        if self._own is None or template not in self._own.sources:
-            raise TemplateNotFound(template)
-        path = str(self._own.folder / template)
-        return self._own.sources[template], path, lambda: True
 
 
 def render_template(
@@ -203,7 +165,19 @@ def render_template(
 
     Raises ConfigError with file and line for anything that is wrong with the template.
     """
-    environment = ReportEnvironment(_Loader(own), markdown_inline, filters)
+
+    def source_of(name: str) -> tuple[str, str | None, None] | None:
+        """``ragstone/NAME`` is ours; any other name is one of the user's templates."""
+        if name == OURS:
+            return read_template(REPORT), OURS, None
+        if own is None or name not in own.sources:
+            return None
+        return own.sources[name], str(own.folder / name), None
+
+    loader = FunctionLoader(source_of)
+    environment = ReportEnvironment(loader, markdown_inline, filters)
+    if own is None:
+        environment.bytecode_cache = TemplateCache(PACKAGE)
     try:
         return str(environment.get_template(name).render(context))
     except _ERRORS as error:
@@ -217,15 +191,11 @@ def render_template(
             for frame, line in walk_tb(error.__traceback__):
                 if frame.f_code.co_filename.endswith(ENDING):
                     where = f"{frame.f_code.co_filename}:{line}"
-        exhausted = isinstance(error, ExhaustedError)
-        kind = TemplateExhaustedError if exhausted else ConfigError
-        raise _unusable(message, where, kind) from None
+        raise _unusable(message, where) from None
 
 
-def _unusable(
-    message: str, where: str, kind: type[ConfigError] = ConfigError
-) -> ConfigError:
-    return kind(
+def _unusable(message: str, where: str) -> ConfigError:
+    return ConfigError(
         f"the report template can't be used: {one_line(message)}.",
         where=where,
         hint=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
