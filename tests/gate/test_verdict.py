@@ -15,7 +15,7 @@ from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.judge_change import compare_judges, to_rejudge
-from ragstone.gate.verdict import Action, Attribution, CauseCount, Check, CheckKind, Side, Status
+from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
 from tests.gate.verdicts import verdict_of
 
@@ -93,21 +93,6 @@ LATENCY = replace(check(CheckKind.LATENCY, estimate=1.5, threshold=2.0), name="s
 def test_how_reports_write_a_check(found: Check, title: str, result: str, requirement: str) -> None:
     checker = checker_of(found)
     assert (checker.title(found), checker.result(found), checker.requirement(found)) == (title, result, requirement)
-
-
-CAUSE = CauseCount("invented", "invented", Side.GENERATION, "Look at the prompt.", "", ("a",))
-
-
-@pytest.mark.parametrize(
-    ("attribution", "text", "action"),
-    [
-        (Attribution(Side.RETRIEVAL, "so it is."), "Look at retrieval first.", ""),
-        (Attribution(Side.BOTH, "so it is.", CAUSE), "Look at retrieval and generation.", CAUSE.action),
-        (Attribution(Side.UNCLEAR, "so it is."), "", ""),
-    ],
-)
-def test_where_to_look_first(attribution: Attribution, text: str, action: str) -> None:
-    assert (attribution.look, attribution.action) == (text, action)
 
 
 # -- the judge ---------------------------------------------------------------------------------------------------------

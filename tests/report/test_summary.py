@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 from ragstone.gate.findings import Level
-from ragstone.gate.verdict import Action, Changed, Check, CheckKind, Status
+from ragstone.gate.verdict import Action, Attribution, CauseCount, Changed, Check, CheckKind, Side, Status
 from ragstone.report.document import check_part
 from ragstone.report.html import render_html
 from ragstone.report.markdown import render_markdown
@@ -155,3 +155,25 @@ def test_that_the_code_changed_is_no_news_and_no_label_stands_alone() -> None:
         since = cut_summary(report, room).since
         assert "1f3c9aa" not in since
         assert not since.endswith("baseline.")
+
+
+CAUSE = CauseCount("invented", "invented", Side.GENERATION, "Look at the prompt.", "", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("attribution", "look", "action"),
+    [
+        (Attribution(Side.RETRIEVAL, "so it is."), "Look at retrieval first.", ""),
+        (Attribution(Side.BOTH, "so it is.", CAUSE), "Look at retrieval and generation.", CAUSE.action),
+        (Attribution(Side.UNCLEAR, "so it is."), "", ""),
+        (None, "", "The first one: q-059 (golden/helpdesk.jsonl:60)."),
+    ],
+)
+def test_where_to_look_first(attribution: Attribution | None, look: str, action: str) -> None:
+    report = helpdesk_report()
+    report = replace(report, explanation=replace(report.explanation, attribution=attribution))
+    summary = summary_of(report)
+    assert (summary.look, summary.action) == (look, action)
+    broken = FindingPart("step_changes", Level.ALERT, "It broke.", "turn 3")
+    summary = summary_of(replace(report, findings=(broken,)))
+    assert (summary.look, summary.action) == ("Look at turn 3 first.", "")

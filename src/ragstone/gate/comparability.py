@@ -112,15 +112,8 @@ def _notes(
     if edited or not paired == total == len(baseline.samples):
         labels = f", {edited} of them with other labels" if edited else ""
         yield f"the golden set changed: compared on {paired} of {total} samples{labels}."
-    unnamed = [run.label for run in (baseline, current) if run.manifest is None]
-    if len(unnamed) == 1:
-        yield f"{unnamed[0]} does not name its judge; it is assumed to be the same."
-    if current.manifest is None or baseline.manifest is None:
-        return
-    policies = {current.manifest.policy_hash, baseline.manifest.policy_hash} - {None}
-    if len(policies) == 2:
-        yield "the policy has changed since the baseline."
-    if baseline.manifest.state != "finished":
+    manifest = baseline.manifest
+    if manifest is not None and manifest.state != "finished":
         yield "the baseline run did not finish; only its finished samples are compared."
 
 

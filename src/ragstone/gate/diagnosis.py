@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib.resources import files
 
@@ -57,65 +57,64 @@ def causes_of(change: SampleChange) -> tuple[Cause, ...]:
 
     What was no better in the baseline is no cause of a change.
     """
-    answer = change.answer
-    baseline = change.baseline_answer
     if change.failed:
         return (Cause.CRASHED,)
-    if not change.answerable:
-        # An answer to a question that has none is invented.
-        is_new = baseline.silent or answer.unsupported > baseline.unsupported
-        is_worse = is_new or not change.compared
-        return (Cause.INVENTED,) if is_worse and not answer.silent else ()
+    if change.answerable:
+        return tuple(_causes(change))
+    # An answer to a question that has none is invented.
+    answer = change.answer
+    baseline = change.baseline_answer
+    is_new = baseline.silent or answer.unsupported > baseline.unsupported
+    is_worse = is_new or not change.compared
+    return (Cause.INVENTED,) if is_worse and not answer.silent else ()
+
+
+def _causes(change: SampleChange) -> Iterator[Cause]:
+    """What shows from the question to the answer."""
+    answer = change.answer
     ranks_low = change.evidence_ranks_lower and not change.evidence_lost
-    is_judged = change.evidence_lost or not change.answer_unchanged
-    shows = {
-        Cause.NOT_RETRIEVED: change.evidence_lost,
-        Cause.NO_CONTEXTS: change.without_contexts
-        and not change.evidence_lost
-        and not change.compared,
-        Cause.RANKED_LOW: ranks_low and change.low_evidence_unused,
-    }
-    causes = [cause for cause, is_shown in shows.items() if is_shown]
-    if is_judged and answer.silent:
-        if not change.compared or not baseline.silent:
-            causes.append(Cause.EMPTY if answer.empty else Cause.EVASIVE)
-    elif is_judged:
-        causes += _of_answer(change)
+    if change.evidence_lost:
+        yield Cause.NOT_RETRIEVED
+    elif change.without_contexts and not change.compared:
+        yield Cause.NO_CONTEXTS
+    if ranks_low and change.low_evidence_unused:
+        yield Cause.RANKED_LOW
+    if change.evidence_lost or not change.answer_unchanged:
+        if not answer.silent:
+            yield from _of_answer(change)
+        elif not change.compared or not change.baseline_answer.silent:
+            yield Cause.EMPTY if answer.empty else Cause.EVASIVE
     if ranks_low and not change.low_evidence_unused:
-        causes.append(Cause.RANKED_LOW)
-    return tuple(causes)
+        yield Cause.RANKED_LOW
 
 
-def _of_answer(change: SampleChange) -> list[Cause]:
+def _of_answer(change: SampleChange) -> Iterator[Cause]:
     """What shows in an answer that says something."""
     answer = change.answer
     baseline = change.baseline_answer
+    if change.answer_truncated:
+        yield Cause.CUT
+    if answer.in_foreign_language and not baseline.in_foreign_language:
+        yield Cause.LANGUAGE
+    if answer.contradicted > baseline.contradicted:
+        yield Cause.CONTRADICTED
+    ignores_more = answer.ignored > baseline.ignored
+    if answer.baseless and not baseline.baseless and ignores_more:
+        yield Cause.IGNORED
+    if answer.unsupported > baseline.unsupported:
+        yield Cause.INVENTED
     is_other = answer.unlike_reference and answer.on_another_question
-    passes_over_evidence = (
-        answer.unlike_reference
-        and answer.ignores_useful_contexts
-        and answer.ignored > 0
-    )
-    share = answer.stated / max(1, answer.reference_statements)
-    baseline_share = 1.0
-    if baseline.reference_statements:
-        baseline_share = baseline.stated / baseline.reference_statements
-    shows = {
-        Cause.CUT: change.answer_truncated,
-        Cause.LANGUAGE: answer.in_foreign_language and not baseline.in_foreign_language,
-        Cause.CONTRADICTED: answer.contradicted > baseline.contradicted,
-        Cause.IGNORED: answer.baseless
-        and not baseline.baseless
-        and answer.ignored > baseline.ignored,
-        Cause.INVENTED: answer.unsupported > baseline.unsupported,
-    }
-    causes = [cause for cause, is_shown in shows.items() if is_shown]
-    if is_other or passes_over_evidence:
+    passes_over_evidence = answer.ignores_useful_contexts and answer.ignored > 0
+    if is_other or (answer.unlike_reference and passes_over_evidence):
         if not baseline.unlike_reference:
-            causes.append(Cause.WRONG_QUESTION if is_other else Cause.IGNORED)
-    elif answer.stated < answer.reference_statements and share < baseline_share:
-        causes.append(Cause.INCOMPLETE)
-    return causes
+            yield Cause.WRONG_QUESTION if is_other else Cause.IGNORED
+    elif answer.stated < answer.reference_statements:
+        share = answer.stated / answer.reference_statements
+        baseline_share = 1.0
+        if baseline.reference_statements:
+            baseline_share = baseline.stated / baseline.reference_statements
+        if share < baseline_share:
+            yield Cause.INCOMPLETE
 
 
 def diagnosis_of(

@@ -275,20 +275,6 @@ class Attribution:
     cause: CauseCount | None = None
     """The most frequent one, of enough samples."""
 
-    @property
-    def look(self) -> str:
-        """``Look at retrieval first.``"""
-        if self.side is Side.BOTH:
-            return "Look at retrieval and generation."
-        if self.side is Side.UNCLEAR:
-            return ""
-        return f"Look at {self.side} first."
-
-    @property
-    def action(self) -> str:
-        """What the field recommends."""
-        return "" if self.cause is None else self.cause.action
-
 
 @dataclass(frozen=True, slots=True)
 class Regression:

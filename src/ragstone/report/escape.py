@@ -8,6 +8,7 @@ prevent that; a zero-width space inside the trigger does.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -154,10 +155,7 @@ def markdown_link(text: str, address: str | None) -> str:
 def encodable(value: Any) -> Any:
     """A tree of dicts, lists and strings for JSON: lone surrogates, which strict
     readers refuse, become U+FFFD."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {key: encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [encodable(item) for item in value]
-    return value
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )

@@ -95,21 +95,28 @@ class RunSamples:
                 regression.metric, regression.current, regression.baseline, None
             )
         comparability = self._verdict.comparability
-        for metric in () if comparability is None else comparability.metrics:
-            for sample_id, losses in by_sample.items():
+        compared = () if comparability is None else comparability.metrics
+        parts: list[SamplePart] = []
+        for sample_id, losses in by_sample.items():
+            for metric in compared:
                 cell = self._cell(sample_id, metric)
                 if metric not in losses and cell.worse:
                     before = self._baseline_scores(metric)[sample_id]
                     losses[metric] = ChangePart(metric, cell.value, before, None)
-        return tuple(
-            self._sample(
-                sample_id,
-                tuple(losses.values()),
-                details.get(sample_id),
-                baseline_details.get(sample_id),
+            facts = self._facts(sample_id)
+            part = SamplePart(
+                id=sample_id,
+                question=facts.question,
+                place=self._place(sample_id),
+                tags=facts.tags,
+                changes=tuple(losses.values()),
+                cause=self._causes.get(sample_id),
             )
-            for sample_id, losses in by_sample.items()
-        )
+            if sample_id in details:
+                record = details[sample_id]
+                part = _detailed(part, record, baseline_details.get(sample_id))
+            parts.append(part)
+        return tuple(parts)
 
     def failures(self, details: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
         """Failed samples by reasons that are alike, the system's first, then the larger
@@ -211,43 +218,30 @@ class RunSamples:
             None, None, "absent" if reason is None else "not_applicable", reason
         )
 
-    def _sample(
-        self,
-        sample_id: str,
-        changes: tuple[ChangePart, ...],
-        record: SampleRecord | None,
-        before: SampleRecord | None,
-    ) -> SamplePart:
-        facts = self._facts(sample_id)
-        part = SamplePart(
-            id=sample_id,
-            question=facts.question,
-            place=self._place(sample_id),
-            tags=facts.tags,
-            changes=changes,
-            cause=self._causes.get(sample_id),
-        )
-        if record is None:
-            return part
-        # The answer with the lowest score; of equal ones, the first.
-        scores = [answer.scores.get(changes[0].metric) for answer in record.answers]
-        values = [score.value if isinstance(score, Scored) else 1.0 for score in scores]
-        answer = record.answers[values.index(min(values))]
-        if before is not None:
-            part = replace(part, baseline_answer=bounded(before.response.answer))
-        return replace(
-            part,
-            question=bounded(PHRASES["question"](record.sample, answer)),
-            changes=tuple(
-                replace(change, note=_note(record.scores.get(change.metric)))
-                for change in changes
-            ),
-            detailed=True,
-            answer=bounded(answer.response.answer),
-            reference=bounded("\nor: ".join(record.sample.references)) or None,
-            unsupported=statements_without_support(answer, record),
-            missing=tuple(lacking_statements(answer)),
-        )
+
+def _detailed(
+    part: SamplePart, record: SampleRecord, before: SampleRecord | None
+) -> SamplePart:
+    """A sample with the answer that has the lowest score; of equal ones, the first."""
+    metric = part.changes[0].metric
+    scores = [answer.scores.get(metric) for answer in record.answers]
+    values = [score.value if isinstance(score, Scored) else 1.0 for score in scores]
+    answer = record.answers[values.index(min(values))]
+    changes = (
+        replace(change, note=_note(record.scores.get(change.metric)))
+        for change in part.changes
+    )
+    return replace(
+        part,
+        question=bounded(PHRASES["question"](record.sample, answer)),
+        changes=tuple(changes),
+        detailed=True,
+        answer=bounded(answer.response.answer),
+        baseline_answer=None if before is None else bounded(before.response.answer),
+        reference=bounded("\nor: ".join(record.sample.references)) or None,
+        unsupported=statements_without_support(answer, record),
+        missing=tuple(lacking_statements(answer)),
+    )
 
 
 def _note(score: Score | None) -> str | None:

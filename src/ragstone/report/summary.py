@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragstone.formatting import counted
-from ragstone.gate.findings import STEPS, Level
+from ragstone.gate.findings import Level
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.report.escape import clip
 from ragstone.report.filters import (
@@ -137,7 +137,6 @@ def summary_of(report: Document, max_lines: int = LINES) -> Summary:
 
 def cut_summary(report: Document, room: Room) -> Summary:
     """The summary that has its place in `room`."""
-    look, action = _where(report)
     alerts = [sentence(text) for text in report.alerts]
     warnings = [sentence(text) for text in report.texts(Level.WARNING)]
     gate_changes = [text for text in warnings if text.startswith(SUBJECT)]
@@ -159,8 +158,8 @@ def cut_summary(report: Document, room: Room) -> Summary:
         headline=clip(report.verdict.headline, 300),
         alerts=[cut(text, room.text) for text in alerts[: room.warnings]],
         findings=[cut(text, room.text) for text in findings],
-        look=look,
-        action=cut(action, room.text),
+        look=PHRASES["look"](report),
+        action=cut(PHRASES["to_do"](report), room.text),
         since="" if is_pass else cut(PHRASES["changes"](report), room.text),
         warnings=shown,
         warnings_omitted=len(others[count:]),
@@ -170,23 +169,6 @@ def cut_summary(report: Document, room: Room) -> Summary:
         usage=PHRASES["usage_changes"](report),
         example=example,
     )
-
-
-def _where(report: Document) -> tuple[str, str]:
-    """The turn, hop, tool or half to look at, and the one thing to do; or else the
-    first sample without a score."""
-    status = report.verdict.status
-    for finding in report.findings:
-        if finding.kind == STEPS and finding.where is not None:
-            return f"Look at {finding.where} first.", ""
-    attribution = report.explanation.attribution
-    if attribution is not None and status is not Status.PASS:
-        return attribution.look, attribution.action
-    if report.samples.failures and status in (Status.FAIL, Status.ERROR):
-        first = report.samples.failures[0].samples[0]
-        place = "" if first.place is None else f" ({first.place})"
-        return "", f"The first one: {first.id}{place}."
-    return "", ""
 
 
 def cut(text: str, length: int) -> str:
@@ -233,11 +215,6 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
         fact = sentence(check.reason).partition(" (at most ")[0].rstrip(".")
         if fact.lower() not in report.verdict.headline.lower():
             texts.insert(0 if check.kind == CheckKind.DRIFT else len(texts), text)
-    comparison = report.comparison
-    is_error = report.verdict.status is Status.ERROR
-    if is_error and comparison is not None and not comparison.comparable:
-        notes = map(sentence, (*comparison.notes, *report.texts(Level.NOTE)))
-        texts += [note for note in notes if note not in report.verdict.headline]
     return texts
 
 
