@@ -112,6 +112,9 @@ def _notes(
     if edited or not paired == total == len(baseline.samples):
         labels = f", {edited} of them with other labels" if edited else ""
         yield f"the golden set changed: compared on {paired} of {total} samples{labels}."
+    unnamed = [run.label for run in (baseline, current) if run.manifest is None]
+    if len(unnamed) == 1:
+        yield f"{unnamed[0]} does not name its judge; it is assumed to be the same."
     manifest = baseline.manifest
     if manifest is not None and manifest.state != "finished":
         yield "the baseline run did not finish; only its finished samples are compared."

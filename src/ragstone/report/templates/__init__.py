@@ -185,12 +185,9 @@ def render_template(
         if isinstance(error, TemplateNotFound):
             message = f"no template called '{error.name}'"
         where = name
-        if isinstance(error, RecursionError):
-            message = "the template calls itself endlessly"
-        else:
-            for frame, line in walk_tb(error.__traceback__):
-                if frame.f_code.co_filename.endswith(ENDING):
-                    where = f"{frame.f_code.co_filename}:{line}"
+        for frame, line in walk_tb(error.__traceback__):
+            if frame.f_code.co_filename.endswith(ENDING):
+                where = f"{frame.f_code.co_filename}:{line}"
         raise _unusable(message, where) from None
 
 
