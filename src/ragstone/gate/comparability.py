@@ -91,7 +91,7 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
         current=current,
         baseline=baseline,
         comparable=bool(metrics),
-        notes=tuple(_notes(current, baseline, len(samples), len(edited))),
+        notes=tuple(_notes(current, baseline, len(samples))),
         paired=len(samples),
         total=total,
         metrics=tuple(metrics),
@@ -101,17 +101,11 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     )
 
 
-def _notes(
-    current: RunScores, baseline: RunScores, paired: int, edited: int
-) -> Iterator[str]:
+def _notes(current: RunScores, baseline: RunScores, paired: int) -> Iterator[str]:
     """Sentences on the golden sets and the manifests of two runs, where they differ."""
-    total = len(current.samples)
     if not paired:
         yield "the baseline has a different golden set: no sample is the same."
         return
-    if edited or not paired == total == len(baseline.samples):
-        labels = f", {edited} of them with other labels" if edited else ""
-        yield f"the golden set changed: compared on {paired} of {total} samples{labels}."
     unnamed = [run.label for run in (baseline, current) if run.manifest is None]
     if len(unnamed) == 1:
         yield f"{unnamed[0]} does not name its judge; it is assumed to be the same."
