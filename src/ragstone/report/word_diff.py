@@ -28,22 +28,22 @@ def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
     unchanged parts are left out."""
     old = before.split()[:_MAX_WORDS]
     new = now.split()[:_MAX_WORDS]
-    pieces: list[Piece] = []
+    shown: list[Piece] = []
     for kind, start, end, new_start, new_end in SequenceMatcher(
         None, old, new, autojunk=False
     ).get_opcodes():
+        pieces = [
+            Piece("gone", " ".join(old[start:end])),
+            Piece("new", " ".join(new[new_start:new_end])),
+        ]
         if kind == "equal":
-            pieces.append(Piece("same", _shortened(old[start:end])))
-            continue
-        pieces.append(Piece("gone", " ".join(old[start:end])))
-        pieces.append(Piece("new", " ".join(new[new_start:new_end])))
-    shown: list[Piece] = []
-    for piece in pieces:
-        if limit <= 0:
-            return (*shown, Piece("same", "…"))
-        if piece.text:
-            shown.append(Piece(piece.kind, clip(piece.text, limit)))
-            limit -= len(shown[-1].text) + 1
+            pieces = [Piece("same", _shortened(old[start:end]))]
+        for piece in pieces:
+            if limit <= 0:
+                return (*shown, Piece("same", "…"))
+            if piece.text:
+                shown.append(Piece(piece.kind, clip(piece.text, limit)))
+                limit -= len(shown[-1].text) + 1
     return tuple(shown)
 
 
