@@ -206,7 +206,9 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
     in_rows = {row.metric for row in rows}
     texts: list[str] = []
     for check in other_checks(report.checks):
-        if check.passed or not check.blocks or check.metric in in_rows:
+        is_drift = check.kind == CheckKind.DRIFT
+        has_row = check.metric in in_rows and not is_drift
+        if check.passed or not check.blocks or has_row:
             continue
         text = PHRASES["check_reason"](check)
         if check.sample is not None or check.kind == CheckKind.COVERAGE:
@@ -214,7 +216,7 @@ def _findings(report: Document, rows: Sequence[MetricPart]) -> list[str]:
         # Line one doesn't say what a limit allows.
         fact = sentence(check.reason).partition(" (at most ")[0].rstrip(".")
         if fact.lower() not in report.verdict.headline.lower():
-            texts.insert(0 if check.kind == CheckKind.DRIFT else len(texts), text)
+            texts.insert(0 if is_drift else len(texts), text)
     return texts
 
 
