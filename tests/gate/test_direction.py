@@ -114,4 +114,4 @@ def test_a_metric_of_generation_that_rises_points_at_generation() -> None:
     assert "noise_sensitivity_relevant" in found.attribution.reason
     alone = decide(rates(0.65, name=name), metrics={rule: {"max": 0.2}}).explanation.attribution
     assert alone is not None
-    assert alone.reason == "Generation: noise_sensitivity_relevant 0.65."
+    assert alone.reason == "Failed: noise_sensitivity_relevant."

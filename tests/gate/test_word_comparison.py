@@ -10,9 +10,9 @@ import pytest
 
 from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.headline import headline_of
 from ragstone.gate.verdict import Check, GateVerdict
 from ragstone.gate.word_comparison import is_by_words
+from ragstone.report.headline import headline_of
 from tests.gate.conftest import ONLY_NAMED, build_run, decide, make_manifest
 
 N = 60

@@ -21,8 +21,8 @@ _PROBE = Sample(id="probe", question="?", reference="!")
 class Pairing(Comparability):
     """Two runs, and the samples and metrics on which they are compared."""
 
-    current: RunScores = field(repr=False)
-    baseline: RunScores = field(repr=False)
+    current: RunScores = field(repr=False, compare=False)
+    baseline: RunScores = field(repr=False, compare=False)
     samples: tuple[str, ...] = ()
     """The ids of the samples that are compared, sorted."""
     edited: Mapping[str, frozenset[Label]] = field(default_factory=dict, repr=False)

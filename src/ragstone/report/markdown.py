@@ -13,7 +13,7 @@ from ragstone.report import escape
 from ragstone.report.filters import FILTERS, ICONS, importance
 from ragstone.report.parts import Document
 from ragstone.report.sandbox import SafeText, plain
-from ragstone.report.summary import summary_of
+from ragstone.report.summary import ROOMS, cut_summary, summary_of
 from ragstone.report.templates import (
     OURS,
     REPORT,
@@ -44,7 +44,7 @@ LEVELS = (
     Detail(200, 3, 5, 600, 400, 10, 60, 20),
     Detail(60, 3, 3, 240, 400, 6, 30, 20),
     Detail(12, 3, 1, 160, 0, 2, 0, 6),
-    Detail(0, 0, 0, 160, 0, 0, 0, 2),
+    Detail(0, 0, 0, 80, 0, 0, 0, 2),
 )
 
 
@@ -93,9 +93,12 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
     samples = replace(
         report.samples, worst=worst, worst_omitted=left_out, failures=failures
     )
+    summary = summary_of(report)
+    if not detail.rows:
+        summary = cut_summary(report, ROOMS[-1])
     return {
         "report": replace(report, metrics=metrics, samples=samples),
-        "summary": summary_of(report),
+        "summary": summary,
         "detail": detail,
         "omitted": {
             "metrics": len(report.metrics) - len(metrics),
