@@ -1,7 +1,7 @@
 """Write `src/ragstone/judge/offline/phrases.json` from `scripts/phrases.json`: patterns, with the words that they name.
 
-Each has words of which every match contains one, "" if no such words were recognised. The judge compiles a pattern at
-the first text that has them.
+All are in lower case, as are the texts that they are looked for in. Each has words of which every match contains one,
+"" if no such words were recognised. The judge compiles a pattern at the first text that has them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from typing import Any
 SOURCE = Path(__file__).with_suffix(".json")
 FILE = Path(__file__).parents[1] / "src" / "ragstone" / "judge" / "offline" / "phrases.json"
 SHARED = "shared"
-ALONE = ("citations", "ids", "source_lists")
-"""Kinds that are the same in all languages."""
-
 NAME = re.compile(r"\{([a-z]\w*)\}")
 
 MAX_WORDS = 40
@@ -33,8 +30,8 @@ REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
 
 
 def needed_words(pattern: str) -> list[str]:
-    """Words in lower case of which every match of `pattern` contains one; [""] if no such words were recognised."""
-    texts, words = _of_sequence(parser.parse(pattern, re.IGNORECASE))
+    """Words of which every match of `pattern` contains one; [""] if no such words were recognised."""
+    texts, words = _of_sequence(parser.parse(pattern))
     best = _rarer(texts, words) or EMPTY
     cut = sorted({word[:MAX_LENGTH] for word in best}, key=lambda word: (len(word), word))
     return [word for position, word in enumerate(cut) if not any(shorter in word for shorter in cut[:position])]
@@ -60,7 +57,7 @@ def _of_sequence(sequence: Iterable[tuple[Any, Any]]) -> tuple[Words | None, Wor
 def _of_item(op: Any, argument: Any) -> tuple[Words | None, Words | None]:
     """As `_of_sequence`, of one item of it."""
     if op is ops.LITERAL:
-        return frozenset({chr(argument).lower()}), None
+        return frozenset({chr(argument)}), None
     if op is ops.SUBPATTERN:
         return _of_sequence(argument[3])
     if op is ops.BRANCH:
@@ -71,7 +68,7 @@ def _of_item(op: Any, argument: Any) -> tuple[Words | None, Words | None]:
     if op in ZERO_WIDTH:
         return EMPTY, None
     if op is ops.IN and all(kind is ops.LITERAL for kind, _ in argument):
-        return frozenset(chr(letter).lower() for _, letter in argument), None
+        return frozenset(chr(letter) for _, letter in argument), None
     if op in REPEATS:
         least, most, repeated = argument
         texts, words = _of_sequence(repeated)
@@ -117,10 +114,12 @@ def text() -> str:
 
 def _of_language(name: str, source: Mapping[str, Mapping[str, Any]]) -> str:
     shared, own = source[SHARED], source[name]
-    words = shared["words"] | own["words"]
+    words = shared["words"] | own.get("words", {})
     kinds = []
-    for kind in ALONE if name == SHARED else sorted(source["en"].keys() - {"words"}):
-        unfilled = [*own.get(kind, ()), *(() if name == SHARED else shared.get(kind, ()))]
+    # A kind that languages have, too, is shared by them; another is the same in all.
+    elsewhere = {"words"} | (source["en"].keys() if name == SHARED else set())
+    for kind in sorted(own.keys() - elsewhere):
+        unfilled = [*own[kind], *(() if name == SHARED else shared.get(kind, ()))]
         patterns = [filled(pattern, words) for pattern in unfilled]
         lines = [f"{_json(pattern)}: {_json(needed_words(pattern))}" for pattern in patterns]
         kinds.append(f"{_json(kind)}: {{\n" + ",\n".join(lines) + "\n}")

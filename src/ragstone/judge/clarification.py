@@ -4,8 +4,8 @@ instead of answering."""
 from __future__ import annotations
 
 from ragstone.judge.normal import normalise
-from ragstone.judge.offline.lexicon import guess_language, load_data
-from ragstone.judge.offline.phrases import compiled
+from ragstone.judge.offline.lexicon import guess_language
+from ragstone.judge.offline.phrases import SHARED, has_phrase
 from ragstone.judge.sentences import Kind, split_blocks
 
 _LOOK_AT = 20_000
@@ -31,7 +31,7 @@ def asks_back(answer: str) -> bool:
     sentences: list[str] = []
     for _, block in blocks:
         for ending in (sentence[-_MAX_SENTENCE:] for sentence in block):
-            is_aside = _has("asides", ending) and not _asks(ending)
+            is_aside = _has("closings", ending) and not _asks(ending)
             if not is_aside and not _has("help", ending):
                 sentences.append(ending)
     if not sentences or not _asks(sentences[-1]):
@@ -45,7 +45,6 @@ def _asks(sentence: str) -> bool:
 
 
 def _has(kind: str, sentence: str) -> bool:
-    """Whether `sentence` has a phrase of a kind in clarification.json, in any language:
-    an answer may be too short to guess its own."""
-    patterns = load_data("clarification.json")[kind]
-    return compiled("|".join(patterns)).search(sentence) is not None
+    """Whether `sentence` has a phrase of a kind in any language: an answer may be too
+    short to guess its own."""
+    return has_phrase(kind, SHARED, sentence)

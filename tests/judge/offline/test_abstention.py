@@ -43,10 +43,7 @@ def test_what_is_claimed_beside_a_refusal_in_one_sentence_is_judged(answer: str,
 
 
 PATTERNS = [
-    (code, pattern)
-    for code, lists in load_data("abstention.json").items()
-    for pattern in lists["refusals"]
-    if "refusal_words" in lists
+    (code, pattern) for code, kinds in load_data("phrases.json").items() for pattern in kinds.get("refusals", ())
 ]
 
 

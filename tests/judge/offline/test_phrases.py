@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
-from ragstone.judge.offline.phrases import first_match, full_match
+from ragstone.judge.offline.phrases import first_match, lowered, matches_whole, without_phrases
 from scripts.phrases import FILE, needed_words, text
 
 
 def test_the_phrases_are_those_of_the_source() -> None:
     assert FILE.read_text(encoding="utf-8") == text(), "make generated"
+
+
+def test_phrases_are_in_lower_case_as_the_texts_are() -> None:
+    for kinds in json.loads(FILE.read_text(encoding="utf-8")).values():
+        for pattern in (pattern for patterns in kinds.values() for pattern in patterns):
+            letters = re.sub(r"\\.", "", pattern)
+            assert letters == letters.lower()
+
+
+@pytest.mark.parametrize("word", ["ABOUT IT", "İs ıt ſo", "Straße", "ΣΟΦΌΣ"])
+def test_a_text_in_lower_case_is_as_long_as_before(word: str) -> None:
+    assert len(lowered(word)) == len(word)
+    assert lowered("İs ıt ſO") == "is it so"
+
+
+def test_what_phrases_match_goes_and_the_rest_stays_as_written() -> None:
+    text = "Rain Fell (See PASSAGE 2), İ think."
+    assert without_phrases("mentions", "en", text) == text
+    assert without_phrases("announced", "shared", "True or FALSE: is It Hot") == "is It Hot"
 
 
 @pytest.mark.parametrize(
@@ -33,5 +55,5 @@ def test_a_phrase_may_end_before_its_text_does_or_be_all_of_it() -> None:
     opening = first_match("openings", "en", "Well, it closes at six")
     assert opening
     assert opening.span() == (0, 6)
-    assert full_match("citations", "shared", "passage 2")
-    assert full_match("citations", "shared", "passage 2 is long") is None
+    assert matches_whole("citations", "shared", "Passage 2")
+    assert not matches_whole("citations", "shared", "passage 2 is long")

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 
 from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.passage import Sentence
+from ragstone.judge.offline.phrases import has_phrase
 
 _CLAIM_KEYS = 2
 _LOOK_AT = 400
@@ -36,12 +37,19 @@ def refuses(sentence: str, code: str) -> bool:
     return _refuses(sentence[:_LOOK_AT].lstrip(_OPENING_MARKS), code)
 
 
+@lru_cache(maxsize=2048)
+def _refuses(text: str, code: str) -> bool:
+    return has_phrase("refusals", code, text)
+
+
 def claiming_clauses(sentence: str, language: Language) -> list[str]:
     """The clauses that claim something of a sentence that refuses.
 
     "It takes an hour, but I don't know when it leaves." claims that it takes an hour.
     """
-    for code in _codes(language.code):
+    for code in (language.code, "en"):  # systems often refuse in English
+        if code not in load_data("abstention.json"):
+            continue
         text = _pattern(code, "fronts").sub(r"\1; ", sentence[:_LOOK_AT])
         parts = _pattern(code, "joins").split(text)
         clauses = [part.strip(_AROUND) for part in parts]
@@ -50,35 +58,17 @@ def claiming_clauses(sentence: str, language: Language) -> list[str]:
             for clause in clauses
             if not refuses(clause, language.code) and _claims(clause, language)
         ]
-        if len(claims) < len(clauses) and claims:
+        if 0 < len(claims) < len(clauses):
             return claims
     return []
 
 
 def _claims(clause: str, language: Language) -> bool:
-    for code in _codes(language.code):
-        if _pattern(code, "fillers").search(clause):
-            return False
+    if has_phrase("fillers", language.code, clause):
+        return False
     return len(Sentence(clause, language).keys) >= _CLAIM_KEYS
-
-
-@lru_cache(maxsize=2048)
-def _refuses(text: str, code: str) -> bool:
-    lowered = text.lower()
-    for name in _codes(code):
-        words = load_data("abstention.json")[name].get("refusal_words", "").split("|")
-        has_word = any(word in lowered for word in words)
-        if has_word and _pattern(name, "refusals").search(text):
-            return True
-    return False
-
-
-def _codes(code: str) -> Sequence[str]:
-    """The language, and English: systems often refuse in English."""
-    return [code, "en"] if code in load_data("abstention.json") else ["en"]
 
 
 @cache
 def _pattern(code: str, kind: str) -> re.Pattern[str]:
-    patterns = load_data("abstention.json")[code][kind]
-    return re.compile("|".join(patterns), re.IGNORECASE)
+    return re.compile(load_data("abstention.json")[code][kind], re.IGNORECASE)

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import re
 
-from ragstone.judge.offline.lexicon import Language, load_data
+from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.passage import Sentence
-from ragstone.judge.offline.phrases import compiled
+from ragstone.judge.offline.phrases import (
+    SHARED,
+    first_match,
+    matches_whole,
+    without_phrases,
+)
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _OPTION = re.compile(r"(?:^|[\s(])\(?([A-H])[).:]\s+")
@@ -16,17 +21,12 @@ _OPENING_MARKS = " \"'*_(-"
 _STOPS = " .,;!\n"
 
 
-def _pattern(name: str) -> re.Pattern[str]:
-    return compiled(load_data("bare.json")[name])
-
-
 def opening(text: str) -> str | None:
     """Whether `text` opens with a yes or a no; None if with neither."""
     word = _WORD.match(text[:_MAX_LENGTH].lstrip(_OPENING_MARKS))
-    if word and _pattern("yes").fullmatch(word[0]):
-        return "yes"
-    if word and _pattern("no").fullmatch(word[0]):
-        return "no"
+    for kind in ("yes", "no"):
+        if word and matches_whole(kind, SHARED, word[0]):
+            return kind
     return None
 
 
@@ -34,7 +34,7 @@ def read_bare(answer: str, language: Language) -> str | None:
     """What normalised `answer` says if it is bare: "yes" ("Yes, they are."), "no", or
     the letter of an option ("B)"); None if it says more."""
     text = answer.strip()
-    letter = _pattern("letter").fullmatch(text)
+    letter = first_match("letter", SHARED, text)
     if letter:
         return letter[1].upper()
     if len(text) > _MAX_LENGTH or any(character.isdigit() for character in text):
@@ -54,7 +54,7 @@ def choice(text: str) -> str | None:
     """What normalised `text` chooses: an option by its letter, "B" or "B) Rome", or a
     yes or no that it opens with."""
     text = text.strip()
-    letter = _pattern("letter").fullmatch(text) or _OPTION.match(text)
+    letter = first_match("letter", SHARED, text) or _OPTION.match(text)
     if letter:
         return letter[1].upper()
     return opening(text)
@@ -67,7 +67,7 @@ def full_statement(question: str, answer: str, language: Language) -> str | None
     if bare is None or not Sentence(question, language).keys:
         return None
     if bare in ("yes", "no"):
-        asked = _pattern("announced").sub("", question.strip())
+        asked = without_phrases("announced", SHARED, question.strip())
         return f"{asked.rstrip('.?')}? {answer.strip()}"
     chosen = options(question).get(bare, answer.strip())
     return f"{_OPTION.split(question)[0].strip()} {chosen}"

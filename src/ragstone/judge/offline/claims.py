@@ -10,8 +10,8 @@ import re
 from ragstone.judge.offline.phrases import (
     SHARED,
     first_match,
-    full_match,
-    patterns,
+    matches_whole,
+    without_phrases,
 )
 
 _LONGEST_ASIDE = 240
@@ -50,12 +50,9 @@ def claim(sentence: str, code: str) -> str:
         if opening is None or not opening.end():
             break
         statement = text[opening.end() :].lstrip()
-    bare = statement
-    for pattern in patterns("ends", code, bare):
-        bare = pattern.sub("", bare)
+    bare = without_phrases("ends", code, statement)
     if _NUMBERED.search(bare):
-        for pattern in patterns("mentions", code, bare):
-            bare = pattern.sub("", bare)
+        bare = without_phrases("mentions", code, bare)
     return bare if statement == whole else bare[:1].upper() + bare[1:]
 
 
@@ -94,10 +91,8 @@ def is_aside(sentence: str, code: str) -> bool:
 
 def lists_sources(text: str) -> bool:
     """Whether `text` is the heading of a list of sources, in any language."""
-    return (
-        len(text) < _LOOK_AT
-        and full_match("source_lists", SHARED, text.strip()) is not None
-    )
+    is_short = len(text) < _LOOK_AT
+    return is_short and matches_whole("source_lists", SHARED, text.strip())
 
 
 def without_citations(text: str) -> str:
@@ -108,8 +103,8 @@ def without_citations(text: str) -> str:
 
 def _without_citation(bracket: re.Match[str]) -> str:
     inner = (bracket[2] or "").strip()
-    if inner and full_match("citations", SHARED, inner):
+    if inner and matches_whole("citations", SHARED, inner):
         return ""
-    if "[" in bracket[0] and full_match("ids", SHARED, inner):
+    if "[" in bracket[0] and matches_whole("ids", SHARED, inner):
         return ""
     return bracket[0]

@@ -7,7 +7,6 @@ import re
 from functools import cache, partial
 
 from ragstone.judge.offline.lexicon import Language, load_data
-from ragstone.judge.offline.phrases import compiled
 
 _DIGITS = r"\d+(?:[.,]\d+)*"
 _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
@@ -21,6 +20,11 @@ SHARE = "share"
 """The base unit of percentages: 0.2 is 20 %."""
 
 
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
 def plain_numbers(text: str, of: Language) -> str:
     """`text` with its numbers as digits: "twenty-four" as 24, "1.2 million" as 1200000,
     "half a year" as 0.5 year, "3 pm" as 15:00, "minus 5" as -5, "1e3" as 1000.
@@ -31,13 +35,13 @@ def plain_numbers(text: str, of: Language) -> str:
         lambda match: f"{float(match[1]) * 10 ** int(match[2]):.0f}", text
     )
     text = _FRACTION.sub(lambda match: f"{int(match[1]) / int(match[2]):g}", text)
-    text = compiled(of.clock).sub(_time, text)
+    text = _pattern(of.clock).sub(_time, text)
     text = _WORDS.sub(
         lambda match: of.numbers.get(match[0].lower().replace(" ", "-"), match[0]), text
     )
-    text = compiled(_scales(of)).sub(partial(_scaled, of), text)
-    text = compiled(of.half).sub("0.5 ", text)
-    return compiled(rf"(?<![\w.,])(?:{of.minus}) (?=\d)").sub("-", text)
+    text = _pattern(_scales(of)).sub(partial(_scaled, of), text)
+    text = _pattern(of.half).sub("0.5 ", text)
+    return _pattern(rf"(?<![\w.,])(?:{of.minus}) (?=\d)").sub("-", text)
 
 
 def plain_number(digits: str) -> str:

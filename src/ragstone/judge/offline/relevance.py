@@ -16,11 +16,11 @@ from statistics import fmean
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.bare import opening
 from ragstone.judge.offline.evidence import match, positions_of
-from ragstone.judge.offline.lexicon import Language, load_data
+from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.model import Logistic
 from ragstone.judge.offline.passage import Passage, Sentence
-from ragstone.judge.offline.phrases import compiled
-from ragstone.judge.offline.statements import FINITE_VERB
+from ragstone.judge.offline.phrases import SHARED, has_phrase
+from ragstone.judge.offline.statements import has_verb
 from ragstone.judge.offline.tokens import NUMBER, KeySet, keys_of, union
 from ragstone.judge.sentences import split_sentences
 
@@ -59,11 +59,6 @@ _NOTHING_COVERED = 0.5
 may say so in other words."""
 
 
-@cache
-def _pattern(name: str) -> str:
-    return str(load_data("questions.json")[name])
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question, parsed once."""
@@ -83,7 +78,7 @@ def read_question(sentence: Sentence) -> Question:
     sentences = split_sentences(sentence.text, sentence.language.code)
     last = (sentences or [sentence.text])[-1]
     for kind in ("when", "number", "who", "where", "why", "what"):
-        if compiled(_pattern(kind)).search(last):
+        if has_phrase(kind, SHARED, last):
             return Question(sentence, kind)
     return Question(sentence, None)
 
@@ -103,10 +98,9 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
         case "number":
             return has_number
         case "when":
-            date = compiled(_pattern("date"))
-            return has_number or date.search(sentence.text) is not None
+            return has_number or has_phrase("date", SHARED, sentence.text)
         case "why":
-            return compiled(_pattern("reason")).search(sentence.text) is not None
+            return has_phrase("reason", SHARED, sentence.text)
         case "who" | "where":
             # A word with a capital; of a short phrase, its first word counts, too.
             asked = {token.lower() for token in question.sentence.surface}
@@ -150,8 +144,8 @@ class Answer:
         if is_phrase(self.sentences):
             if self._is_answered_by(first):
                 return 1.0
-            has_verb = FINITE_VERB.search(first.text) is not None
-            is_uncertain = not (has_verb and self.question.shared(first.key_set))
+            shared = self.question.shared(first.key_set)
+            is_uncertain = not (shared and has_verb(first))
             if is_uncertain and not self.texts:
                 return MAX_UNCERTAIN
         total = about = 0.0
@@ -267,10 +261,7 @@ def is_phrase(sentences: Sequence[Sentence]) -> bool:
     is_short = 0 < len(first.surface) <= _PHRASE_WORDS
     if len(sentences) > 1 or not is_short or ": " in first.text:
         return False
-    if (
-        FINITE_VERB.search(first.text)
-        and first.tokens[0] not in first.language.pronouns
-    ):
+    if first.tokens[0] not in first.language.pronouns and has_verb(first):
         return False
     keys = zip(first.surface, first.sequence, strict=False)
     plain = [key for token, key in keys if key and token.islower()]

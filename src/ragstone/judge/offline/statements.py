@@ -16,6 +16,7 @@ from ragstone.judge.offline.claims import (
 )
 from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.judge.offline.passage import Sentence
+from ragstone.judge.offline.phrases import lowered
 from ragstone.judge.sentences import Kind, split_blocks, split_sentences
 
 MAX_STATEMENTS = 400
@@ -35,11 +36,10 @@ _CLAUSES = re.compile(
     r";\s+|,\s+(?=(?:and|but|while|whereas|although|und|aber|et|mais|y|pero|e|ma|mas|en|maar)\s)"
 )
 _CLAUSE_KEYS = 4
-FINITE_VERB = re.compile(
+_FINITE_VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could|may|might|must|shall|should|became|becomes|"
     r"ist|sind|war|waren|hat|haben|wird|wurde|wurden|est|sont|était|étaient|ont|fut|es|son|fue|fueron|era|eran|"
-    r"è|sono|ha|hanno|fu|furono|é|são|foi|foram|tem|têm|werd|werden|heeft|hebben)\b",
-    re.IGNORECASE,
+    r"è|sono|ha|hanno|fu|furono|é|são|foi|foram|tem|têm|werd|werden|heeft|hebben)\b"
 )
 
 
@@ -120,5 +120,9 @@ def _read(clauses: Sequence[str], language: Language) -> list[Sentence]:
 
 
 def _stands_alone(clause: Sentence) -> bool:
-    has_verb = FINITE_VERB.search(clause.text) is not None
-    return has_verb and len(clause.keys) >= _CLAUSE_KEYS
+    return has_verb(clause) and len(clause.keys) >= _CLAUSE_KEYS
+
+
+def has_verb(sentence: Sentence) -> bool:
+    """Whether `sentence` has a finite verb that is known."""
+    return _FINITE_VERB.search(lowered(sentence.text)) is not None

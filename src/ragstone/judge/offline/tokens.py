@@ -21,7 +21,7 @@ FUNCTION = ""
 """The key of a function word: it carries no content."""
 
 _NUMERAL = r"(?:(?<![\w.,:)-])-)?\d+(?:[.,:]\d+)*"
-_ASCII_TOKEN = re.compile(rf"{_NUMERAL}[a-z]*|[a-z]+(?:'[a-z]+)?\d*", re.IGNORECASE)
+_ASCII_TOKEN = re.compile(rf"{_NUMERAL}[a-zA-Z]*|[a-zA-Z]+(?:'[a-zA-Z]+)?\d*")
 # `re` does not count Indic vowel signs and combining accents as word characters, though
 # they belong to their word.
 _MARKS = "\u0300-\u036f\u0900-\u0963\u0980-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u17b6-\u17d3"
@@ -31,10 +31,12 @@ _TOKEN = re.compile(
 _NO_SPACES = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 )
-_UNSPACED = re.compile(f"[{_NO_SPACES}]")
-"""A script without spaces between words (Korean counts: its words inflect)."""
+_UNSPACED = f"[{_NO_SPACES}]"
+"""A script without spaces between words (Korean counts: its words inflect). Large
+classes take milliseconds to compile, and most texts don't need them.
+"""
 _NGRAM = 2
-_PIECES = re.compile(rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+")
+_PIECES = rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+"
 _WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
 _ORDINALS = frozenset(
     ["st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"]
@@ -63,12 +65,12 @@ def tokens_and_keys(text: str, of: Language) -> tuple[list[str], list[str]]:
     and the keys in order, with FUNCTION for function words: one a token, or several
     n-grams for one without spaces."""
     key = keys_of(of).of
-    if text.isascii() or _UNSPACED.search(text) is None:
+    if text.isascii() or re.search(_UNSPACED, text) is None:
         tokens = words(text.lower())
         return tokens, [key(token) for token in tokens]
     keys: list[str] = []
-    for piece in _PIECES.findall(text):
-        if _UNSPACED.match(piece):
+    for piece in re.findall(_PIECES, text):
+        if re.match(_UNSPACED, piece):
             starts = range(max(1, len(piece) - _NGRAM + 1))
             keys += [piece[start : start + _NGRAM] for start in starts]
         else:
