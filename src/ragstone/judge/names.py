@@ -38,7 +38,7 @@ def suggested_model(
     of `providers`."""
     judges: dict[str, str] = {}
     for provider in filter(None, map(find_provider, providers)):
-        for listed in (*provider.prices, *provider.snapshots):
+        for listed in provider.prices:
             if "embedding" not in listed:
                 judges[listed] = f"{provider.name}:{listed}"
     close_models = difflib.get_close_matches(model.lower(), judges, n=1)
@@ -66,25 +66,6 @@ def split_name(name: str) -> tuple[str, str]:
             hint=f"Write for example '{provider.example}'.",
         )
     return provider.name, model
-
-
-def moving_name(provider: str, model: str) -> str | None:
-    """One sentence if the provider may point `model` to another model; None if it is
-    fixed or unknown."""
-    provider_info = find_provider(provider)
-    if provider_info is None or not provider_info.snapshots:
-        return None
-    if model.endswith("-latest"):
-        return f"The judge's name '{model}' means the newest model: its verdicts change when that does."
-    if model not in provider_info.snapshots:
-        return None
-    fixed = provider_info.snapshots[model]
-    instead = (
-        f"; '{fixed}' is a fixed model"
-        if fixed
-        else "; a name with a date is a fixed model"
-    )
-    return f"The judge's name '{model}' may be moved to another snapshot{instead}."
 
 
 _SNAPSHOT = re.compile(

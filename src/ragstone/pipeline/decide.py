@@ -32,7 +32,6 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.sample_change import SampleChange, sample_change
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.names import moving_name
 from ragstone.pipeline.history import (
     HistoryComparison,
     RunHistory,
@@ -212,11 +211,6 @@ def decide(
         *findings("drift", Level.WARNING, history.drift.warnings),
     ]
     after = [*findings("drift", Level.NOTE, history.drift.notes)]
-    if run is not None:
-        judge = run.manifest.judge
-        moving = moving_name(judge.provider, judge.model)
-        if moving is not None:
-            after.append(Finding("judge_name", Level.NOTE, moving))
     if baseline is not None:
         golden = golden_set_change(current.scores, baseline.scores, current.drafts)
         before = [*golden_set_finding(golden), *before]

@@ -20,7 +20,7 @@ from ragstone.judge.protocol import Call
 from ragstone.metrics.metric import expected_share
 from ragstone.system.response import Context
 
-VALUES: Mapping[Any, Any] = {
+VALUES: dict[Any, Any] = {
     ("verdicts", "s1"): {"verdict": "supported"},
     ("verdicts", "s2"): {"verdict": "unsupported"},
 }
@@ -38,7 +38,7 @@ def cut(pieces: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:
     return [token(one) if isinstance(one, str) else one for one in pieces]
 
 
-def chances(tokens: Sequence[object], values: Mapping[Any, Any] | None = None) -> dict[str, object]:
+def chances(tokens: Sequence[object], values: dict[Any, Any] | None = None) -> dict[str, object]:
     reply = ChatReply("", Stop.COMPLETE, Usage(), tokens=tokens)
     found = with_probabilities(VALUES if values is None else values, reply)
     return {path[1]: value.get("probability") for path, value in found.items()}  # type: ignore[attr-defined]
@@ -118,7 +118,7 @@ def test_a_probability_that_the_reply_claims_is_left_out() -> None:
     claimed = {path: {**value, "probability": 0.99} for path, value in VALUES.items()}
     assert chances([], claimed) == {"s1": None, "s2": None}
     assert chances(cut([FIRST, YES, SECOND, "un", "supported", END]), claimed) == {"s1": 0.9, "s2": 0.0}
-    others: Mapping[Any, Any] = {("answer",): {"kind": "answers"}, ("verdicts", "s1"): "supported"}
+    others: dict[Any, Any] = {("answer",): {"kind": "answers"}, ("verdicts", "s1"): "supported"}
     assert with_probabilities(others, ChatReply("", Stop.COMPLETE, Usage(), tokens=BOTH)) == others
 
 
@@ -153,7 +153,7 @@ def test_a_probability_goes_to_the_statement_of_its_own_item(order: Sequence[str
         for at, member in enumerate(order):
             pieces += ["," if at else "{", *members[member]]
         pieces.append("}," if name == "s1" else "}]}")
-    values: Mapping[Any, Any] = {("verdicts", name): {"verdict": "supported"} for name in ("s1", "s2")}
+    values: dict[Any, Any] = {("verdicts", name): {"verdict": "supported"} for name in ("s1", "s2")}
     assert chances(cut(pieces), values) == {"s1": 0.9, "s2": 0.6}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def each(fields: Sequence[Field], group: str, *replies: object) -> list[tuple[Se
     return [(fields, group, items) for items in replies]
 
 
-def read(fields: Sequence[Field], group: str, items: object) -> Mapping[Any, Any]:
+def read(fields: Sequence[Field], group: str, items: object) -> dict[Any, Any]:
     return read_reply(json.dumps({group: items}), Stop.COMPLETE, fields)
 
 
@@ -268,7 +268,7 @@ def test_a_reply_of_two_million_characters_is_read_and_a_longer_one_is_not() -> 
 def test_the_strongest_verdict_keeps_the_evidence_of_the_parts_that_gave_it(
     one: str, other: str, expected: tuple[str, list[str]]
 ) -> None:
-    parts: list[Mapping[Any, Any]] = [
+    parts: list[dict[Any, Any]] = [
         {("verdicts", "s1"): {"verdict": said, "evidence": [context]}} for said, context in ((one, "c1"), (other, "c2"))
     ]
     found: Any = merging.support(parts)[("verdicts", "s1")]

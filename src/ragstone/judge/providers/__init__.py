@@ -76,7 +76,7 @@ class Cloud(_Data):
 
 class Provider(_Data):
     """A provider: how its judges are named and built, what signs in to it, what its
-    models cost and when they end.
+    models cost.
 
     `names` is what follows the colon in `judge.name`. `build` is a function of the
     model's name, the settings and `protocol.Surroundings`. `free`: no call costs
@@ -117,7 +117,6 @@ class Provider(_Data):
     read_on: str | None = None
     efforts: tuple[Effort, ...] = ()
     prices: dict[str, ModelPrice] = {}
-    snapshots: dict[str, str] = {}
 
     def price(self, model: str) -> ModelPrice | None:
         """The listed price of `model`, or of the model that it is a dated snapshot
