@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
@@ -26,9 +25,8 @@ ALTERNATIVES = 4
 """How many alternatives to each token are requested; there are three verdicts."""
 
 PROBABILITY = "probability"
-_VERDICTS = {str(verdict).encode(): verdict for verdict in Verdict}
-_ITEM_ID = re.compile(rb'"id"\s*:[\s\[]*"\W*(s\d+)\b', re.IGNORECASE)
-_ITEM_VERDICT = re.compile(rb'"verdict"\s*:[\s\[]*"([a-z]*)"')
+_ITEM_ID = re.compile(r'"id"\s*:[\s\[]*"\W*(s\d+)\b', re.IGNORECASE | re.ASCII)
+_ITEM_VERDICT = re.compile(r'"verdict"\s*:[\s\[]*"([a-z]*)"', re.ASCII)
 """Neither is found within a string: its quotation marks are escaped there."""
 _MIN_LOG, _MAX_LOG = -1e5, 0.01
 """Of a probability; it may be rounded."""
@@ -49,69 +47,56 @@ def with_probabilities(
     for path, value in values.items():
         if path[0] == "verdicts" and isinstance(value, dict):
             verdict, chance = chances.get(path[1], (None, None))
-            graded[path] = {
-                name: item for name, item in value.items() if name != PROBABILITY
-            }
+            checked = dict(value)
+            checked.pop(PROBABILITY, None)
             if chance is not None and verdict == value["verdict"]:
-                graded[path] = {**value, PROBABILITY: chance}
+                checked[PROBABILITY] = chance
+            graded[path] = checked
     return graded
 
 
-def _chances(tokens: Sequence[object]) -> dict[str, tuple[Verdict, float | None]]:
+def _chances(tokens: Sequence[object]) -> dict[str, tuple[str, float | None]]:
     """By statement, the verdict in a reply and the probability of "supported"; nothing
     on a statement named twice."""
-    written = [_bytes(token) for token in tokens]
-    text, starts = b"".join(written), [0, *accumulate(map(len, written))][:-1]
-    names = [match[1].decode().lower() for match in _ITEM_ID.finditer(text)]
-    verdicts = list(_ITEM_VERDICT.finditer(text))
-    chances: dict[str, tuple[Verdict, float | None]] = {}
+    texts = list(map(_text, tokens))
+    ends = list(accumulate(map(len, texts)))
+    reply = "".join(texts)
+    names = [match[1].lower() for match in _ITEM_ID.finditer(reply)]
+    verdicts = list(_ITEM_VERDICT.finditer(reply))
+    chances: dict[str, tuple[str, float | None]] = {}
     if len(names) != len(verdicts):
         return chances
     for name, verdict in zip(names, verdicts, strict=True):
-        if names.count(name) == 1 and verdict[1] in _VERDICTS:
+        if names.count(name) == 1 and verdict[1]:
             place = verdict.start(1)
-            at = bisect_right(starts, place) - 1
-            chances[name] = (
-                _VERDICTS[verdict[1]],
-                _supported(tokens[at], place - starts[at]),
-            )
+            at = bisect_right(ends, place)
+            start = ends[at] - len(texts[at])
+            chances[name] = (verdict[1], _supported(tokens[at], place - start))
     return chances
 
 
 def _supported(token: object, inside: int) -> float | None:
     """The share of "supported" among the alternatives to `token`; the verdict begins
-    `inside` bytes within it."""
+    `inside` characters within it."""
     alternatives = token.get("top_logprobs") if isinstance(token, dict) else None
     listed = alternatives if isinstance(alternatives, list) else []
-    before = _bytes(token)[:inside]
-    mass = Counter[Verdict]()
-    for text, chance in {
-        _bytes(alternative): _chance(alternative) for alternative in (*listed, token)
-    }.items():
-        word = text[inside:].partition(b'"')[0]
-        begun = [
-            verdict for whole, verdict in _VERDICTS.items() if whole.startswith(word)
-        ]
+    chances = {_text(choice): _chance(choice) for choice in (*listed, token)}
+    before = _text(token)[:inside]
+    mass: dict[str, float] = dict.fromkeys(Verdict, 0.0)
+    for text, chance in chances.items():
+        word = text[inside:].partition('"')[0]
+        begun = [verdict for verdict in Verdict if verdict.startswith(word)]
         if word and text.startswith(before) and len(begun) == 1:
-            mass[begun[0]] += chance  # type: ignore[assignment]
+            mass[begun[0]] += chance
     total = sum(mass.values())
-    return (
-        round(min(1.0, mass[Verdict.SUPPORTED] / total), 4)
-        if total >= _MIN_MASS
-        else None
-    )
+    if total < _MIN_MASS:
+        return None
+    return round(min(1.0, mass[Verdict.SUPPORTED] / total), 4)
 
 
-def _bytes(token: object) -> bytes:
-    """The bytes of a token, which may be a part of a character."""
-    fields = token if isinstance(token, dict) else {}
-    raw, text = fields.get("bytes"), fields.get("token")
-    if isinstance(raw, list):
-        try:
-            return bytes(raw)
-        except (ValueError, TypeError):
-            pass
-    return text.encode("utf-8", "replace") if isinstance(text, str) else b""
+def _text(token: object) -> str:
+    text = token.get("token") if isinstance(token, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _chance(token: object) -> float:
