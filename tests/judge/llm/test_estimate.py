@@ -186,8 +186,8 @@ def test_what_is_not_known_is_assumed_to_be_of_usual_length() -> None:
 
 
 def test_costs_add_up_and_an_unknown_one_stays_unknown() -> None:
-    one, other = CostEstimate(1, 2, 3, 0.5, "", 4), CostEstimate(1, 2, 3, 0.25, "nothing in the cache", 4)
-    assert one.plus(other) == CostEstimate(2, 4, 6, 0.75, "nothing in the cache", 8)
+    one, other = CostEstimate(1, 2, 3, 0.5), CostEstimate(1, 2, 3, 0.25, "nothing in the cache")
+    assert one.plus(other) == CostEstimate(2, 4, 6, 0.75, "nothing in the cache")
     assert other.plus(one).assumptions == "nothing in the cache"
     unknown = CostEstimate(1, 2, 3, None)
     assert one.plus(unknown).usd is unknown.plus(one).usd is None

@@ -95,8 +95,5 @@ def test_the_estimate_knows_what_the_cache_saves() -> None:
         return estimate_cost(JudgeSettings(name=name, **settings), golden, select_metrics())
 
     cached = estimate("openai:gpt-6.1-sol")
-    assert 0.4 < cached.cached_input_tokens / cached.input_tokens < 0.9
     plain = estimate("openai:gpt-6.1-sol", prices={"gpt-6.1-sol": Price(input=2.0, cached_input=2.0, output=10.0)})
-    assert plain.cached_input_tokens == 0
-    assert cached.usd < plain.usd
-    assert estimate("anthropic:claude-haiku-4-5").cached_input_tokens == 0
+    assert 0.3 * plain.usd < cached.usd < 0.8 * plain.usd

@@ -14,7 +14,8 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.llm import prompts
-from ragstone.judge.llm.estimate import CallTally, CostEstimate
+from ragstone.judge.llm.call_tally import CallTally
+from ragstone.judge.llm.estimate import CostEstimate
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
@@ -117,7 +118,7 @@ def estimate(
     ]
     tally = CallTally(settings)
     for prompt, calls, characters, output in planned:
-        tally.add(prompt, characters, output, calls=calls, cached=calls)
+        tally.add(prompt, characters, output, calls=calls)
     return tally.estimate("nothing in the cache")
 
 
