@@ -38,13 +38,11 @@ def test_a_variable_goes_that_is_or_holds_a_credential(name: str, value: str, ke
     ("judge", "asks"),
     [
         (JudgeSettings(name="offline"), False),
-        (JudgeSettings(name="offline", embeddings="openai:m"), True),
-        (JudgeSettings(name="offline", embeddings_base_url="https://e.example"), True),
         (JudgeSettings(name="openai:m"), True),
         (JudgeSettings(name="somebody-elses:m"), True),
     ],
 )
-def test_a_judge_asks_a_server_unless_it_is_a_free_one_without_embeddings(judge: JudgeSettings, asks: bool) -> None:
+def test_a_judge_asks_a_server_unless_it_is_a_free_one(judge: JudgeSettings, asks: bool) -> None:
     assert asks_a_server(judge) is asks
 
 

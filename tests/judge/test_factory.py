@@ -91,6 +91,12 @@ def test_the_identity_says_where_similarities_come_from(
         assert world.judge(name, **settings).identity.embeddings == shown
 
 
+def test_the_offline_judge_takes_no_embeddings() -> None:
+    with pytest.raises(ConfigError) as caught:
+        build("offline", embeddings="openai-compatible:bge")
+    assert caught.value.where == "judge.embeddings"
+
+
 @pytest.mark.usefixtures("processes")
 def test_neither_ragstone_nor_the_factory_imports_an_sdk() -> None:
     code = (

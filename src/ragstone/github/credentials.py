@@ -38,7 +38,6 @@ def without_credentials(
 
 
 def asks_a_server(judge: JudgeSettings) -> bool:
-    """Whether judging or embedding with these settings sends requests anywhere."""
+    """Whether judging with these settings sends requests anywhere."""
     provider = find_provider(judge.name.partition(":")[0].strip())
-    embeds = judge.embeddings is not None or judge.embeddings_base_url is not None
-    return embeds or provider is None or not provider.free
+    return provider is None or not provider.free

@@ -16,7 +16,7 @@ ENTITIES_PROMPT_VERSION = "1"
 """Of llm/prompts/entities.toml: part of the version of the metric, not of the judge's
 identity."""
 
-NO_EMBEDDINGS = "the judge has no embeddings; set judge.embeddings"
+NO_EMBEDDINGS = "the judge has no embeddings"
 
 Shown = tuple[str, Sequence[str]]
 """An answer and its contexts, as shown to the judge."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.protocol import Judge, Surroundings
+from ragstone.judge.protocol import Judge, Surroundings, ignore_secret
 from ragstone.settings.settings import JudgeSettings
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def build_judge(
     golden_set: GoldenSet,
     cache: Path | None,
     environ: Mapping[str, str],
-    tell_secret: Callable[[str], None] | None = None,
+    tell_secret: Callable[[str], None] = ignore_secret,
     within: Path | None = None,
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
@@ -80,21 +80,14 @@ def build_fitted(
 
 
 def build_offline(
-    _: str, settings: JudgeSettings, surroundings: Surroundings
+    _: str, settings: JudgeSettings, _surroundings: Surroundings
 ) -> OfflineJudge:
     from ragstone.judge.offline import OfflineJudge
 
-    if settings.embeddings is None:
-        return OfflineJudge()
-    service, _, model = settings.embeddings.partition(":")
-    if service != "openai-compatible" or not model:
+    if settings.embeddings is not None:
         raise ConfigError(
-            f"'{settings.embeddings}' names no embeddings that the offline judge can use.",
+            f"the {settings.name} judge compares words, found '{settings.embeddings}'.",
             where="judge.embeddings",
-            hint="Write 'openai-compatible:MODEL' and set judge.embeddings_base_url, or leave it out.",
+            hint="Leave it out, or choose a judge that asks a language model.",
         )
-    from ragstone.judge.llm.assembly import endpoint_similarity
-    from ragstone.judge.with_embeddings import OfflineJudgeWithEmbeddings
-
-    similarity, endpoint = endpoint_similarity(settings, model, surroundings.environ)
-    return OfflineJudgeWithEmbeddings(similarity, endpoint)
+    return OfflineJudge()

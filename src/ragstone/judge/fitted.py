@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
-from ragstone.judge.abilities import Embedding
 from ragstone.judge.judgements import (
     Statement,
     SupportTable,
@@ -186,8 +185,6 @@ class FittedJudge:
         self.reverse_questions = offline.reverse_questions
         self.relevancy = offline.relevancy
         self.context_use = offline.context_use
-        if isinstance(offline, Embedding):
-            self.answer_similarity = offline.answer_similarity
         self.reference_match = offline.reference_match
         self.context_relevance = offline.context_relevance
         self.close = offline.close

@@ -78,6 +78,13 @@ class JudgeIdentity:
         )
 
 
+def total_usd(*costs: float | None) -> float | None:
+    """The sum of `costs`; None if one of them is not known."""
+    if None in costs:
+        return None
+    return sum(filter(None, costs), start=0.0)
+
+
 @dataclass(slots=True)
 class Ledger:
     """What judging one sample has cost so far. `cost_usd` is None as soon as one call
@@ -96,10 +103,7 @@ class Ledger:
         self.input_tokens += ledger.input_tokens
         self.cached_input_tokens += ledger.cached_input_tokens
         self.output_tokens += ledger.output_tokens
-        both = self.cost_usd is not None and ledger.cost_usd is not None
-        self.cost_usd = (
-            (self.cost_usd or 0.0) + (ledger.cost_usd or 0.0) if both else None
-        )
+        self.cost_usd = total_usd(self.cost_usd, ledger.cost_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,10 @@ class Call:
     fresh: bool = False
 
 
+def ignore_secret(_secret: str) -> None:
+    """For callers that redact nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a judge is built with besides its settings; see `factory.build_judge`."""
@@ -123,7 +131,7 @@ class Surroundings:
     golden_set: GoldenSet
     cache: Path | None
     environ: Mapping[str, str]
-    tell_secret: Callable[[str], None] | None = None
+    tell_secret: Callable[[str], None] = ignore_secret
     within: Path | None = None
 
 

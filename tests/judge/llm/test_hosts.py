@@ -27,9 +27,14 @@ IN_JOB = {"ACTIONS_ID_TOKEN_REQUEST_URL": "https://x", "ACTIONS_ID_TOKEN_REQUEST
         ({"name": "openai-compatible:m", "base_url": "http://models.intern:8080/v1"}, {}, ("models.intern:8080",)),
         ({"name": "openai-compatible:m", "base_url": "http://models.intern/v1"}, {}, ("models.intern:80",)),
         (
-            {"name": "offline", "embeddings": "e", "embeddings_base_url": "https://embed.intern/v1"},
+            {
+                "name": "openai-compatible:m",
+                "base_url": "http://models.intern/v1",
+                "embeddings": "e",
+                "embeddings_base_url": "https://embed.intern/v1",
+            },
             {},
-            ("embed.intern:443",),
+            ("models.intern:80", "embed.intern:443"),
         ),
         (
             {"name": "vertex:m"},

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError
+from ragstone.judge.protocol import ignore_secret
 from ragstone.judge.providers import Provider
 from ragstone.judge.untrusted_text import cleaned
 from ragstone.settings.load import variable_of
@@ -43,7 +44,7 @@ class TokenStore:
     """The tokens that the SDKs get for this run. Each is passed to `tell` (which
     redacts and masks it)."""
 
-    def __init__(self, tell: Callable[[str], None] = lambda _secret: None) -> None:
+    def __init__(self, tell: Callable[[str], None] = ignore_secret) -> None:
         self._tell = tell
         self._tokens: dict[str, None] = {}
 

@@ -28,7 +28,8 @@ from ragstone.judge.llm.sign_in import (
     read_variables,
 )
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.providers import Provider, variable
+from ragstone.judge.protocol import ignore_secret
+from ragstone.judge.providers import JobIdentity, Provider, variable
 from ragstone.settings.settings import JudgeSettings
 
 COMPATIBLE = "openai-compatible"
@@ -41,7 +42,7 @@ def make_account(
     name: str,
     model: str,
     environ: Mapping[str, str],
-    tell_secret: Callable[[str], None] | None = None,
+    tell_secret: Callable[[str], None] = ignore_secret,
 ) -> Account:
     """Address, and key or identity, at the provider called `name`.
 
@@ -50,74 +51,85 @@ def make_account(
     it. `tell_secret` is called with each token of the SDK.
     """
     provider = provider_of(name)
-    cloud, own = provider.cloud, provider.key_variable
-    key = settings.api_key or (
-        SecretStr(own_key) if (own_key := provider.key(environ)) else None
-    )
-    signed_in = key is not None or provider.has_credentials(environ)
-    variables: dict[str, SecretStr] = {}
-    identity = provider.job_identity
-    ids = () if identity is None or signed_in else identity.needed
-    as_job = any(variable(name, environ) for name in ids)
-    if as_job and identity is not None:
-        variables = read_variables(
-            ids,
-            identity.optional,
-            environ,
-            "Set it under env, as in the provider's console.",
-        )
-        variables |= read_variables(
-            (REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION
-        )
-    elif cloud is not None:
-        credentials = () if key else cloud.credentials
-        variables = read_variables(
-            cloud.needed, credentials, environ, "Set it in the environment."
-        )
-    if key is None and own and not as_job and cloud is None:
-        raise ConfigError(
-            f"judge '{name}:{model}' needs an API key, but none is set.",
-            where="judge",
-            hint=f"Set the environment variable {KEY_VARIABLE} or {own}, or use 'judge: offline', which needs none.",
-        )
+    key, key_variable = settings.api_key, KEY_VARIABLE
+    if not key and provider.key_variable is not None:
+        key_variable = provider.key_variable
+        key = SecretStr(provider.key(environ))
     if key is not None and not key.get_secret_value().isprintable():
         raise ConfigError(
             "the API key contains invalid characters (a line break?).",
             where=KEY_VARIABLE,
         )
-    listed = provider.base_url
-    if cloud is not None:
-        region = variables[cloud.needed[0]].get_secret_value()
-        listed = cloud.base_urls.get(region) or cloud.base_url.format(region=region)
-    own_url = variable(provider.base_url_variable or "", environ)
-    url = settings.base_url or own_url or listed
-    if not url:
+    has_key = bool(key)
+    variables: dict[str, SecretStr] = {}
+    identity = None if has_key else _job_identity(provider, environ)
+    if identity is not None:
+        hint = "Set it under env, as in the provider's console."
+        ids = read_variables(identity.needed, identity.optional, environ, hint)
+        request = read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
+        variables = ids | request
+    elif provider.cloud is not None:
+        credentials = () if has_key else provider.cloud.credentials
+        hint = "Set it in the environment."
+        variables = read_variables(provider.cloud.needed, credentials, environ, hint)
+        if not has_key:
+            key_variable = " and ".join(credentials)
+    elif not has_key and provider.key_variable is not None:
+        raise ConfigError(
+            f"judge '{name}:{model}' needs an API key, but none is set.",
+            where="judge",
+            hint=f"Set the environment variable {KEY_VARIABLE} or {key_variable}, or use 'judge: offline', which "
+            "needs none.",
+        )
+    address = _address(settings, provider, variables, environ)
+    if address is None:
         raise ConfigError(
             f"judge '{name}:{model}' needs an address.",
             where="judge.base_url",
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
-    address = parse_address(url.strip())
-    if as_job:
+    if identity is not None:
         _check_takes_tokens(address)
-    # Where the key comes from, or the credentials in place of one, for messages.
-    key_variable = KEY_VARIABLE if own is None or settings.api_key else own
-    if cloud is not None and key is None:
-        key_variable = " and ".join(cloud.credentials)
     return Account(
         provider=provider,
         model=model,
         address=address,
-        key=key,
+        key=key or None,
         key_variable=key_variable,
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
         ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
         variables=variables,
-        as_job=as_job,
-        tokens=TokenStore(tell_secret) if tell_secret is not None else TokenStore(),
+        as_job=identity is not None,
+        tokens=TokenStore(tell_secret),
         headers=parse_headers(settings.headers),
     )
+
+
+def _job_identity(provider: Provider, environ: Mapping[str, str]) -> JobIdentity | None:
+    """The job's identity, if one of its ids is set and no other credentials are."""
+    identity = provider.job_identity
+    if identity is None or provider.has_credentials(environ):
+        return None
+    ids = [variable(name, environ) for name in identity.needed]
+    return identity if any(ids) else None
+
+
+def _address(
+    settings: JudgeSettings,
+    provider: Provider,
+    variables: Mapping[str, SecretStr],
+    environ: Mapping[str, str],
+) -> Address | None:
+    """The address in the settings, in the provider's own variable, of the cloud's
+    region, or of the provider; None if there is none. Raises ConfigError."""
+    own_url = variable(provider.base_url_variable or "", environ)
+    url = settings.base_url or own_url or provider.base_url
+    cloud = provider.cloud
+    if not url and cloud is not None:
+        region = variables[cloud.needed[0]].get_secret_value()
+        url = cloud.base_urls.get(region) or cloud.base_url.format(region=region)
+    return parse_address(url.strip()) if url else None
 
 
 def _check_takes_tokens(address: Address) -> None:
@@ -149,14 +161,11 @@ def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[st
     """
     service, model = split_name(settings.name)
     if provider_of(service).api is None:
-        accounts: list[Account | None] = []
-        if settings.embeddings_base_url:
-            accounts.append(own_embeddings_account(settings, "", environ))
-    else:
-        own = make_account(settings, service, model, environ)
-        accounts = [own, embeddings_account(settings, own, environ, None)]
+        return ()
+    own = make_account(settings, service, model, environ)
+    embeddings = embeddings_account(settings, own, environ)
     hosts: list[str] = []
-    for account in filter(None, accounts):
+    for account in filter(None, (own, embeddings)):
         parts, cloud = urlsplit(account.address.base_url), account.provider.cloud
         port = parts.port or (443 if parts.scheme == "https" else 80)
         hosts.append(f"{parts.hostname}:{port}")
@@ -192,12 +201,10 @@ def embeddings_named(
     """
     name = settings.embeddings or provider.embeddings
     if settings.embeddings_base_url:
-        model = (
-            (settings.embeddings or "")
-            .removeprefix(f"{COMPATIBLE}:")
-            .removeprefix("openai:")
-            .strip()
-        )
+        model = settings.embeddings or ""
+        for prefix in (f"{COMPATIBLE}:", "openai:"):
+            model = model.removeprefix(prefix)
+        model = model.strip()
         if not model:
             raise ConfigError(
                 "there is an address for embeddings, but no model.",
@@ -222,47 +229,29 @@ def embeddings_account(
     settings: JudgeSettings,
     account: Account,
     environ: Mapping[str, str],
-    tell_secret: Callable[[str], None] | None,
+    tell_secret: Callable[[str], None] = ignore_secret,
 ) -> Account | None:
     """The account for embeddings; None if words are compared instead.
 
-    An address of their own gets its own key or none, never the judge's.
+    Another service or address gets its own key, identity or none, never the judge's.
     """
     named = embeddings_named(settings, account.provider)
     if named is None:
         return None
     service, model = named
-    if settings.embeddings_base_url:
-        return own_embeddings_account(settings, model, environ)
-    key = settings.embeddings_api_key
-    if service != account.service:
-        # With its own key or identity.
-        update = {"api_key": key, "base_url": None, "headers": None}
-        account = make_account(
-            settings.model_copy(update=update), service, model, environ, tell_secret
-        )
-    own = replace(account, model=model, setting="judge.embeddings")
-    if key is not None:
-        own = replace(own, key=key, key_variable=EMBEDDINGS_KEY_VARIABLE, as_job=False)
-    deployment = _AZURE_DEPLOYMENT.fullmatch(own.address.base_url)
-    if deployment:
-        own = replace(
-            own, address=replace(own.address, base_url=deployment.group(1) + model)
-        )
-    return own
-
-
-def own_embeddings_account(
-    settings: JudgeSettings, model: str, environ: Mapping[str, str]
-) -> Account:
-    """The account at `judge.embeddings_base_url`."""
-    url = str(settings.embeddings_base_url).strip()
-    parse_address(url, "judge.embeddings_base_url")
-    key = settings.embeddings_api_key
-    update = {"api_key": key, "base_url": url, "headers": None}
-    account = make_account(
-        settings.model_copy(update=update), COMPATIBLE, model, environ
-    )
-    return replace(
-        account, key_variable=EMBEDDINGS_KEY_VARIABLE, setting="judge.embeddings"
-    )
+    key, url = settings.embeddings_api_key, settings.embeddings_base_url
+    if url:
+        parse_address(url.strip(), "judge.embeddings_base_url")
+    if url or service != account.service:
+        update = {"api_key": key, "base_url": url, "headers": None}
+        own_settings = settings.model_copy(update=update)
+        account = make_account(own_settings, service, model, environ, tell_secret)
+    account = replace(account, model=model, setting="judge.embeddings")
+    if url or key is not None:
+        variable_of_key = EMBEDDINGS_KEY_VARIABLE
+        account = replace(account, key=key, key_variable=variable_of_key, as_job=False)
+    deployment = _AZURE_DEPLOYMENT.fullmatch(account.address.base_url)
+    if deployment and not url:
+        address = replace(account.address, base_url=deployment[1] + model)
+        account = replace(account, address=address)
+    return account

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,7 @@ from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.account import Account
-from ragstone.judge.llm.account_settings import (
-    COMPATIBLE,
-    embeddings_account,
-    make_account,
-    own_embeddings_account,
-)
+from ragstone.judge.llm.account_settings import embeddings_account, make_account
 from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
@@ -177,25 +171,6 @@ def _provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider
     from ragstone.judge.llm.openai import OpenAIProvider
 
     return OpenAIProvider(account, parameters=parameters)
-
-
-def endpoint_similarity(
-    settings: JudgeSettings, model: str, environ: Mapping[str, str]
-) -> tuple[Similarity, str]:
-    """For a judge without its own endpoint: `model` of the OpenAI-compatible server at
-    `settings.base_url`, and the endpoint to show. Raises ConfigError."""
-    if settings.embeddings_base_url:
-        account = own_embeddings_account(settings, model, environ)
-    else:
-        account = replace(
-            make_account(settings, COMPATIBLE, model, environ),
-            setting="judge.embeddings",
-        )
-    label = f"{COMPATIBLE} {model}"
-    similarity = _by_embeddings(
-        settings, account, label, Budget(settings.max_cost_usd), Clock()
-    )
-    return similarity, account.address.endpoint
 
 
 def _by_embeddings(

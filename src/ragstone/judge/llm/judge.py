@@ -208,7 +208,8 @@ class LlmJudge:
         self, answer: str, references: Sequence[str], *, call: Call
     ) -> AnswerSimilarity:
         if isinstance(self._similarity, LexicalSimilarity):
-            raise JudgementFailed(NO_EMBEDDINGS, not_applicable=True)
+            reason = f"{NO_EMBEDDINGS}; set judge.embeddings"
+            raise JudgementFailed(reason, not_applicable=True)
         if not references:
             return AnswerSimilarity(())
         return AnswerSimilarity(await self._compared(answer, references, call))
