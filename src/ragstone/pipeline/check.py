@@ -24,7 +24,7 @@ from ragstone.gate.sensitivity import expected_rules, resolution, sights
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN, unknown_tools
 from ragstone.golden.sample import GoldenSet
-from ragstone.judge.llm.estimate import CostEstimate
+from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.metrics.metric import BaseMetric, Metric
 from ragstone.pipeline.baseline import NamedRun

@@ -15,7 +15,8 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import asked_again, divided
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.golden.sample import GoldenSet, Sample
-from ragstone.judge.llm.estimate import CostEstimate, estimate_cost
+from ragstone.judge.llm.estimate import estimate_cost
+from ragstone.judge.llm.prices import CostEstimate
 from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response, System, SystemFailureKind
 

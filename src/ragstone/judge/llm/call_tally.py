@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from ragstone.judge.llm.account_settings import embeddings_named
-from ragstone.judge.llm.estimate import CostEstimate
-from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff
+from ragstone.judge.llm.prices import (
+    CostEstimate,
+    Tariff,
+    reasoning_tokens,
+    tariff,
+)
 from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.names import provider_of, split_name

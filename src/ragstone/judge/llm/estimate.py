@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ragstone.formatting import counted, dollars
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import MAX_MATCHED, NEEDING_STATEMENTS, REVERSE_QUESTIONS
 from ragstone.judge.judgements import JudgementKind
+from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.names import provider_of
-from ragstone.judge.protocol import total_usd
 from ragstone.judge.rubric import Rubric
 from ragstone.settings.settings import JudgeSettings
 
@@ -42,39 +40,6 @@ class Needing(Protocol):
     """The part of a metric that its cost depends on."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CostEstimate:
-    """Chat and embeddings calls, tokens and US dollars (None: price unknown, which is
-    not 0).
-
-    An upper estimate for a run without cached judgements; `assumptions` lists what was
-    assumed.
-    """
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    usd: float | None
-    assumptions: str = ""
-
-    def plus(self, estimate: CostEstimate) -> CostEstimate:
-        return CostEstimate(
-            calls=self.calls + estimate.calls,
-            input_tokens=self.input_tokens + estimate.input_tokens,
-            output_tokens=self.output_tokens + estimate.output_tokens,
-            usd=total_usd(self.usd, estimate.usd),
-            assumptions=self.assumptions or estimate.assumptions,
-        )
-
-    def sentence(self) -> str:
-        if not self.calls:
-            return "no paid judge call"
-        cost = "price unknown"
-        if self.usd is not None:
-            cost = f"about {dollars(max(self.usd, 0.01))}"
-        return f"at most {counted(self.calls, 'judge call')}, {cost}"
 
 
 Lengths = Mapping[str, int]

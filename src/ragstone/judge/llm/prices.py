@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ragstone.errors import JudgeError
-from ragstone.formatting import dollars
+from ragstone.formatting import counted, dollars
 from ragstone.judge.llm.provider import Usage
-from ragstone.judge.protocol import Ledger
+from ragstone.judge.protocol import Ledger, total_usd
 from ragstone.judge.providers import ModelPrice, find_provider
 from ragstone.settings.settings import JudgeSettings, Price
 
@@ -67,6 +67,39 @@ def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
     provider_info = find_provider(provider)
     effort = provider_info.effort(model, settings.parameters) if provider_info else None
     return effort.tokens if effort is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """Chat and embeddings calls, tokens and US dollars (None: price unknown, which is
+    not 0).
+
+    An upper estimate for a run without cached judgements; `assumptions` lists what was
+    assumed.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    assumptions: str = ""
+
+    def plus(self, estimate: CostEstimate) -> CostEstimate:
+        return CostEstimate(
+            calls=self.calls + estimate.calls,
+            input_tokens=self.input_tokens + estimate.input_tokens,
+            output_tokens=self.output_tokens + estimate.output_tokens,
+            usd=total_usd(self.usd, estimate.usd),
+            assumptions=self.assumptions or estimate.assumptions,
+        )
+
+    def sentence(self) -> str:
+        if not self.calls:
+            return "no paid judge call"
+        cost = "price unknown"
+        if self.usd is not None:
+            cost = f"about {dollars(max(self.usd, 0.01))}"
+        return f"at most {counted(self.calls, 'judge call')}, {cost}"
 
 
 class Budget:

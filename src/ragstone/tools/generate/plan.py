@@ -15,7 +15,7 @@ from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.call_tally import CallTally
-from ragstone.judge.llm.estimate import CostEstimate
+from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
 from ragstone.judge.untrusted_text import cleaned
