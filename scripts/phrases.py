@@ -1,14 +1,15 @@
 """Write `src/ragstone/judge/offline/phrases.json` from `scripts/phrases.json`: patterns, with the words that they name.
 
-All are in lower case, as are the texts that they are looked for in. Each has words of which every match contains one,
-"" if no such words were recognised. The judge compiles a pattern at the first text that has them.
+All are in lower case, as are the texts that they are looked for in. Each has beginnings, of which a text that it
+matches at its start has one, and words, of which every match contains one; "" if none were recognised. The judge
+compiles a pattern at the first text that has both.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -17,9 +18,13 @@ from typing import Any
 SOURCE = Path(__file__).with_suffix(".json")
 FILE = Path(__file__).parents[1] / "src" / "ragstone" / "judge" / "offline" / "phrases.json"
 SHARED = "shared"
+AT_THE_START = ("asides", "openings", "citations", "source_lists", "yes", "no")
+"""Kinds that are only matched at the start of a text."""
+
 NAME = re.compile(r"\{([a-z]\w*)\}")
 
 MAX_WORDS = 40
+MAX_BEGINNINGS = 80
 MAX_LENGTH = 12
 """Longer words are cut: so many characters are rare enough."""
 
@@ -32,9 +37,50 @@ REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
 def needed_words(pattern: str) -> list[str]:
     """Words of which every match of `pattern` contains one; [""] if no such words were recognised."""
     texts, words = _of_sequence(parser.parse(pattern))
-    best = _rarer(texts, words) or EMPTY
-    cut = sorted({word[:MAX_LENGTH] for word in best}, key=lambda word: (len(word), word))
-    return [word for position, word in enumerate(cut) if not any(shorter in word for shorter in cut[:position])]
+    return _shortest(_rarer(texts, words) or EMPTY, str.__contains__)
+
+
+def beginnings(pattern: str) -> list[str]:
+    """Texts with one of which each text begins that `pattern` matches at its start; [""] if none were recognised."""
+    texts, _ = _beginnings(parser.parse(pattern))
+    return _shortest(texts, str.startswith)
+
+
+def _shortest(words: Words, has: Callable[[str, str], bool]) -> list[str]:
+    """`words`, cut, without those that have a shorter one."""
+    cut = sorted({word[:MAX_LENGTH] for word in words}, key=lambda word: (len(word), word))
+    return [word for position, word in enumerate(cut) if not any(has(word, shorter) for shorter in cut[:position])]
+
+
+def _beginnings(sequence: Iterable[tuple[Any, Any]]) -> tuple[Words, bool]:
+    """What a match of a sequence begins with, and whether these are whole matches."""
+    begun = EMPTY
+    for op, argument in sequence:
+        texts, is_whole = _beginnings_of_item(op, argument)
+        longer = frozenset(before + after for before in begun for after in texts)
+        if len(longer) > MAX_BEGINNINGS:
+            return begun, False
+        begun = longer
+        if not is_whole:
+            return begun, False
+    return begun, True
+
+
+def _beginnings_of_item(op: Any, argument: Any) -> tuple[Words, bool]:
+    """As `_beginnings`, of one item of a sequence."""
+    if op is ops.SUBPATTERN:
+        return _beginnings(argument[3])
+    if op is ops.BRANCH:
+        branches = [_beginnings(branch) for branch in argument[1]]
+        return frozenset().union(*(texts for texts, _ in branches)), all(is_whole for _, is_whole in branches)
+    if op in ZERO_WIDTH:
+        return EMPTY, True
+    if op in REPEATS:
+        least, most, repeated = argument
+        texts, is_whole = _beginnings(repeated)
+        return (texts if least else texts | EMPTY), is_whole and most == 1
+    texts_of_item, _ = _of_item(op, argument)
+    return (EMPTY, False) if texts_of_item is None else (texts_of_item, True)
 
 
 def _of_sequence(sequence: Iterable[tuple[Any, Any]]) -> tuple[Words | None, Words | None]:
@@ -121,9 +167,13 @@ def _of_language(name: str, source: Mapping[str, Mapping[str, Any]]) -> str:
     for kind in sorted(own.keys() - elsewhere):
         unfilled = [*own[kind], *(() if name == SHARED else shared.get(kind, ()))]
         patterns = [filled(pattern, words) for pattern in unfilled]
-        lines = [f"{_json(pattern)}: {_json(needed_words(pattern))}" for pattern in patterns]
+        lines = [f"{_json(pattern)}: {_json(_marks(kind, pattern))}" for pattern in patterns]
         kinds.append(f"{_json(kind)}: {{\n" + ",\n".join(lines) + "\n}")
     return "{\n" + ",\n".join(kinds) + "\n}"
+
+
+def _marks(kind: str, pattern: str) -> tuple[list[str], list[str]]:
+    return beginnings(pattern) if kind in AT_THE_START else [""], needed_words(pattern)
 
 
 def _json(value: object) -> str:
