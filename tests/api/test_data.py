@@ -157,7 +157,7 @@ class Unlimited(Half):
         ({"golden_set": "golden.jsonl"}, "takes a golden set, found str"),
         ({"system": {"answer": "x"}}, "takes a system, found dict"),
         ({"system": object()}, "object"),
-        ({"judge": None}, "judge is a name such as 'offline', or a Judge, found NoneType"),
+        ({"judge": None}, "judge is a name such as 'offline', or a Judge; NoneType"),
         ({"judge": OfflineJudge}, "the judge is the class OfflineJudge, not an object"),
         ({"judge": NoIdentity()}, r"NoIdentity\.identity must be a JudgeIdentity"),
         ({"judge": Half()}, "Half has no method 'support'"),

@@ -9,6 +9,7 @@ import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -31,7 +32,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import StatementList
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.portable import PortableJudge, portable_judge
+from ragstone.judge.portable import portable_judge
 from ragstone.judge.protocol import Call, Judge
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import select_metrics
@@ -106,17 +107,9 @@ def there(golden: GoldenSet, *, task: Task | None = None, **more: Any) -> list[s
     return sorted(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Dangerous(PortableJudge):
+class DangerousJudge(OfflineJudge):
     """The offline judge, which ends its process over some answers."""
 
-    fatal: str = ""
-
-    def build(self) -> Judge:
-        return DangerousJudge(self.fatal)
-
-
-class DangerousJudge(OfflineJudge):
     def __init__(self, fatal: str) -> None:
         super().__init__()
         self._fatal = fatal
@@ -128,7 +121,7 @@ class DangerousJudge(OfflineJudge):
 
 
 def dangerous(golden: GoldenSet, fatal: str) -> Task:
-    return replace(task_for(offline(golden)), judge=Dangerous(None, fatal))
+    return replace(task_for(offline(golden)), judge=partial(DangerousJudge, fatal))
 
 
 # -- the same results --------------------------------------------------------------------------------------------------
@@ -154,12 +147,12 @@ def test_a_sample_over_which_a_worker_is_lost_twice_fails_and_no_other_one() -> 
 
 
 @dataclass(frozen=True, slots=True)
-class EndingInMidReply(PortableJudge):
+class EndingInMidReply:
     """The offline judge, which ends its process when half of its first reply is sent."""
 
-    marker: str = ""
+    marker: str
 
-    def build(self) -> Judge:
+    def __call__(self) -> Judge:
         send = Connection.send
 
         def send_half(pipe: Any, reply: object) -> None:
@@ -177,7 +170,7 @@ class EndingInMidReply(PortableJudge):
 def test_a_worker_that_ends_in_the_middle_of_its_reply_is_lost(tmp_path: Path) -> None:
     golden = samples(150)
     (tmp_path / "once").touch()
-    task = replace(task_for(offline(golden)), judge=EndingInMidReply(None, str(tmp_path / "once")))
+    task = replace(task_for(offline(golden)), judge=EndingInMidReply(str(tmp_path / "once")))
     assert there(golden, task=task) == here(golden)
     assert not (tmp_path / "once").exists()
 

@@ -80,7 +80,6 @@ WAYS_TO_THE_KEY = (
     ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "OPENAI_API_KEY"),
     ('name = "anthropic:claude-haiku-4-5"\nbase_url = "{url}"\n', "ANTHROPIC_API_KEY"),
     ('name = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
-    ('name = "offline"\nembeddings = "openai-compatible:m"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_API_KEY"),
     ('name = "openai:gpt-5.4-mini"\nbase_url = "{url}"\n', "RAGSTONE_JUDGE_HEADERS"),
     ('name = "bedrock:m"\nbase_url = "{url}"\n', "AWS_BEARER_TOKEN_BEDROCK"),
 )

@@ -26,7 +26,7 @@ from ragstone.judge.llm.assembly import assemble
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.scheduler import Clock
 from ragstone.judge.names import split_name
-from ragstone.judge.protocol import Call, Surroundings
+from ragstone.judge.protocol import Call, Surroundings, ignore_secret
 from ragstone.settings.settings import JudgeSettings
 
 T = TypeVar("T")
@@ -233,7 +233,6 @@ class FakeLlm:
             "object": "chat.completion",
             "created": 1_790_000_000,
             "model": self.served or seen.body["model"],
-            "system_fingerprint": "fp_1",
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish or "stop", "logprobs": None}],
             "usage": usage,
         }
@@ -322,7 +321,7 @@ class World:
         environ: Mapping[str, str] | None = None,
         samples: tuple[Sample, ...] = (),
         clock: Clock = HURRIED,
-        tell_secret: Callable[[str], None] | None = None,
+        tell_secret: Callable[[str], None] = ignore_secret,
         **settings: Any,
     ) -> LlmJudge:
         """A judge; its clock hurries: a wait of seconds takes 2 ms."""

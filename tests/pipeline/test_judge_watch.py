@@ -59,7 +59,6 @@ def test_who_answered_and_how_it_was_asked_is_kept_also_from_the_cache(project: 
     observed = run_of(project.gate("one")).rounds.judge.observed
     assert observed is not None
     assert observed.models == ("gpt-4o-mini-2024-07-18",)
-    assert observed.fingerprints == ("fp_1",)
     assert observed.ways == ("json_schema",)
     calls = project.calls
     assert run_of(project.gate("two", "one")).rounds.judge.observed == observed

@@ -128,7 +128,7 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
                     hint="Records depend on these versions: install the same ones everywhere, for example in the same "
                     "image.",
                 )
-            judge = task.judge.build()
+            judge = task.judge()
             if judge.identity != task.identity:
                 raise JudgeError("a worker built a different judge than this process.")
             _judges.clear()

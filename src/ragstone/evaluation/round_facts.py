@@ -26,13 +26,12 @@ class Observed(Summed):
     """The reported models and request modes in a judge's replies of a run, each once,
     sorted.
 
-    `models` and `fingerprints` come from the provider; `ways` are the modes in which
-    replies were constrained to a schema. Judgements reused from a baseline count with
+    `models` come from the provider; `ways` are the modes in which replies were
+    constrained to a schema. Judgements reused from a baseline count with
     its observations.
     """
 
     models: tuple[str, ...] = ()
-    fingerprints: tuple[str, ...] = ()
     ways: tuple[str, ...] = ()
 
 

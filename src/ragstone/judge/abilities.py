@@ -9,8 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from ragstone.golden.sample import Message
 from ragstone.judge.judgements import AnswerSimilarity, EntityList, ReverseQuestions
-from ragstone.judge.protocol import Call
-from ragstone.system.response import Context
+from ragstone.judge.protocol import Call, Contexts
 
 ENTITIES_PROMPT_VERSION = "1"
 """Of llm/prompts/entities.toml: part of the version of the metric, not of the judge's
@@ -52,7 +51,7 @@ class RatesRelevancy(Protocol):
         self,
         question: str,
         answer: str,
-        contexts: Sequence[Context],
+        contexts: Contexts,
         references: Sequence[str],
         *,
         call: Call,

@@ -15,7 +15,6 @@ import sqlite3
 import stat
 import urllib.parse
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 from ragstone.errors import ConfigError
@@ -95,11 +94,10 @@ class JudgementCache:
             self._give_up(error)
 
     def __len__(self) -> int:
-        return (
-            0
-            if self._db is None
-            else int(self._db.execute("SELECT count(*) FROM judgements").fetchone()[0])
-        )
+        if self._db is None:
+            return 0
+        rows = self._db.execute("SELECT count(*) FROM judgements").fetchone()
+        return int(rows[0])
 
     def restore_from(self, path: Path) -> int:
         """Copy the entries of another run's cache that are missing here, and its count
@@ -124,7 +122,8 @@ class JudgementCache:
                     "ORDER BY 3 DESC LIMIT ?",
                     (_MAX_VALUE, _MAX_ENTRIES),
                 )
-                with self._transaction() as db:
+                with self._db as db:
+                    db.execute("BEGIN IMMEDIATE")
                     db.executemany(
                         "INSERT INTO judgements (key, value, used) VALUES (?, ?, ?) "
                         "ON CONFLICT (key) DO UPDATE SET used = max(used, excluded.used)",
@@ -146,7 +145,8 @@ class JudgementCache:
         if self._db is None:
             return
         try:
-            with self._transaction() as db:
+            with self._db as db:
+                db.execute("BEGIN IMMEDIATE")
                 run = _runs(db) + 1
                 db.executemany(
                     "UPDATE judgements SET used = ? WHERE key = ?",
@@ -210,18 +210,6 @@ class JudgementCache:
             self._db.close()
             self._db = None
             _warn(f"{self.path} failed ({error}); judging continues without it")
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        if self._db is None:
-            raise sqlite3.ProgrammingError("the cache is closed")
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
 
 def _warn(text: str) -> None:

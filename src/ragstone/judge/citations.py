@@ -95,16 +95,19 @@ class Citable:
         citations = []
         for bracket in _BRACKETED.finditer(text):
             for part in _parts(bracket[1], self._ranks):
-                positions = [] if part in self._ranks else _positions(part)
                 if part in self._ranks:
                     citations.append(Citation(part, self._ranks[part]))
-                elif not positions and _pattern(part) in self._patterns:
+                    continue
+                positions = _positions(part)
+                citations += map(self._by_position, positions)
+                if not positions and _pattern(part) in self._patterns:
                     citations.append(Citation(part, None))
-                for position in positions:
-                    rank = position - self._first
-                    known = rank if 0 <= rank < self._count else None
-                    citations.append(Citation(str(position), known))
         return citations
+
+    def _by_position(self, position: int) -> Citation:
+        rank = position - self._first
+        is_there = 0 <= rank < self._count
+        return Citation(str(position), rank if is_there else None)
 
     def statements(self) -> list[tuple[str, list[Citation]]]:
         """The statements of the answer, one a sentence, without their citations, and
@@ -139,11 +142,13 @@ def cites_what_is_there(response: Response) -> bool | None:
     brackets = dict.fromkeys(
         match.group() for match in _BRACKETED.finditer(citable.answer)
     )
-    ranks: list[int | None] = []
+    citations: list[Citation] = []
     for bracket in islice(brackets, MAX_BRACKETS):
         if not any(bracket in context.text for context in response.contexts):
-            ranks += [citation.rank for citation in citable.citations(bracket)]
-    return None not in ranks if ranks else None
+            citations += citable.citations(bracket)
+    if not citations:
+        return None
+    return all(citation.rank is not None for citation in citations)
 
 
 def _parts(body: str, ids: Container[str]) -> list[str]:
@@ -200,18 +205,30 @@ async def judge_citations(
     judged = []
     for number, (text, citations) in enumerate(statements, start=1):
         statement = Statement(f"s{number}", text)
-        missing = tuple(each.label for each in citations if each.rank is None)
-        cited = dict.fromkeys(each.rank for each in citations if each.rank is not None)
-        ranks = list(cited)[:MAX_CITED]
-        supported = bool(ranks) and not missing and await supports(statement, ranks)
-        irrelevant = []
-        for rank in ranks if supported and len(ranks) > 1 else ():
-            others = [other for other in ranks if other != rank]
-            alone = await supports(statement, [rank])
-            if not alone and await supports(statement, others):
-                irrelevant.append(context_id(rank))
-        ids = tuple(map(context_id, ranks))
+        missing: list[str] = []
+        ranks: list[int] = []
+        for citation in citations:
+            if citation.rank is None:
+                missing.append(citation.label)
+            elif citation.rank not in ranks:
+                ranks.append(citation.rank)
+        del ranks[MAX_CITED:]
+        is_judged = ranks and not missing
+        supported = bool(is_judged and await supports(statement, ranks))
+        irrelevant: list[str] = []
+        if supported and len(ranks) > 1:
+            for rank in ranks:
+                others = [other for other in ranks if other != rank]
+                alone = await supports(statement, [rank])
+                if not alone and await supports(statement, others):
+                    irrelevant.append(context_id(rank))
         judged.append(
-            CitedStatement(statement, ids, missing, supported, tuple(irrelevant))
+            CitedStatement(
+                statement,
+                cited=tuple(map(context_id, ranks)),
+                missing=tuple(missing),
+                supported=supported,
+                irrelevant=tuple(irrelevant),
+            )
         )
     return CitationTable(tuple(judged))

@@ -26,6 +26,7 @@ from ragstone.judge.judgements import (
     Judgements,
     ReferenceMatch,
     StatementList,
+    Statements,
     Support,
     Verdict,
 )
@@ -75,7 +76,7 @@ async def collect_judgements(
             )
         judged_sample = replace(sample, question=str(question))
     judging = _Round(own, judged_sample, response, call, previous)
-    graded: dict[str, asyncio.Task[object]] = {}
+    grades: dict[str, asyncio.Task[object]] = {}
     tasks: dict[str, asyncio.Task[object]] = {}
     try:
         async with asyncio.TaskGroup() as group:
@@ -90,27 +91,23 @@ async def collect_judgements(
             if JudgementKind.PREFERENCE in needs and isinstance(
                 judge, WithEarlierAnswers
             ):
+                question = judged_sample.question
                 preference = partial(
-                    judge.preference,
-                    sample,
-                    response,
-                    question=judged_sample.question,
-                    call=call,
+                    judge.preference, sample, response, question=question, call=call
                 )
-                tasks[JudgementKind.PREFERENCE] = group.create_task(
-                    _outcome(preference)
-                )
+                preferring = group.create_task(_outcome(preference))
+                tasks[JudgementKind.PREFERENCE] = preferring
             for name, measure in (custom or {}).items():
                 grade = partial(measure, judge, judged_sample, response, call)
-                graded[name] = group.create_task(_outcome(grade))
+                grades[name] = group.create_task(_outcome(grade))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    judgements: dict[str, object] = {
-        str(kind): task.result() for kind, task in tasks.items()
-    }
+    judgements: dict[str, object] = {}
+    for name, task in tasks.items():
+        judgements[str(name)] = task.result()
+    judgements["custom"] = {name: task.result() for name, task in grades.items()}
     if judged_sample is not sample:
         judgements["standalone_question"] = judged_sample.question
-    judgements["custom"] = {name: task.result() for name, task in graded.items()}
     return Judgements(**judgements)  # type: ignore[arg-type]
 
 
@@ -143,36 +140,30 @@ class _Round:
         question, references = sample.question, sample.references
         answer, response = self.response.answer, self.response
         contexts = () if response.without_texts else response.contexts
-        reference = held_most(
-            references, [context.text for context in response.contexts]
-        )
-        statements = StatementList(statements=(), abstains=True)
+        listed = StatementList(statements=(), abstains=True)
         if kind in _FROM_STATEMENTS:
-            listed = await self.statements if self.statements else None
-            if not isinstance(listed, StatementList):
+            outcome = await self.statements if self.statements else None
+            if not isinstance(outcome, StatementList):
                 return None
-            statements = listed
-        match = partial(self._match, statements)
+            listed = outcome
+        statements = listed.statements
         match kind:
-            case JudgementKind.STATEMENTS:
-                if not answer.strip():
-                    return statements
+            case JudgementKind.STATEMENTS if answer.strip():
                 return await judge.statements(question, answer, call=call)
-            case JudgementKind.SUPPORT if statements.statements and response.evidence:
-                return await judge.support(
-                    response.evidence, statements.statements, call=call
-                )
+            case JudgementKind.STATEMENTS:
+                return listed
+            case JudgementKind.SUPPORT if statements and response.evidence:
+                return await judge.support(response.evidence, statements, call=call)
             case JudgementKind.REFERENCE_MATCH if sample.reference:
+                match = partial(self._match, statements)
                 return await best_match(references, answer, match)
-            case JudgementKind.PREVIOUS_MATCH if not statements.abstains:
-                before = ""
-                if self.previous is not None:
-                    before = self.previous.answer
-                if before.strip() and before != answer:
-                    return await match(before)
+            case JudgementKind.PREVIOUS_MATCH if self.previous and not listed.abstains:
+                previous = self.previous.answer
+                if previous.strip() and previous != answer:
+                    return await self._match(statements, previous)
             case JudgementKind.CONTEXT_USE if contexts:
                 return await judge.context_use(
-                    question, reference, answer, contexts, call=call
+                    question, self._reference(), answer, contexts, call=call
                 )
             case JudgementKind.REVERSE_QUESTIONS if answer.strip():
                 if isinstance(judge, RatesRelevancy):
@@ -192,21 +183,21 @@ class _Round:
                 is_comparable = sample.answerable and answer.strip()
                 compared = references if is_comparable else ()
                 return await judge.answer_similarity(answer, compared, call=call)
-            case JudgementKind.ENTITIES if reference is not None:
-                if isinstance(judge, NamesEntities):
+            case JudgementKind.ENTITIES if isinstance(judge, NamesEntities):
+                reference = self._reference()
+                if reference is not None:
                     return await judge.entities(reference, call=call)
         return None
 
-    async def _match(self, statements: StatementList, reference: str) -> object:
-        match = partial(
-            self.judge.reference_match,
-            self.sample.question,
-            reference,
-            statements.statements,
-            self.response.answer,
-            call=self.call,
-        )
-        return await _outcome(match)
+    async def _match(self, statements: Statements, reference: str) -> object:
+        """The answer with these statements, compared with a reference."""
+        question, answer = self.sample.question, self.response.answer
+        match = partial(self.judge.reference_match, question, reference, statements)
+        return await _outcome(partial(match, answer, call=self.call))
+
+    def _reference(self) -> str | None:
+        contexts = [context.text for context in self.response.contexts]
+        return held_most(self.sample.references, contexts)
 
 
 async def asked_in_full(judge: object, sample: Sample, call: Call) -> str:
@@ -245,11 +236,8 @@ def nearest_first(references: Sequence[str], answer: str) -> tuple[str, ...]:
 
     def distance(reference: str) -> float:
         wanted = _words(reference)
-        return (
-            -2.0
-            * (answer_words & wanted).total()
-            / max(1, answer_words.total() + wanted.total())
-        )
+        shared = (answer_words & wanted).total()
+        return -2.0 * shared / max(1, answer_words.total() + wanted.total())
 
     return tuple(sorted(references, key=distance))
 
@@ -258,14 +246,13 @@ def held_most(references: Sequence[str], contexts: Sequence[str]) -> str | None:
     """The reference with the largest share of words that occur in `contexts`; of equal
     ones the first."""
     if len(references) < 2:
-        return references[0] if references else None
-    context_words = {word for context in contexts for word in _words(context)}
+        return next(iter(references), None)
+    context_words = _words(" ".join(contexts)).keys()
 
     def missing(reference: str) -> float:
         words = _words(reference)
-        return sum(n for word, n in words.items() if word not in context_words) / max(
-            1, words.total()
-        )
+        held = sum(words[word] for word in words.keys() & context_words)
+        return (words.total() - held) / max(1, words.total())
 
     return min(references, key=missing)
 
@@ -280,24 +267,21 @@ async def best_match(
     failed: that one may be the best.
     """
     best: ReferenceMatch | None = None
-    failures: list[JudgementFailure] = []
+    inapplicable: JudgementFailure | None = None
+    failure: JudgementFailure | None = None
     for reference in nearest_first(references, answer)[:MAX_MATCHED]:
-        match_result = await match(reference)
-        if isinstance(match_result, JudgementFailure):
-            failures.append(match_result)
-        elif isinstance(match_result, ReferenceMatch):
-            if best is None or _agreement(match_result) > _agreement(best):
-                best = match_result
-            if all(
-                support.verdict is Verdict.SUPPORTED
-                for support in (
-                    *match_result.answer_supports,
-                    *match_result.reference_supports,
-                )
-            ):
-                return match_result
-    failed = next((failure for failure in failures if not failure.not_applicable), None)
-    return failed or best or next(iter(failures), None)
+        outcome = await match(reference)
+        if isinstance(outcome, ReferenceMatch):
+            supports = (*outcome.answer_supports, *outcome.reference_supports)
+            verdicts = {support.verdict for support in supports}
+            if verdicts <= {Verdict.SUPPORTED}:
+                return outcome
+            best = max(best or outcome, outcome, key=_agreement)
+        elif isinstance(outcome, JudgementFailure) and outcome.not_applicable:
+            inapplicable = inapplicable or outcome
+        elif isinstance(outcome, JudgementFailure):
+            failure = failure or outcome
+    return failure or best or inapplicable
 
 
 def _words(text: str) -> Counter[str]:
@@ -308,12 +292,13 @@ def _agreement(match: ReferenceMatch) -> float:
     """Harmonic mean of the two shares, as in answer correctness."""
     precision = _share(match.answer_share, match.answer_supports)
     recall = _share(match.reference_share, match.reference_supports)
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    if not precision + recall:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
 
 
 def _share(graded: float | None, supports: Sequence[Support]) -> float:
     if graded is not None:
         return graded
-    return sum(support.verdict is Verdict.SUPPORTED for support in supports) / max(
-        1, len(supports)
-    )
+    supported = sum(support.verdict is Verdict.SUPPORTED for support in supports)
+    return supported / max(1, len(supports))

@@ -6,19 +6,15 @@ SDKs are imported only for the judge that needs them.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.protocol import Judge, Surroundings, ignore_secret
+from ragstone.judge.protocol import Judge, Surroundings, TellSecret, ignore_secret
+from ragstone.judge.providers import Environ
 from ragstone.settings.settings import JudgeSettings
-
-if TYPE_CHECKING:
-    from ragstone.judge.offline import OfflineJudge
-
 
 Builder = Callable[[str, JudgeSettings, Surroundings], Judge]
 """Builds a provider's judge from what follows the colon in its name."""
@@ -29,8 +25,8 @@ def build_judge(
     *,
     golden_set: GoldenSet,
     cache: Path | None,
-    environ: Mapping[str, str],
-    tell_secret: Callable[[str], None] = ignore_secret,
+    environ: Environ,
+    tell_secret: TellSecret = ignore_secret,
     within: Path | None = None,
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
@@ -74,20 +70,23 @@ def build_fitted(
     fitted, digest = read_fitted(
         path, within=surroundings.within, digests=settings.model_digests
     )
-    return FittedJudge(
-        path.name, fitted, digest, build_offline("", settings, surroundings)
-    )
+    _check_no_embeddings(settings)
+    return FittedJudge(path.name, fitted, digest)
 
 
 def build_offline(
     _: str, settings: JudgeSettings, _surroundings: Surroundings
-) -> OfflineJudge:
+) -> Judge:
     from ragstone.judge.offline import OfflineJudge
 
+    _check_no_embeddings(settings)
+    return OfflineJudge()
+
+
+def _check_no_embeddings(settings: JudgeSettings) -> None:
     if settings.embeddings is not None:
         raise ConfigError(
             f"the {settings.name} judge compares words, found '{settings.embeddings}'.",
             where="judge.embeddings",
             hint="Leave it out, or choose a judge that asks a language model.",
         )
-    return OfflineJudge()

@@ -22,15 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from ragstone.errors import ConfigError, disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.judge.judgements import (
-    Statement,
+    Statements,
     SupportTable,
     Verdict,
     context_id,
 )
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.offline.model import logistic
-from ragstone.judge.protocol import Call
-from ragstone.system.response import Context
+from ragstone.judge.protocol import Call, Contexts
 
 MAX_BYTES = 1_000_000
 
@@ -40,8 +39,15 @@ _Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 
 Features = Mapping[str, float]
 FEATURES = (
-    *("mean_chance", "all_supported", "least", "contradicted", "statements"),
-    *("words", "words_held", "pairs_held", "contexts"),
+    "mean_chance",
+    "all_supported",
+    "least",
+    "contradicted",
+    "statements",
+    "words",
+    "words_held",
+    "pairs_held",
+    "contexts",
 )
 
 
@@ -127,7 +133,7 @@ def read_fitted(
 
 
 def features_of(
-    table: SupportTable, statements: Sequence[Statement], contexts: Sequence[Context]
+    table: SupportTable, statements: Statements, contexts: Contexts
 ) -> dict[str, float]:
     """What is known of an answer's support by the contexts. The first is the offline
     judge's own opinion."""
@@ -160,9 +166,8 @@ class FittedJudge:
 
     concurrency = 4
 
-    def __init__(
-        self, name: str, fitted: FittedFile, digest: str, offline: OfflineJudge
-    ) -> None:
+    def __init__(self, name: str, fitted: FittedFile, digest: str) -> None:
+        offline = OfflineJudge()
         if fitted.offline != offline.identity.version:
             raise ConfigError(
                 f"was fitted to the offline judge {fitted.offline}, but this is {offline.identity.version}.",
@@ -191,8 +196,8 @@ class FittedJudge:
 
     async def support(
         self,
-        contexts: Sequence[Context],
-        statements: Sequence[Statement],
+        contexts: Contexts,
+        statements: Statements,
         *,
         call: Call,
     ) -> SupportTable:
@@ -220,7 +225,7 @@ class FittedJudge:
         return SupportTable(tuple(moved), chance)
 
 
-def _nearest(statement: str, contexts: Sequence[Context]) -> tuple[str]:
+def _nearest(statement: str, contexts: Contexts) -> tuple[str]:
     """The id of the first context that shares most words with a statement."""
     words = set(_words(statement))
     shared = [len(words & set(_words(context.text))) for context in contexts]

@@ -8,9 +8,11 @@ the retriever gave it. Statements of the answer are ``s1``…, statements of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from pydantic import with_config
 
 
 class JudgementKind(StrEnum):
@@ -44,6 +46,9 @@ class Statement:
 
     id: str
     text: str
+
+
+Statements = Sequence[Statement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,7 @@ class JudgementFailure:
     not_applicable: bool = False
 
 
+@with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class Judgements:
     """All results of one judging round for one response. None: not requested.

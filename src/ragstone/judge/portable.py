@@ -3,30 +3,22 @@ key nor a network."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
-from ragstone.judge.fitted import FittedFile, FittedJudge
+from ragstone.judge.fitted import FittedJudge
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge
 
-
-@dataclass(frozen=True, slots=True)
-class PortableJudge:
-    """The offline judge, or the one that was fitted to labels: its file's name, content
-    and digest."""
-
-    fitted: tuple[str, FittedFile, str] | None = None
-
-    def build(self) -> Judge:
-        """A judge that gives the same judgements."""
-        offline = OfflineJudge()
-        return FittedJudge(*self.fitted, offline) if self.fitted else offline
+PortableJudge = Callable[[], Judge]
+"""Builds a judge that gives the same judgements, in any process."""
 
 
 def portable_judge(judge: Judge) -> PortableJudge | None:
-    """What `judge` is built from; None if it needs a key or a network, or is the user's
+    """What builds `judge`; None if it needs a key or a network, or is the user's
     own."""
-    fitted, offline = None, judge
+    if type(judge) is OfflineJudge:
+        return OfflineJudge
     if type(judge) is FittedJudge:
-        fitted, offline = (judge.name, judge.file, judge.digest), judge.offline
-    return PortableJudge(fitted) if type(offline) is OfflineJudge else None
+        return partial(FittedJudge, judge.name, judge.file, judge.digest)
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
@@ -17,12 +17,16 @@ from ragstone.judge.judgements import (
     ContextUse,
     ReferenceMatch,
     ReverseQuestions,
-    Statement,
     StatementList,
+    Statements,
     SupportTable,
 )
-from ragstone.judge.providers import find_provider
+from ragstone.judge.providers import Environ, find_provider
 from ragstone.system.response import Context
+
+Contexts = Sequence[Context]
+TellSecret = Callable[[str], None]
+"""Called with each secret obtained for this run, so that it is redacted."""
 
 DRAIN_S = 5.0
 """How long calls that were sent before a stop may still be answered, to be stored."""
@@ -130,8 +134,8 @@ class Surroundings:
 
     golden_set: GoldenSet
     cache: Path | None
-    environ: Mapping[str, str]
-    tell_secret: Callable[[str], None] = ignore_secret
+    environ: Environ
+    tell_secret: TellSecret = ignore_secret
     within: Path | None = None
 
 
@@ -141,7 +145,6 @@ class Sightings:
     were requested."""
 
     models: set[str] = field(default_factory=set)
-    fingerprints: set[str] = field(default_factory=set)
     ways: set[str] = field(default_factory=set)
 
 
@@ -166,8 +169,8 @@ class Judge(Protocol):
 
     async def support(
         self,
-        contexts: Sequence[Context],
-        statements: Sequence[Statement],
+        contexts: Contexts,
+        statements: Statements,
         *,
         call: Call,
     ) -> SupportTable:
@@ -179,7 +182,7 @@ class Judge(Protocol):
         question: str,
         reference: str | None,
         answer: str,
-        contexts: Sequence[Context],
+        contexts: Contexts,
         *,
         call: Call,
     ) -> ContextUse:
@@ -193,14 +196,14 @@ class Judge(Protocol):
         self,
         question: str,
         reference: str,
-        statements: Sequence[Statement],
+        statements: Statements,
         answer: str,
         *,
         call: Call,
     ) -> ReferenceMatch: ...
 
     async def context_relevance(
-        self, question: str, contexts: Sequence[Context], *, call: Call
+        self, question: str, contexts: Contexts, *, call: Call
     ) -> ContextGrades: ...
 
     async def close(self) -> None: ...
@@ -209,21 +212,16 @@ class Judge(Protocol):
 def checked_judge(judge: object) -> Judge:
     """`judge`, if it has what a Judge must have. Raises ConfigError that says what is
     missing."""
-    name = judge.__name__ if isinstance(judge, type) else type(judge).__name__
     if isinstance(judge, type):
         raise ConfigError(
-            f"the judge is the class {name}, not an object.",
-            hint=f"Make one: judge={name}(…)",
+            f"the judge is the class {judge.__name__}, not an object.",
+            hint=f"Make one: judge={judge.__name__}(…)",
         )
-    if judge is None or isinstance(
-        judge, bool | int | float | bytes | list | tuple | dict
-    ):
-        raise ConfigError(
-            f"judge is a name such as 'offline', or a Judge, found {name}."
-        )
+    name = type(judge).__name__
     if not isinstance(getattr(judge, "identity", None), JudgeIdentity):
         raise ConfigError(
-            f"{name}.identity must be a JudgeIdentity: it decides which runs may be compared.",
+            f"judge is a name such as 'offline', or a Judge; {name}.identity must be a JudgeIdentity: it decides which "
+            "runs may be compared.",
             hint=f'self.identity = JudgeIdentity(provider="own", model="{name}", version="1")'
             "  # from ragstone.judge.protocol",
         )

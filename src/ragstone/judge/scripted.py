@@ -4,15 +4,13 @@ without a model."""
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from ragstone.errors import ConfigError, disk_errors, parse_errors, suggestion
+from ragstone.errors import disk_errors, parse_errors
 from ragstone.files import read_regular
 from ragstone.judge.judgements import (
     AnswerSimilarity,
@@ -129,19 +127,6 @@ def read_script(
     ):
         text = read_regular(path, within=within, limit=_MAX_BYTES)
         script = _SCRIPT.validate_json(text)
-    # A misspelt judgement would never be given.
-    names = {field.name for field in fields(Judgements)}
-    for sample_id, rounds in json.loads(text).items():
-        given = rounds if isinstance(rounds, list) else [rounds]
-        unknown = [
-            name for judgements in given for name in judgements if name not in names
-        ]
-        if unknown:
-            raise ConfigError(
-                f"{sample_id}: unknown judgement '{unknown[0]}'.",
-                where=str(path),
-                hint=suggestion(unknown[0], names),
-            )
     return ScriptedJudge(
         script,
         name=path.name,

@@ -53,16 +53,11 @@ class LexicalSimilarity:
     label = "words and trigrams 1"
 
     def __init__(self, questions: Iterable[str]) -> None:
-        counts: Counter[str] = Counter()
-        total = 0
+        self._counts: Counter[str] = Counter()
+        self._total = 0
         for question in questions:
-            counts.update(set(_terms(question)))
-            total += 1
-        self._weights = {
-            term: math.log((1 + total) / (1 + count)) + 1
-            for term, count in counts.items()
-        }
-        self._unknown = math.log(1 + total) + 1
+            self._counts.update(set(_terms(question)))
+            self._total += 1
 
     async def similarities(
         self,
@@ -81,10 +76,11 @@ class LexicalSimilarity:
         pass
 
     def _vector(self, text: str) -> dict[str, float]:
-        return {
-            term: n * self._weights.get(term, self._unknown)
-            for term, n in Counter(_terms(text)).items()
-        }
+        vector = {}
+        for term, n in Counter(_terms(text)).items():
+            rarity = math.log((1 + self._total) / (1 + self._counts[term])) + 1
+            vector[term] = n * rarity
+        return vector
 
 
 def cosines(vectors: np.ndarray) -> Cosines:
@@ -103,17 +99,18 @@ def cosines(vectors: np.ndarray) -> Cosines:
 
 def _terms(text: str) -> list[str]:
     words = _WORD.findall(cleaned(text).casefold())
-    grams = [
-        f"#{word[at : at + 3]}"
-        for word in (f" {word} " for word in words)
-        for at in range(len(word) - 2)
-    ]
-    return words + grams
+    terms = list(words)
+    for word in words:
+        padded = f" {word} "
+        terms += [f"#{padded[at : at + 3]}" for at in range(len(word))]
+    return terms
 
 
 def _cosine(first: dict[str, float], second: dict[str, float]) -> float:
     dot = sum(weight * second.get(term, 0.0) for term, weight in first.items())
-    norms = math.sqrt(
-        sum(w * w for w in first.values()) * sum(w * w for w in second.values())
-    )
+    norms = math.sqrt(_squared(first) * _squared(second))
     return min(1.0, dot / norms) if norms else 0.0
+
+
+def _squared(vector: dict[str, float]) -> float:
+    return sum(weight * weight for weight in vector.values())

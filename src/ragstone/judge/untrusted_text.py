@@ -13,12 +13,13 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_KEEP = frozenset("\n\t")
-_JOINERS = "‌‍"
-_JOINING = re.compile("(?<=[؀-෿])[‌‍](?=[؀-෿])")
+_LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
+_LONE_JOINERS = re.compile(
+    "(?<![\u0600-\u0dff])[\u200c\u200d]|[\u200c\u200d](?![\u0600-\u0dff])"
+)
 _MARKS = re.compile(r"[<＜﹤]{3,}|[>＞﹥]{3,}")
 # Control tokens of common chat templates: some servers interpret them even inside user
 # text.
@@ -30,6 +31,19 @@ _TEMPLATE = re.compile(
     re.IGNORECASE,
 )
 _HIDDEN = frozenset({"Cf", "Cc", "Cs", "Co", "Cn"})
+_KEEP = "\n\t\u200c\u200d"
+
+
+class _Visible(dict[int, int | None]):
+    """For `str.translate`: None for hidden characters, filled as they occur."""
+
+    def __missing__(self, code: int) -> int | None:
+        is_hidden = unicodedata.category(chr(code)) in _HIDDEN
+        self[code] = None if is_hidden and chr(code) not in _KEEP else code
+        return self[code]
+
+
+_VISIBLE = _Visible()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +64,8 @@ def cleaned(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = (
-        text.replace("\r\n", "\n")
-        .replace("\r", "\n")
-        .replace("\u2028", "\n")
-        .replace("\u2029", "\n")
-    )
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    needed = {match.start() for match in _JOINING.finditer(text)}
-    return "".join(
-        character
-        for at, character in enumerate(text)
-        if character in _KEEP
-        or at in needed
-        or unicodedata.category(character) not in _HIDDEN
-    )
+    text = _LINE_ENDS.sub("\n", text)
+    return _LONE_JOINERS.sub("", text).translate(_VISIBLE)
 
 
 def neutral(text: str) -> str:
@@ -84,6 +84,11 @@ def listed(items: Sequence[tuple[str, str]]) -> str:
         f"{item_id} {json.dumps(neutral(text), ensure_ascii=False)}"
         for item_id, text in items
     )
+
+
+def numbered(texts: Iterable[str]) -> str:
+    """Texts on one line each, after their numbers from 1, as `listed` writes them."""
+    return listed([(str(at), text) for at, text in enumerate(texts, start=1)])
 
 
 def fenced(blocks: Sequence[Block]) -> str:

@@ -18,7 +18,7 @@ NAMED = {
     "gzip bomb": TOO_MUCH,
     "bomb in a bomb": "packed as 'gzip, gzip', which was not requested",
     "unknown packing": "packed as 'br', which was not requested",
-    "no gzip": "can't be unpacked",
+    "no gzip": "broke off",
     "endless body": TOO_MUCH,
     "endless chunks": TOO_MUCH,
     "endless error": TOO_MUCH,

@@ -218,10 +218,11 @@ def test_what_a_model_writes_without_end_is_no_text(world: Any, task: str) -> No
 
 def test_each_ability_that_sends_text_is_tried() -> None:
     from ragstone.judge.llm.judge import LlmJudge
+    from ragstone.judge.llm.references import ReferenceJudging
 
-    sending = {
-        name for name, one in vars(LlmJudge).items() if getattr(one, "__code__", None) and one.__code__.co_flags & 128
-    } - {"_quoted", "_compared"}  # parts of support and of similarities
+    methods = {**vars(ReferenceJudging), **vars(LlmJudge)}
+    sending = {name for name, one in methods.items() if getattr(one, "__code__", None) and one.__code__.co_flags & 128}
+    sending -= {"_quoted", "_compared", "_judged"}  # parts of support, of similarities and of references
     known = {"statements", "support", "context_use", "reverse_questions", "reference_match", "context_relevance"}
     known |= {"grade", "entities"}
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.

@@ -46,7 +46,6 @@ async def watch_judge(
     models = set(sightings.models)
     observed = Observed(
         models=tuple(sorted(models)),
-        fingerprints=tuple(sorted(sightings.fingerprints)),
         ways=tuple(sorted(sightings.ways)),
     )
     earlier = None if baseline is None else baseline.rounds.judge.observed

@@ -4,7 +4,7 @@ identity."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,8 +28,8 @@ from ragstone.judge.llm.sign_in import (
     read_variables,
 )
 from ragstone.judge.names import provider_of, split_name
-from ragstone.judge.protocol import ignore_secret
-from ragstone.judge.providers import JobIdentity, Provider, variable
+from ragstone.judge.protocol import TellSecret, ignore_secret
+from ragstone.judge.providers import Environ, JobIdentity, Provider, variable
 from ragstone.settings.settings import JudgeSettings
 
 COMPATIBLE = "openai-compatible"
@@ -41,8 +41,8 @@ def make_account(
     settings: JudgeSettings,
     name: str,
     model: str,
-    environ: Mapping[str, str],
-    tell_secret: Callable[[str], None] = ignore_secret,
+    environ: Environ,
+    tell_secret: TellSecret = ignore_secret,
 ) -> Account:
     """Address, and key or identity, at the provider called `name`.
 
@@ -106,7 +106,7 @@ def make_account(
     )
 
 
-def _job_identity(provider: Provider, environ: Mapping[str, str]) -> JobIdentity | None:
+def _job_identity(provider: Provider, environ: Environ) -> JobIdentity | None:
     """The job's identity, if one of its ids is set and no other credentials are."""
     identity = provider.job_identity
     if identity is None or provider.has_credentials(environ):
@@ -119,7 +119,7 @@ def _address(
     settings: JudgeSettings,
     provider: Provider,
     variables: Mapping[str, SecretStr],
-    environ: Mapping[str, str],
+    environ: Environ,
 ) -> Address | None:
     """The address in the settings, in the provider's own variable, of the cloud's
     region, or of the provider; None if there is none. Raises ConfigError."""
@@ -143,7 +143,7 @@ def _check_takes_tokens(address: Address) -> None:
         )
 
 
-def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
+def has_job_identity(provider: Provider, environ: Environ) -> bool:
     """Whether the job may ask for an ID token, and the ids that `provider` needs are
     set."""
     identity = provider.job_identity
@@ -153,7 +153,7 @@ def has_job_identity(provider: Provider, environ: Mapping[str, str]) -> bool:
     )
 
 
-def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
+def judge_hosts(settings: JudgeSettings, environ: Environ) -> tuple[str, ...]:
     """The hosts, each with its port, that the judge, its embeddings and signing in to
     them need.
 
@@ -176,7 +176,7 @@ def judge_hosts(settings: JudgeSettings, environ: Mapping[str, str]) -> tuple[st
     return tuple(dict.fromkeys(hosts))
 
 
-def needs_key(settings: JudgeSettings, environ: Mapping[str, str]) -> bool:
+def needs_key(settings: JudgeSettings, environ: Environ) -> bool:
     """Whether the judge is a hosted one, and there is neither a key nor a job identity.
 
     Your own server may not need a key.
@@ -228,8 +228,8 @@ def embeddings_named(
 def embeddings_account(
     settings: JudgeSettings,
     account: Account,
-    environ: Mapping[str, str],
-    tell_secret: Callable[[str], None] = ignore_secret,
+    environ: Environ,
+    tell_secret: TellSecret = ignore_secret,
 ) -> Account | None:
     """The account for embeddings; None if words are compared instead.
 

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.any_json import dict_or_empty, text_or_empty
 from ragstone.judge.llm.features import CACHE_CONTROL, SCHEMA, STRUCTURED, with_schema
 from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Stop, Usage
 from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
@@ -101,11 +102,9 @@ class AnthropicProvider(SdkProvider):
         output: dict[str, object] = {} if effort is None else {"effort": effort}
         if SCHEMA in used:
             output["format"] = {"type": "json_schema", "schema": request.schema}
-        data = (
-            request.data
-            if SCHEMA in used
-            else with_schema(request.data, request.schema)
-        )
+        data = request.data
+        if SCHEMA not in used:
+            data = with_schema(data, request.schema)
         body: dict[str, object] = {
             "model": self.account.model,
             "max_tokens": request.max_output_tokens,
@@ -127,19 +126,16 @@ class AnthropicProvider(SdkProvider):
         if not isinstance(content, list):
             raise Broken("the reply is not a message")
         text = ""
-        for block in content:
-            if isinstance(block, dict) and block.get("type") == "text":
-                part = block.get("text")
-                text += part if isinstance(part, str) else ""
-        usage = document.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
+        for block in map(dict_or_empty, content):
+            if block.get("type") == "text":
+                text += text_or_empty(block.get("text"))
+        usage = dict_or_empty(document.get("usage"))
         counts = [transport.count(usage.get(name)) for name in _USAGE]
         return ChatReply(
             self.account.echo(text),
             _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE),
             Usage(*counts),
             model=self.account.name(document.get("model")),
-            fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self.features.way,
         )
 

@@ -20,6 +20,7 @@ from ragstone.judge.llm.completion import Completer
 from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
 from ragstone.judge.llm.judge import LlmJudge
+from ragstone.judge.llm.paid_calls import PaidCalls
 from ragstone.judge.llm.prices import (
     Budget,
     Tariff,
@@ -35,7 +36,6 @@ from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import JudgeIdentity, Surroundings
-from ragstone.judge.providers import price_date
 from ragstone.judge.similarity import LexicalSimilarity, Similarity
 from ragstone.settings.settings import JudgeSettings
 
@@ -44,13 +44,21 @@ if TYPE_CHECKING:
 
 
 # The parts of a request that Ragstone sets; the user may set anything else.
-_OURS = frozenset(
-    (
-        *("model", "messages", "system", "stream", "n", "stop"),
-        *("logprobs", "top_logprobs"),
-        *("response_format", "tools", "tool_choice", "output_config", "output_format"),
-    )
-)
+_OURS = {
+    "model",
+    "messages",
+    "system",
+    "stream",
+    "n",
+    "stop",
+    "logprobs",
+    "top_logprobs",
+    "response_format",
+    "tools",
+    "tool_choice",
+    "output_config",
+    "output_format",
+}
 
 _UNKNOWN_WINDOW = (
     f"the model's window is not known and taken to be {DEFAULT_WINDOW:,} tokens; a server with a smaller one may cut "
@@ -95,11 +103,9 @@ def assemble(
     path = surroundings.cache
     completer = Completer(
         make_provider=partial(_provider, account, _parameters(settings, provider)),
-        scheduler=scheduler,
-        budget=budget,
+        calls=PaidCalls(scheduler, budget, price),
         keys=CacheKeys(identity),
         cache=JudgementCache(path) if path else None,
-        tariff=price,
         layout=layout,
         window=window or DEFAULT_WINDOW,
         reasoning_tokens=reasoning_tokens(settings, provider, model),
@@ -158,7 +164,7 @@ def _price(settings: JudgeSettings, account: Account) -> Tariff | None:
             f"'{account.service}:{account.model}' is not known.",
             where="judge.max_cost_usd",
             hint=f'Write it in ragstone.toml: [judge.prices."{account.model}"] with input and output in US dollars '
-            f"for a million tokens (prices that are shipped are of {price_date()}).",
+            "for a million tokens.",
         )
     return price
 
@@ -197,6 +203,5 @@ def _by_embeddings(
         patience_s=settings.patience_s,
         clock=clock,
     )
-    return EmbeddingSimilarity(
-        embedder=make, label=label, scheduler=scheduler, budget=budget, tariff=price
-    )
+    calls = PaidCalls(scheduler, budget, price)
+    return EmbeddingSimilarity(embedder=make, label=label, calls=calls)

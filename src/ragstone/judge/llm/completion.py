@@ -7,39 +7,39 @@ import asyncio
 import functools
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from ragstone.formatting import some
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.llm.graded import GRADED, with_probabilities
-from ragstone.judge.llm.prices import Budget, Tariff
+from ragstone.judge.llm.paid_calls import PaidCalls
 from ragstone.judge.llm.prompts import Layout, Prompt, request_line, schema_of
 from ragstone.judge.llm.provider import (
     ChatReply,
     ChatRequest,
     Provider,
-    Rejected,
     Stop,
     Usage,
 )
 from ragstone.judge.llm.replies import (
     CacheKeys,
     Field,
+    Fields,
     Path,
+    Values,
     document_of,
     read_document,
     read_reply,
 )
-from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.llm.windows import (
     MAX_OUTPUT_TOKENS,
     thinking_tokens,
     tokens_at_most,
 )
-from ragstone.judge.protocol import Call, JudgementFailed, Ledger, Sightings
+from ragstone.judge.protocol import Call, JudgementFailed, Sightings
 
 BASE_OUTPUT_TOKENS = 512
 _MORE_ROOM = 4
@@ -57,7 +57,7 @@ class Form:
     """A request: the prompt, and the fields."""
 
     prompt: Prompt
-    fields: tuple[Field, ...]
+    fields: Fields
 
     @property
     def schema(self) -> dict[str, object]:
@@ -75,21 +75,16 @@ class Form:
         groups: dict[str, list[str]] = {}
         for item in self.fields:
             groups.setdefault(item.path[0], []).extend(item.path[1:])
-        lists = [
-            name
-            for name in groups
-            if self.schema["properties"][name]["type"] == "array"  # type: ignore[index]
-        ]
-        if not lists:
+        properties: Mapping[str, Any] = self.schema["properties"]  # type: ignore[assignment]
+        requested = []
+        for name, ids in groups.items():
+            if properties[name]["type"] == "array":
+                items = ", ".join(ids) or "list them yourself, from r1"
+                requested.append(f"{name}: {items}")
+        if not requested:
             return ""
-        requested = [
-            f"{name}: {', '.join(groups[name]) or 'list them yourself, from r1'}"
-            for name in lists
-        ]
-        empty = [name for name in self.schema["properties"] if name not in groups]  # type: ignore[attr-defined]
-        return request_line(
-            "; ".join([*requested, *(f"{name}: none" for name in empty)])
-        )
+        empty = [f"{name}: none" for name in properties if name not in groups]
+        return request_line("; ".join([*requested, *empty]))
 
     @property
     def output_tokens(self) -> int:
@@ -136,11 +131,9 @@ class Completer:
     """
 
     make_provider: Callable[[], Provider]
-    scheduler: Scheduler
-    budget: Budget
+    calls: PaidCalls
     keys: CacheKeys
     cache: JudgementCache | None
-    tariff: Tariff | None
     layout: Layout
     window: int
     reasoning_tokens: int = 0
@@ -156,18 +149,19 @@ class Completer:
     def notes(self) -> Sequence[str]:
         return self._provider.notes if self._provider is not None else ()
 
-    def in_calls(self, fields: Sequence[Field]) -> list[tuple[Field, ...]]:
+    def in_calls(self, fields: Sequence[Field]) -> list[Fields]:
         """`fields` in order, as one call each may ask for them: not too many that are
         by statement."""
-        ranks = accumulate(
-            int(len(field.path) > 1 and field.path[0] in _OF_STATEMENTS)
-            for field in fields
-        )
-        ranked = zip(fields, ranks, strict=True)
-        calls = groupby(
-            ranked, key=lambda pair: max(0, pair[1] - 1) // self.layout.statements
-        )
-        return [tuple(field for field, _ in call) for _, call in calls]
+        calls: list[Fields] = []
+        statements = 0
+        for item in fields:
+            if len(item.path) > 1 and item.path[0] in _OF_STATEMENTS:
+                statements += 1
+            if not calls or statements > self.layout.statements:
+                calls.append(())
+                statements = min(1, statements)
+            calls[-1] += (item,)
+        return calls
 
     async def fill(
         self,
@@ -176,7 +170,7 @@ class Completer:
         call: Call,
         *,
         part: bool = False,
-    ) -> dict[Path, object]:
+    ) -> Values:
         """All fields of `form`, checked. `data` renders the data for judging the given
         fields.
 
@@ -185,17 +179,19 @@ class Completer:
         the reason, if a field is still missing after the second reply.
         """
         calls = self.in_calls(form.fields)
-        several = part or len(calls) > 1
-        filled = await all_of(
-            self._fill(replace(form, fields=fields), data, call, several)
-            for fields in calls
-        )
-        return {path: value for values in filled for path, value in values.items()}
+        part = part or len(calls) > 1
+        forms = [replace(form, fields=fields) for fields in calls]
+        filled: Values = {}
+        for values in await all_of(
+            self._fill(each, data, call, part) for each in forms
+        ):
+            filled.update(values)
+        return filled
 
     async def _fill(
         self, form: Form, data: Callable[[Sequence[Field]], str], call: Call, part: bool
-    ) -> dict[Path, object]:
-        values: dict[Path, object] = {}
+    ) -> Values:
+        values: Values = {}
         pending = form.fields
         hint = ""
         room = 1
@@ -218,19 +214,15 @@ class Completer:
             key = self.keys.key(
                 f"reply {pending_form.digest}", [request.data], repeat=call.repeat
             )
-            filled = read_document(
-                None if call.fresh or self.cache is None else self.cache.get(key),
-                pending,
-            )
+            stored = None
+            if self.cache is not None and not call.fresh:
+                stored = self.cache.get(key)
+            filled = read_document(stored, pending)
             call.ledger.cached_calls += bool(filled)
             if not filled:
                 keep = partial(self._keep, key, pending, call)
-                reply = await self._chat(
-                    request,
-                    pending_form.output_tokens + self.reasoning_tokens,
-                    call,
-                    keep,
-                )
+                likely_tokens = pending_form.output_tokens + self.reasoning_tokens
+                reply = await self._chat(request, likely_tokens, call, keep)
                 stop, filled = reply.stop, _values(reply, pending)
                 if part or len(filled) < len(pending):
                     keep(reply)
@@ -238,7 +230,8 @@ class Completer:
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
                 return values
-            room = _MORE_ROOM if stop is Stop.TRUNCATED else room
+            if stop is Stop.TRUNCATED:
+                room = _MORE_ROOM
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
             if form.prompt.name == "support":
                 hint += " A supported statement needs evidence and a quote from it."
@@ -249,11 +242,8 @@ class Completer:
         self, key: bytes, fields: Sequence[Field], call: Call, reply: ChatReply
     ) -> None:
         """Store what a reply holds of the values asked for."""
-        if (
-            self.cache is not None
-            and not call.fresh
-            and (filled := _values(reply, fields))
-        ):
+        filled = _values(reply, fields)
+        if filled and self.cache is not None and not call.fresh:
             self.cache.put(key, document_of(filled))
 
     async def _chat(
@@ -264,59 +254,32 @@ class Completer:
         late: Callable[[ChatReply], None],
     ) -> ChatReply:
         """The reply to `request`, which is likely to have at most `output_tokens`."""
-        tariff = self.tariff
         likely = Usage(
             input_tokens=tokens_at_most(request.static) + tokens_at_most(request.data),
             output_tokens=output_tokens,
         )
-
         provider = self._provider = self._provider or self.make_provider()
 
         async def attempt() -> ChatReply:
             reply = await provider.chat(request)
-            usage = reply.usage
-            cost = usage.cost_usd if tariff is None else tariff.cost_usd(usage)
-            paid = Ledger(
-                calls=1,
-                input_tokens=usage.all_input_tokens,
-                cached_input_tokens=usage.cached_input_tokens,
-                output_tokens=usage.output_tokens,
-                cost_usd=cost,
-            )
-            call.ledger.add(paid)
-            self.budget.book(paid)
+            self.calls.book(reply.usage, call)
             return reply
 
-        reserved = await self.budget.reserve(tariff.cost_usd(likely) if tariff else 0.0)
-        try:
-            reply = await self.scheduler.run(attempt, late=late)
-        except Rejected as fault:
-            reason = fault.reason
-        else:
-            sightings = self.sightings
-            for names, name in (
-                (sightings.models, reply.model),
-                (sightings.fingerprints, reply.fingerprint),
-                (sightings.ways, reply.way),
-            ):
-                if name and len(names) < _MAX_SIGHTINGS:
-                    names.add(name)
-            return reply
-        finally:
-            self.budget.settle(reserved)
-        raise JudgementFailed(reason)
+        reply = await self.calls.run(attempt, likely, late=late)
+        models, ways = self.sightings.models, self.sightings.ways
+        for names, name in ((models, reply.model), (ways, reply.way)):
+            if name and len(names) < _MAX_SIGHTINGS:
+                names.add(name)
+        return reply
 
     async def close(self) -> None:
         if self._provider is not None:
             await self._provider.close()
 
 
-def _values(reply: ChatReply, fields: Sequence[Field]) -> dict[Path, object]:
+def _values(reply: ChatReply, fields: Sequence[Field]) -> Values:
     return with_probabilities(read_reply(reply.text, reply.stop, fields), reply)
 
 
 def _names(fields: Sequence[Field]) -> str:
-    names = [field.path[-1] for field in fields]
-    return ", ".join(names[:8]) + (
-        f" and {len(names) - 8} more" if len(names) > 8 else ""
-    )
+    return some([field.path[-1] for field in fields], 8)

@@ -13,13 +13,11 @@ from weakref import WeakValueDictionary
 from ragstone.formatting import counted
 from ragstone.judge.judgements import context_id
 from ragstone.judge.llm.completion import Completer, Form, all_of
-from ragstone.judge.llm.replies import Field, Path, document_of, read_document
+from ragstone.judge.llm.replies import Field, Path, Values, document_of, read_document
 from ragstone.judge.llm.windows import Piece, parts_of, room_for_data
-from ragstone.judge.protocol import Call
+from ragstone.judge.protocol import Call, Contexts
 from ragstone.judge.untrusted_text import Block, fenced
-from ragstone.system.response import Context
 
-Values = Mapping[Path, object]
 _VALUE = "value"
 
 
@@ -95,14 +93,15 @@ class Core:
             for path, text in own.items()
         }
         async with self.alone(*keys.values()):
-            values: dict[Path, object] = {}
-            for field in () if call.fresh else form.fields:
-                stored = read_document(
-                    self.stored(keys[field.path]), [replace(field, path=(_VALUE,))]
-                )
+            values: Values = {}
+            missing: list[Field] = []
+            for field in form.fields:
+                document = None if call.fresh else self.stored(keys[field.path])
+                stored = read_document(document, [replace(field, path=(_VALUE,))])
                 if stored:
                     values[field.path] = stored[(_VALUE,)]
-            missing = [field for field in form.fields if field.path not in values]
+                else:
+                    missing.append(field)
             if not missing:
                 call.ledger.cached_calls += 1
                 return values
@@ -144,29 +143,25 @@ class Core:
             data = fenced(blocks)
             return await self.completer.fill(form, lambda _pending: data, call)
 
-        return await self.cached(
-            form, [f"{block.name}:{block.text}" for block in blocks], call, ask
-        )
+        content = [f"{block.name}:{block.text}" for block in blocks]
+        return await self.cached(form, content, call, ask)
 
     async def one(
         self, prompt: str, field: Field, blocks: Sequence[Block], call: Call
     ) -> dict[str, Any]:
         """The value of a form's only `field`, from the cache or judged by `blocks`,
         none of which can be split."""
-        return value_of(
-            await self.filled(Form(self.prompts[prompt], (field,)), blocks, call),
-            *field.path,
-        )
+        form = Form(self.prompts[prompt], (field,))
+        values = await self.filled(form, blocks, call)
+        return value_of(values, *field.path)
 
     def context_parts(
-        self, form: Form, contexts: Sequence[Context], fixed: Sequence[str]
+        self, form: Form, contexts: Contexts, fixed: Sequence[str]
     ) -> list[list[Piece]]:
         """The contexts in as few parts as the window allows together with the texts in
         `fixed`."""
         room = self.check_room(form, fixed)
-        parts = parts_of(
-            [(context_id(at), item.text) for at, item in enumerate(contexts)], room
-        )
+        parts = parts_of(named_contexts([item.text for item in contexts]), room)
         self._in_parts += len(parts) > 1
         return parts
 
@@ -177,6 +172,11 @@ class Core:
         return room_for_data(
             self.completer.window, form.prompt.static, output_tokens, fixed
         )
+
+
+def named_contexts(texts: Sequence[str]) -> list[Piece]:
+    """The texts of contexts with their ids, by rank."""
+    return [(context_id(rank), text) for rank, text in enumerate(texts)]
 
 
 def texts_of(part: Sequence[Piece]) -> dict[str, str]:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragstone.judge.llm.prices import Budget, Tariff
-from ragstone.judge.llm.provider import Rejected, Usage
-from ragstone.judge.llm.scheduler import Scheduler
+from ragstone.judge.llm.paid_calls import PaidCalls
+from ragstone.judge.llm.provider import Usage
 from ragstone.judge.llm.windows import tokens_at_most
-from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.protocol import Call
 from ragstone.judge.similarity import Cosines, cosines
 from ragstone.judge.untrusted_text import cleaned
 
@@ -28,9 +27,7 @@ class EmbeddingSimilarity:
 
     embedder: Callable[[], OpenAIEmbedder]
     label: str
-    scheduler: Scheduler
-    budget: Budget
-    tariff: Tariff | None
+    calls: PaidCalls
     _made: OpenAIEmbedder | None = field(default=None, init=False)
 
     async def similarities(
@@ -46,28 +43,16 @@ class EmbeddingSimilarity:
 
         async def attempt() -> Cosines:
             reply = await embedder.embed(compared)
-            usage = Usage(input_tokens=reply.input_tokens)
-            cost = self.tariff.cost_usd(usage) if self.tariff else None
-            paid = Ledger(calls=1, input_tokens=reply.input_tokens, cost_usd=cost)
-            call.ledger.add(paid)
-            self.budget.book(paid)
+            self.calls.book(Usage(input_tokens=reply.input_tokens), call)
             values = cosines(reply.vectors)
             keep(values)
             return values
 
         likely = Usage(input_tokens=sum(map(tokens_at_most, compared)))
-        cost = self.tariff.cost_usd(likely) if self.tariff else 0.0
-        reserved = await self.budget.reserve(cost)
-        try:
-            return await self.scheduler.run(attempt)
-        except Rejected as fault:
-            reason = fault.reason
-        finally:
-            self.budget.settle(reserved)
-        raise JudgementFailed(reason)
+        return await self.calls.run(attempt, likely)
 
     async def close(self) -> None:
         """Wait for what was sent, and close the embedder."""
-        await self.scheduler.drain()
+        await self.calls.scheduler.drain()
         if self._made is not None:
             await self._made.close()

@@ -35,21 +35,17 @@ which one is refused."""
 STRUCTURED = Feature(
     SCHEMA,
     (
-        *(
-            "response_format",
-            "json_schema",
-            "json schema",
-            "structured_output",
-            "structured output",
-        ),
-        *(
-            "output_config",
-            "output_format",
-            "schema for",
-            "invalid schema",
-            "grammar",
-            "schema produces",
-        ),
+        "response_format",
+        "json_schema",
+        "json schema",
+        "structured_output",
+        "structured output",
+        "output_config",
+        "output_format",
+        "schema for",
+        "invalid schema",
+        "grammar",
+        "schema produces",
         _ANY_PARAMETER,
     ),
     "the model has no JSON-schema mode; the schema is in the prompt",
@@ -122,19 +118,17 @@ class Features:
         parameters: Mapping[str, object],
         ways: Sequence[Mapping[str, object]] = (),
     ) -> None:
-        # Nested parameters say how and where the user's data are handled: they are
-        # kept, or the request fails.
-        plain = [
-            name
-            for name, value in parameters.items()
-            if not isinstance(value, dict | list)
-        ]
-        listed = {feature.name for feature in features}
-        own = [parameter(name, _ANY_PARAMETER) for name in plain if name not in listed]
+        self._features = {feature.name: feature for feature in features}
+        for name, value in parameters.items():
+            # Nested parameters say how and where the user's data are handled: they are
+            # kept, or the request fails.
+            if not isinstance(value, dict | list):
+                self._features.setdefault(name, parameter(name, _ANY_PARAMETER))
+        for way in ways:
+            self._features[_effort_name(way)] = effort(way)
         self._ways = ways
-        self._features = [*features, *own, *map(effort, ways)]
         self._parameters = parameters
-        self.in_use = frozenset(feature.name for feature in self._features)
+        self.in_use = frozenset(self._features)
         self.notes: list[str] = []
 
     @property
@@ -145,21 +139,24 @@ class Features:
     def parameters(self) -> dict[str, object]:
         """The parameters to reason little, and the user's, without those that the model
         refused."""
-        refused = {feature.name for feature in self._features} - self.in_use
-        ways = [way for way in self._ways if _effort_name(way) not in refused]
-        parameters = {**(ways[0] if ways else {}), **self._parameters}
-        return {
-            name: value for name, value in parameters.items() if name not in refused
-        }
+        parameters: dict[str, object] = {}
+        for way in self._ways:
+            if _effort_name(way) in self.in_use:
+                parameters.update(way)
+                break
+        parameters.update(self._parameters)
+        for name in self._features.keys() - self.in_use:
+            parameters.pop(name, None)
+        return parameters
 
     def step_down(self, complaint: str, sent: frozenset[str]) -> bool:
         """Whether the refusal of a request with the features `sent` names one of them,
         which is then no longer used."""
-        for feature in self._features:
+        for name, feature in self._features.items():
             is_named = any(word in complaint for word in feature.words)
-            if is_named and feature.name in sent:
-                if feature.name in self.in_use:
-                    self.in_use -= {feature.name}
+            if is_named and name in sent:
+                if name in self.in_use:
+                    self.in_use -= {name}
                     self.note(feature.instead)
                 return True
         return False

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 from ragstone.judge.judgements import Verdict
+from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty, text_or_empty
 from ragstone.judge.llm.provider import ChatReply
-from ragstone.judge.llm.replies import Path
+from ragstone.judge.llm.replies import Values
 
 GRADED = frozenset({"support"})
 """The prompts whose verdicts are graded."""
@@ -34,9 +35,7 @@ _MIN_MASS = 0.5
 """If the listed alternatives that begin a verdict have less, they say too little."""
 
 
-def with_probabilities(
-    values: Mapping[Path, object], reply: ChatReply
-) -> dict[Path, object]:
+def with_probabilities(values: Values, reply: ChatReply) -> Values:
     """`values` of `reply`, with the probability that each statement is supported if the
     provider gave those of tokens.
 
@@ -78,8 +77,7 @@ def _chances(tokens: Sequence[object]) -> dict[str, tuple[str, float | None]]:
 def _supported(token: object, inside: int) -> float | None:
     """The share of "supported" among the alternatives to `token`; the verdict begins
     `inside` characters within it."""
-    alternatives = token.get("top_logprobs") if isinstance(token, dict) else None
-    listed = alternatives if isinstance(alternatives, list) else []
+    listed = list_or_empty(dict_or_empty(token).get("top_logprobs"))
     chances = {_text(choice): _chance(choice) for choice in (*listed, token)}
     before = _text(token)[:inside]
     mass: dict[str, float] = dict.fromkeys(Verdict, 0.0)
@@ -95,12 +93,11 @@ def _supported(token: object, inside: int) -> float | None:
 
 
 def _text(token: object) -> str:
-    text = token.get("token") if isinstance(token, dict) else None
-    return text if isinstance(text, str) else ""
+    return text_or_empty(dict_or_empty(token).get("token"))
 
 
 def _chance(token: object) -> float:
     """The probability of a token; 0 if its logarithm can't be one."""
-    value: Any = token.get("logprob") if isinstance(token, dict) else None
+    value: Any = dict_or_empty(token).get("logprob")
     is_log = type(value) in (int, float) and _MIN_LOG < value < _MAX_LOG
     return math.exp(min(0.0, value)) if is_log else 0.0

@@ -13,35 +13,38 @@ from ragstone.judge.abilities import NO_EMBEDDINGS, Preference, Shown
 from ragstone.judge.judgements import (
     AnswerSimilarity,
     ContextGrades,
-    ContextUse,
     EntityList,
     Grade,
-    ReferenceMatch,
     ReverseQuestions,
     SentenceRelevance,
     Statement,
     StatementList,
+    Statements,
     SupportTable,
-    context_id,
 )
 from ragstone.judge.llm import merging, reply_schemas
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import (
     Core,
-    Values,
     context_blocks,
+    named_contexts,
     texts_of,
     value_of,
 )
 from ragstone.judge.llm.prompts import ENTITIES, RUBRIC, STANDALONE
 from ragstone.judge.llm.references import ReferenceJudging
-from ragstone.judge.llm.replies import Field, Path, read_document
+from ragstone.judge.llm.replies import Field, Values, read_document
 from ragstone.judge.llm.windows import restated_tokens
-from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
+from ragstone.judge.protocol import Call, Contexts, JudgeIdentity, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import Cosines, LexicalSimilarity, Similarity
-from ragstone.judge.untrusted_text import Block, cleaned, fenced, listed
-from ragstone.system.response import Context
+from ragstone.judge.untrusted_text import (
+    Block,
+    cleaned,
+    fenced,
+    listed,
+    numbered,
+)
 
 _SIMILARITIES = "similarities"
 
@@ -65,10 +68,12 @@ class LlmJudge:
         self.identity = identity
         self.concurrency = concurrency
         self.cache = core.cache
-        self.budget = core.completer.budget
+        self.budget = core.completer.calls.budget
         self.sightings = core.completer.sightings
         self.core = core
-        self._references = ReferenceJudging(core)
+        references = ReferenceJudging(core)
+        self.context_use = references.context_use
+        self.reference_match = references.reference_match
         self._similarity = similarity
 
     @property
@@ -80,87 +85,76 @@ class LlmJudge:
     async def statements(
         self, question: str, answer: str, *, call: Call
     ) -> StatementList:
-        form = Form(
-            self.core.prompts["statements"], (reply_schemas.answer_field(answer),)
-        )
-        values = await self.core.filled(
-            form, [Block("question", question), Block("answer", answer)], call
-        )
-        reply = value_of(values, *reply_schemas.ANSWER)
-        texts = enumerate(reply["statements"], start=1)
-        statements = tuple(Statement(f"s{at}", text) for at, text in texts)
-        return StatementList(statements, abstains=reply["kind"] == "abstains")
+        field = reply_schemas.answer_field(answer)
+        blocks = [Block("question", question), Block("answer", answer)]
+        reply = await self.core.one("statements", field, blocks, call)
+        statements = []
+        for at, text in enumerate(reply["statements"], start=1):
+            name = f"s{at}"
+            statements.append(Statement(name, text))
+        return StatementList(tuple(statements), abstains=reply["kind"] == "abstains")
 
     async def support(
         self,
-        contexts: Sequence[Context],
-        statements: Sequence[Statement],
+        contexts: Contexts,
+        statements: Statements,
         *,
         call: Call,
     ) -> SupportTable:
-        whole = {context_id(at): item.text for at, item in enumerate(contexts)}
-        form = Form(
-            self.core.prompts["support"],
-            reply_schemas.support_fields(statements, whole),
-        )
+        shown = [context.text for context in contexts]
+        whole = dict(named_contexts(shown))
+        prompt = self.core.prompts["support"]
+        form = Form(prompt, reply_schemas.support_fields(statements, whole))
         texts = {item.id: item.text for item in statements}
 
         async def ask(missing: Sequence[Field]) -> Values:
+            names = [field.path[1] for field in missing]
+            chunk = [Statement(name, texts[name]) for name in names]
+            chunk_texts = [item.text for item in chunk]
+            parts = self.core.context_parts(form, contexts, chunk_texts)
+            is_part = len(parts) > 1
             replies = []
-            chunk = [
-                Statement(name, texts[name])
-                for _, name in (field.path for field in missing)
-            ]
-            parts = self.core.context_parts(
-                form, contexts, [item.text for item in chunk]
-            )
             for part in parts:
-                fields = reply_schemas.support_fields(
-                    chunk, texts_of(part), misquotes=True
-                )
-                part_form = Form(form.prompt, fields)
+                part_texts = texts_of(part)
+                fields = reply_schemas.support_fields(chunk, part_texts, misquotes=True)
                 data = partial(_support_data, context_blocks(part), texts)
-                replies += [
-                    await self.core.completer.fill(
-                        part_form, data, call, part=len(parts) > 1
-                    )
-                ]
+                part_form = Form(prompt, fields)
+                fill = self.core.completer.fill
+                reply = await fill(part_form, data, call, part=is_part)
+                replies.append(reply)
             return await self._quoted(merging.support(replies), chunk, whole, call)
 
         # By statement: when one statement of an answer changes, the verdicts on the
         # others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}
-        values = await self.core.cached_each(
-            form, own, [context.text for context in contexts], call, ask
-        )
-        supports = [
-            reply_schemas.support_of(item.id, **value_of(values, "verdicts", item.id))
-            for item in statements
-        ]
+        values = await self.core.cached_each(form, own, shown, call, ask)
+        supports = []
+        for item in statements:
+            verdict = value_of(values, "verdicts", item.id)
+            supports.append(reply_schemas.support_of(item.id, **verdict))
         return SupportTable(tuple(supports))
 
     async def _quoted(
         self,
-        values: dict[Path, object],
-        statements: Sequence[Statement],
+        values: Values,
+        statements: Statements,
         contexts: Mapping[str, str],
         call: Call,
     ) -> Values:
         """`values` of support, with the quotes that were not in the contexts asked for
         once more, alone."""
-        unquoted = [
-            item
-            for item in statements
-            if reply_schemas.UNQUOTED in value_of(values, "verdicts", item.id)
-        ]
+        unquoted: list[Statement] = []
+        evidence: set[str] = set()
+        for item in statements:
+            verdict = value_of(values, "verdicts", item.id)
+            if reply_schemas.UNQUOTED in verdict:
+                unquoted.append(item)
+                evidence.update(verdict["evidence"])
         if not unquoted:
             return values
-        named = [value_of(values, "verdicts", item.id)["evidence"] for item in unquoted]
-        evidence = set().union(*named)
         shown = {name: text for name, text in contexts.items() if name in evidence}
-        form = Form(
-            self.core.prompts["quotes"], reply_schemas.quote_fields(unquoted, shown)
-        )
+        fields = reply_schemas.quote_fields(unquoted, shown)
+        form = Form(self.core.prompts["quotes"], fields)
         texts = {item.id: item.text for item in unquoted}
         try:
             self.core.check_room(form, [*shown.values(), *texts.values()])
@@ -169,27 +163,13 @@ class LlmJudge:
         except JudgementFailed:
             return values
         quoted = dict(values)
-        for item in unquoted:
-            value = value_of(values, "verdicts", item.id)
-            quote = value_of(quotes, "quotes", item.id)["quote"]
+        for name in texts:
+            quote = value_of(quotes, "quotes", name)["quote"]
             if quote:
-                value = {**value, "quote": quote}
-                del value[reply_schemas.UNQUOTED]
-                quoted["verdicts", item.id] = value
+                verdict = {**value_of(values, "verdicts", name), "quote": quote}
+                del verdict[reply_schemas.UNQUOTED]
+                quoted["verdicts", name] = verdict
         return quoted
-
-    async def context_use(
-        self,
-        question: str,
-        reference: str | None,
-        answer: str,
-        contexts: Sequence[Context],
-        *,
-        call: Call,
-    ) -> ContextUse:
-        return await self._references.context_use(
-            question, reference, answer, contexts, call
-        )
 
     async def reverse_questions(
         self, question: str, answer: str, *, n: int, call: Call
@@ -233,49 +213,29 @@ class LlmJudge:
                 text, texts, call=call, keep=keep
             )
 
-    async def reference_match(
-        self,
-        question: str,
-        reference: str,
-        statements: Sequence[Statement],
-        answer: str,
-        *,
-        call: Call,
-    ) -> ReferenceMatch:
-        return await self._references.reference_match(
-            question, reference, statements, answer, call
-        )
-
     async def context_relevance(
-        self, question: str, contexts: Sequence[Context], *, call: Call
+        self, question: str, contexts: Contexts, *, call: Call
     ) -> ContextGrades:
         # The offline judge's splitter knows lists, tables and abbreviations; it is
         # imported only when needed.
         from ragstone.judge.sentences import split_sentences
 
-        sentences = {
-            context_id(at): split_sentences(cleaned(context.text), "en")
-            for at, context in enumerate(contexts)
-        }
-        counts = {name: len(parts) for name, parts in sentences.items() if parts}
-        if not counts:
-            empty = [SentenceRelevance(name, 0, 0) for name in sentences]
-            return ContextGrades(tuple(empty))
-        form = Form(
-            self.core.prompts["context_relevance"],
-            reply_schemas.sentence_fields(counts),
-        )
+        counts: dict[str, int] = {}
         blocks = [Block("question", question)]
-        for name in counts:
-            lines = listed(
-                [(str(at), text) for at, text in enumerate(sentences[name], start=1)]
-            )
-            blocks.append(Block(f"context {name}", lines))
-        values = await self.core.filled(form, blocks, call)
+        for name, text in named_contexts([context.text for context in contexts]):
+            sentences = split_sentences(cleaned(text), "en")
+            counts[name] = len(sentences)
+            if sentences:
+                blocks.append(Block(f"context {name}", numbered(sentences)))
+        fields = reply_schemas.sentence_fields(counts)
+        values: Values = {}
+        if fields:
+            form = Form(self.core.prompts["context_relevance"], fields)
+            values = await self.core.filled(form, blocks, call)
         grades = []
-        for name, parts in sentences.items():
-            needed = value_of(values, "contexts", name)["needed"] if parts else ()
-            grades.append(SentenceRelevance(name, len(needed), len(parts)))
+        for name, count in counts.items():
+            needed = value_of(values, "contexts", name)["needed"] if count else ()
+            grades.append(SentenceRelevance(name, len(needed), count))
         return ContextGrades(tuple(grades))
 
     async def direct_score(
@@ -291,9 +251,8 @@ class LlmJudge:
             Block("quality", quality),
             Block("question", question),
             Block("answer", answer),
+            *context_blocks(named_contexts(contexts)),
         ]
-        for at, text in enumerate(contexts):
-            blocks.append(Block(f"context {context_id(at)}", text))
         reply = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
         return float(reply["value"]) / 10.0
 
@@ -302,36 +261,27 @@ class LlmJudge:
     ) -> Preference:
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
-            numbered = listed(
-                [(str(at), text) for at, text in enumerate(contexts, start=1)]
-            )
-            blocks += [
-                Block(f"{name} answer", answer),
-                Block(f"{name} contexts", numbered),
-            ]
+            blocks.append(Block(f"{name} answer", answer))
+            blocks.append(Block(f"{name} contexts", numbered(contexts)))
         reply = await self.core.one(
             "direct_preference", reply_schemas.BETTER, blocks, call
         )
         return Preference(reply["which"])
 
     async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
-        levels = listed(
-            [(str(at), text) for at, text in enumerate(rubric.levels, start=1)]
-        )
-        blocks = [Block("rubric", rubric.text), Block("levels", levels)]
-        texts = (
-            ("question", shown.question),
-            ("answer", shown.answer),
-            ("reference", shown.reference),
-        )
-        blocks += [Block(name, text) for name, text in texts if text is not None]
-        for at, text in enumerate(shown.contexts or ()):
-            blocks.append(Block(f"context {context_id(at)}", text))
+        blocks = [
+            Block("rubric", rubric.text),
+            Block("levels", numbered(rubric.levels)),
+        ]
+        for name in ("question", "answer", "reference"):
+            text: str | None = getattr(shown, name)
+            if text is not None:
+                blocks.append(Block(name, text))
+        blocks += context_blocks(named_contexts(shown.contexts or ()))
         if shown.contexts == ():
             blocks.append(Block("contexts", "(none were retrieved)"))
-        reply = await self.core.one(
-            RUBRIC, reply_schemas.level_field(len(rubric.levels)), blocks, call
-        )
+        field = reply_schemas.level_field(len(rubric.levels))
+        reply = await self.core.one(RUBRIC, field, blocks, call)
         grade = rubric.grade(reply["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {reply['reason']}")
 
@@ -356,7 +306,7 @@ class LlmJudge:
         connections, and the cache as one file."""
         try:
             await asyncio.gather(
-                self.core.completer.scheduler.drain(), self._similarity.close()
+                self.core.completer.calls.scheduler.drain(), self._similarity.close()
             )
         finally:
             await self.core.completer.close()

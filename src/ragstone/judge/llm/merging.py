@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.core import Values, value_of
+from ragstone.judge.llm.core import value_of
 from ragstone.judge.llm.graded import PROBABILITY
-from ragstone.judge.llm.replies import Path
+from ragstone.judge.llm.replies import Values
 from ragstone.judge.llm.reply_schemas import UNQUOTED
 
 Value = dict[str, Any]
 _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED: 2}
 
 
-def support(replies: Sequence[Values]) -> dict[Path, object]:
+def support(replies: Sequence[Values]) -> Values:
     """The strongest verdict on each statement, with the evidence of the parts that gave
     it.
 
@@ -23,23 +23,14 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
     """
 
     def stronger(old: Value, new: Value) -> Value:
-        best, weaker = sorted(
-            (old, new),
-            key=lambda value: (
-                -_STRENGTH[Verdict(value["verdict"])],
-                UNQUOTED in value,
-            ),
-        )
+        best, weaker = sorted((old, new), key=_weakness)
         merged = dict(best)
         if weaker["verdict"] == best["verdict"]:
             merged["evidence"] = _union(best["evidence"], weaker["evidence"])
         if best["verdict"] == Verdict.SUPPORTED:
-            is_denied = weaker["verdict"] == Verdict.CONTRADICTED
-            opposed = (
-                weaker["evidence" if is_denied else "against"]
-                if is_denied or "against" in weaker
-                else ()
-            )
+            opposed = weaker.get("against", ())
+            if weaker["verdict"] == Verdict.CONTRADICTED:
+                opposed = weaker["evidence"]
             against = _union(best.get("against", ()), opposed)
             against = [name for name in against if name not in merged["evidence"]]
             if against:
@@ -50,7 +41,7 @@ def support(replies: Sequence[Values]) -> dict[Path, object]:
     return _merged(replies, stronger)
 
 
-def contexts(replies: Sequence[Values]) -> dict[Path, object]:
+def contexts(replies: Sequence[Values]) -> Values:
     """A context is useful if one of its pieces is; a statement is found in every
     context in which a part found it.
 
@@ -59,11 +50,7 @@ def contexts(replies: Sequence[Values]) -> dict[Path, object]:
 
     def either(old: Value, new: Value) -> Value:
         if "use" in new:
-            return {
-                "use": "useful"
-                if "useful" in (old["use"], new["use"])
-                else "not_useful"
-            }
+            return old if old["use"] == "useful" else new
         return {**old, "found_in": _union(old["found_in"], new["found_in"])}
 
     return _merged(replies, either)
@@ -71,8 +58,8 @@ def contexts(replies: Sequence[Values]) -> dict[Path, object]:
 
 def _merged(
     replies: Sequence[Values], merge: Callable[[Value, Value], Value]
-) -> dict[Path, object]:
-    merged: dict[Path, object] = {}
+) -> Values:
+    merged: Values = {}
     for reply in replies:
         for path, new in reply.items():
             merged[path] = (
@@ -83,10 +70,13 @@ def _merged(
     return merged
 
 
+def _weakness(value: Value) -> tuple[int, bool]:
+    return -_STRENGTH[Verdict(value["verdict"])], UNQUOTED in value
+
+
 def _chance(value: Value) -> tuple[float, bool]:
-    return value.get(
-        PROBABILITY, float(value["verdict"] == Verdict.SUPPORTED)
-    ), PROBABILITY in value
+    is_supported = float(value["verdict"] == Verdict.SUPPORTED)
+    return value.get(PROBABILITY, is_supported), PROBABILITY in value
 
 
 def _union(first: Sequence[str], second: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -12,6 +13,7 @@ import openai
 
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty, text_or_empty
 from ragstone.judge.llm.features import (
     LOGPROBS,
     OUTPUT_LIMIT,
@@ -56,30 +58,25 @@ def make_client(account: Account) -> openai.AsyncOpenAI:
     """
     options = client_options(openai, account)
     query = dict(account.address.query)
+    options["default_query"] = query or None
     if "api-version" in query:
+        version = query["api-version"]
         return openai.AsyncAzureOpenAI(
-            api_key=key_of(account),
-            api_version=query["api-version"],
-            default_query=query,
-            **options,
+            api_key=key_of(account), api_version=version, **options
         )
-    if account.as_job and account.provider.job_identity is not None:
-        audience = account.provider.job_identity.audience
-        identity: openai.auth.WorkloadIdentity = {
-            "identity_provider_id": account.variable("OPENAI_IDENTITY_PROVIDER_ID")
-            or "",
-            "service_account_id": account.variable("OPENAI_SERVICE_ACCOUNT_ID") or "",
-            "provider": {
-                "token_type": "jwt",
-                "get_token": lambda: job_token(account, audience),
-            },
-        }
-        return openai.AsyncOpenAI(
-            workload_identity=identity, default_query=query or None, **options
-        )
-    return openai.AsyncOpenAI(
-        api_key=key_of(account), default_query=query or None, **options
-    )
+    identity = account.provider.job_identity
+    if not account.as_job or identity is None:
+        return openai.AsyncOpenAI(api_key=key_of(account), **options)
+    provider_id, service_id = map(account.variable, identity.needed)
+    workload: openai.auth.WorkloadIdentity = {
+        "identity_provider_id": provider_id or "",
+        "service_account_id": service_id or "",
+        "provider": {
+            "token_type": "jwt",
+            "get_token": partial(job_token, account, identity.audience),
+        },
+    }
+    return openai.AsyncOpenAI(workload_identity=workload, **options)
 
 
 class OpenAIProvider(SdkProvider):
@@ -143,21 +140,18 @@ class OpenAIProvider(SdkProvider):
         return body
 
     def _messages(self, request: ChatRequest, data: str) -> list[dict[str, object]]:
-        if SYSTEM_ROLE not in self.features.in_use:
+        used = self.features.in_use
+        if SYSTEM_ROLE not in used:
             return [{"role": "user", "content": f"{request.static}\n\n{data}"}]
         static: object = request.static
-        if (
-            request.cached
-            and request.breakpoint
-            and PROMPT_CACHE_OPTIONS.name in self.features.in_use
-        ):
-            static = [
-                {
-                    "type": "text",
-                    "text": request.static,
-                    "prompt_cache_breakpoint": {"mode": "explicit"},
-                }
-            ]
+        marks_the_end = request.cached and request.breakpoint
+        if marks_the_end and PROMPT_CACHE_OPTIONS.name in used:
+            part = {
+                "type": "text",
+                "text": request.static,
+                "prompt_cache_breakpoint": {"mode": "explicit"},
+            }
+            static = [part]
         return [
             {"role": "system", "content": static},
             {"role": "user", "content": data},
@@ -166,32 +160,29 @@ class OpenAIProvider(SdkProvider):
     def read(
         self, document: Mapping[str, Any], headers: Mapping[str, str]
     ) -> ChatReply:
-        choices = document.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
+        choices = list_or_empty(document.get("choices"))
+        choice = dict_or_empty(next(iter(choices), None))
         for place in (document, choice):
-            if (
-                isinstance(place, dict)
-                and (error := transport.body_error(self.account, place)) is not None
-            ):
+            error = transport.body_error(self.account, place)
+            if error is not None:
                 raise error
-        message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(choice, dict) or not isinstance(message, dict):
+        message = choice.get("message")
+        if not isinstance(message, dict):
             raise Broken("the reply is not a chat completion")
         stop = _STOPS.get(str(choice.get("finish_reason")).lower(), Stop.COMPLETE)
         if message.get("refusal"):
             stop = Stop.REFUSED
-        text = message.get("content")
         usage = self._usage(document.get("usage"))
         if self._compatible:
             usage = _with_cost(usage, headers.get("x-litellm-response-cost"))
+        logprobs = dict_or_empty(choice.get("logprobs"))
         return ChatReply(
-            self.account.echo(text if isinstance(text, str) else ""),
+            self.account.echo(text_or_empty(message.get("content"))),
             stop,
             usage,
             model=self.account.name(document.get("model")),
-            fingerprint=self.account.name(document.get("system_fingerprint")),
             way=self.features.way,
-            tokens=_tokens(choice.get("logprobs")),
+            tokens=list_or_empty(logprobs.get("content")),
         )
 
     def _usage(self, usage: object) -> Usage:
@@ -200,19 +191,13 @@ class OpenAIProvider(SdkProvider):
                 "the server does not report token usage; tokens and cost of its replies count as 0"
             )
             return Usage()
-        details = usage.get("prompt_tokens_details")
-        details = details if isinstance(details, dict) else {}
+        details = dict_or_empty(usage.get("prompt_tokens_details"))
         prompt = transport.count(usage.get("prompt_tokens"))
-        cached = transport.count(
-            details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-        )
+        hits = details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
+        cached = min(prompt, transport.count(hits))
+        writes = transport.count(details.get("cache_write_tokens"))
+        written = min(prompt - cached, writes)
         output = transport.count(usage.get("completion_tokens"))
-        more = transport.count(usage.get("total_tokens")) - prompt - output
-        if cached > prompt or 0 < cached == more:  # a server that counts them apart
-            prompt += cached
-        written = min(
-            prompt - cached, transport.count(details.get("cache_write_tokens"))
-        )
         counted = Usage(prompt - cached - written, cached, written, output)
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
@@ -230,33 +215,27 @@ class OpenAIEmbedder:
         body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
         sent = post(self._client, "/embeddings", body)
         response, error = await outcome(openai, self._account, sent)
+        if isinstance(error, FeatureRefused):
+            error = error.error
         if response is None:
-            raise (
-                error.error
-                if isinstance(error, FeatureRefused)
-                else (error or Broken("no reply"))
-            )
+            raise error or Broken("no reply")
         document = transport.parsed(response.content)
-        data = document.get("data")
-        if not isinstance(data, list) or len(data) != len(texts):
+        data = list_or_empty(document.get("data"))
+        if len(data) != len(texts):
             raise Broken("the reply does not contain one embedding per text")
         try:
-            by_index = {
+            rows = {
                 item.get("index", at): item["embedding"] for at, item in enumerate(data)
             }
-            rows = [by_index[at] for at in range(len(texts))]
-            vectors = np.asarray(rows, dtype=np.float64)
+            vectors = np.asarray(
+                [rows[at] for at in range(len(texts))], dtype=np.float64
+            )
         except (ValueError, TypeError, KeyError, AttributeError):
             vectors = np.empty(0)
         if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
             raise Broken("the reply contains embeddings that are no vectors of numbers")
-        usage = document.get("usage")
-        tokens = (
-            transport.count(usage.get("prompt_tokens"))
-            if isinstance(usage, dict)
-            else 0
-        )
-        return EmbedReply(vectors, tokens)
+        usage = dict_or_empty(document.get("usage"))
+        return EmbedReply(vectors, transport.count(usage.get("prompt_tokens")))
 
     async def close(self) -> None:
         await self._client.close()
@@ -267,11 +246,6 @@ def post(
 ) -> Awaitable[httpx2.Response]:
     content = transport.encoded(body)
     return client.post(path, content=content, cast_to=httpx2.Response)
-
-
-def _tokens(logprobs: object) -> Sequence[object]:
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return tokens if isinstance(tokens, list) else ()
 
 
 def _with_cost(usage: Usage, cost_usd: object) -> Usage:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from ragstone.errors import JudgeError
 from ragstone.formatting import counted, dollars
 from ragstone.judge.llm.provider import Usage
+from ragstone.judge.names import provider_of
 from ragstone.judge.protocol import Ledger, total_usd
-from ragstone.judge.providers import ModelPrice, find_provider
+from ragstone.judge.providers import ModelPrice
 from ragstone.settings.settings import JudgeSettings, Price
 
 _MILLION = 1_000_000
@@ -57,16 +58,14 @@ def tariff(
 def listed_price(provider: str, model: str) -> ModelPrice | None:
     """The shipped price of `model`, with its window and the shortest prefix that is
     cached; None if unknown."""
-    provider_info = find_provider(provider)
-    return provider_info.price(model) if provider_info else None
+    return provider_of(provider).price(model)
 
 
 def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
     """Output tokens that each reply of `model` is assumed to be reasoned about; 0 if
     that is not known."""
-    provider_info = find_provider(provider)
-    effort = provider_info.effort(model, settings.parameters) if provider_info else None
-    return effort.tokens if effort is not None else 0
+    effort = provider_of(provider).effort(model, settings.parameters)
+    return 0 if effort is None else effort.tokens
 
 
 @dataclass(frozen=True, slots=True)

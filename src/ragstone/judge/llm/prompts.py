@@ -22,7 +22,7 @@ from typing import Any
 
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff
-from ragstone.judge.providers import find_provider
+from ragstone.judge.names import provider_of
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.settings.settings import Price
 
@@ -183,13 +183,14 @@ def layout_of(
         ):
             prompts[name] = long
             cached.add(name)
-    provider_info = find_provider(provider)
-    marked = many = None
-    if provider_info is not None:
-        marked = re.match(provider_info.cache_breakpoints or _NO_MODEL, model)
-        many = re.match(provider_info.long_lists or _NO_MODEL, model)
+    info = provider_of(provider)
+    breakpoints = re.match(info.cache_breakpoints or _NO_MODEL, model) is not None
+    long_lists = re.match(info.long_lists or _NO_MODEL, model) is not None
     return Layout(
-        prompts, frozenset(cached), marked is not None, 50 if many is not None else 8
+        prompts,
+        frozenset(cached),
+        breakpoints,
+        statements=50 if long_lists else 8,
     )
 
 

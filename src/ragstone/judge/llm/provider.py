@@ -60,16 +60,15 @@ class Usage:
 class ChatReply:
     """The model's reply.
 
-    `model` and `fingerprint` are what the provider reports as its author, `way` is how
-    the schema was enforced. `tokens` are the reply's with their log-probabilities, as
-    the provider gave them (unchecked), if it did.
+    `model` is what the provider reports as its author, `way` is how the schema was
+    enforced. `tokens` are the reply's with their log-probabilities, as the provider
+    gave them (unchecked), if it did.
     """
 
     text: str
     stop: Stop
     usage: Usage
     model: str | None = None
-    fingerprint: str | None = None
     way: str | None = None
     tokens: Sequence[object] = ()
 

@@ -3,12 +3,14 @@ missing; and under which keys they are cached."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty
 from ragstone.judge.llm.provider import Stop
 from ragstone.judge.protocol import JudgeIdentity
 
@@ -17,6 +19,8 @@ READING = "7"
 from the cache."""
 
 Path = tuple[str, ...]
+Values = dict[Path, object]
+"""Checked values, by their positions in a reply."""
 _MAX_REPLY = 2_000_000
 _FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n\s*```\s*\Z", re.DOTALL)
 _THOUGHTS = re.compile(
@@ -28,6 +32,8 @@ _THOUGHTS_END = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = object()
+_INVALID = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What a check raises for a value that it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,10 @@ class Field:
     tokens: int = 64
 
 
-def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, object]:
+Fields = tuple[Field, ...]
+
+
+def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> Values:
     """The valid ones of `fields` in a model's reply, by path; invalid values are left
     out.
 
@@ -57,22 +66,19 @@ def read_reply(text: str, stop: Stop, fields: Sequence[Field]) -> dict[Path, obj
     return read_document(_by_id(_whole(_without_thoughts(text)), groups), fields)
 
 
-def read_document(document: object, fields: Iterable[Field]) -> dict[Path, object]:
+def read_document(document: object, fields: Iterable[Field]) -> Values:
     """The valid ones of `fields` in a reply by id, or in a cache entry, which follows
     the same rules."""
-    values: dict[Path, object] = {}
+    values: Values = {}
     for field in fields:
         value = _at(document, field.path)
-        if value is _NOTHING:
-            continue
-        try:
-            values[field.path] = field.check(value)
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            continue
+        if value is not _NOTHING:
+            with contextlib.suppress(*_INVALID):
+                values[field.path] = field.check(value)
     return values
 
 
-def document_of(values: Mapping[Path, object]) -> dict[str, object]:
+def document_of(values: Values) -> dict[str, object]:
     """`values` by name and id, as stored in the cache."""
     document: dict[str, object] = {}
     groups: dict[str, dict[str, object]] = {}
@@ -89,9 +95,10 @@ def _without_thoughts(text: str) -> str:
     two; nothing if they don't end."""
     if text.lstrip().startswith("{"):  # what a verdict quotes is no mark
         return text
-    if ends := [match.end() for match in _THOUGHTS_END.finditer(text)]:
-        return text[ends[-1] :]
-    return "" if _THOUGHTS.match(text) else text
+    *_, after = _THOUGHTS_END.split(text)
+    if after == text and _THOUGHTS.match(text):
+        return ""
+    return after
 
 
 def _by_id(document: object, groups: Collection[str]) -> object:
@@ -101,15 +108,12 @@ def _by_id(document: object, groups: Collection[str]) -> object:
         return None
     by_id = dict(document)
     for name in document.keys() & groups:
-        items = document[name] if isinstance(document[name], list) else []
-        named = [
-            item
-            for item in items
-            if isinstance(item, dict) and isinstance(item.get("id"), str)
-        ]
-        by_id[name] = _no_duplicates(
-            [(item["id"].strip().lower(), item) for item in named]
-        )
+        named = []
+        for item in list_or_empty(document[name]):
+            item_id = dict_or_empty(item).get("id")
+            if isinstance(item_id, str):
+                named.append((item_id.strip().lower(), item))
+        by_id[name] = _no_duplicates(named)
     return by_id
 
 
@@ -120,12 +124,9 @@ def _whole(text: str) -> object:
         return None
     block = _FENCED.match(text)
     if block:
-        text = block.group(1)
-    start = text.find("{")
-    if start < 0:
-        return None
+        text = block[1]
     try:
-        document, end = _DECODER.raw_decode(text, start)
+        document, end = _DECODER.raw_decode(text, text.index("{"))
     except (ValueError, RecursionError):
         return None
     return document if "{" not in text[end:] else None

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from ragstone.formatting import clipped
 from ragstone.judge.abilities import Preference
-from ragstone.judge.judgements import Statement, Support, Verdict
+from ragstone.judge.judgements import Statement, Statements, Support, Verdict
 from ragstone.judge.llm.graded import PROBABILITY
 from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.quotes import Shown, is_quote, stands_in
-from ragstone.judge.llm.replies import Field, Path
+from ragstone.judge.llm.replies import Field, Fields, Path, Values
 from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.untrusted_text import neutral
 
-_T = TypeVar("_T")
+Json = dict[str, object]
+Check = Callable[[object], Json]
+"""Returns a value in canonical form or raises ValueError."""
 
 _MAX_STATEMENTS = 400
 _MAX_TEXT = 4_000
@@ -30,7 +32,7 @@ ANSWER: Path = ("answer",)
 REFERENCE: Path = ("reference_statements",)
 
 
-def as_object(value: object) -> dict[str, object]:
+def as_object(value: object) -> Json:
     """`value`, if it is an object. Raises TypeError."""
     if not isinstance(value, dict):
         raise TypeError("not an object")
@@ -54,11 +56,12 @@ def answer_field(answer: str) -> Field:
     least one."""
 
     def check(value: object) -> object:
-        kind = one_of(as_object(value)["kind"], KINDS)
-        statements = _unique(
-            [_text(item) for item in _list(as_object(value)["statements"])],
-            key=str.casefold,
-        )
+        item = as_object(value)
+        kind = one_of(item["kind"], KINDS)
+        unique: dict[str, str] = {}
+        for text in _texts(item["statements"]):
+            unique.setdefault(text.casefold(), text)  # twice would count twice
+        statements = list(unique.values())
         _bounded(len(statements), answer)
         if (kind == "abstains") is bool(statements):
             raise ValueError("kind and statements disagree")
@@ -68,11 +71,11 @@ def answer_field(answer: str) -> Field:
 
 
 def support_fields(
-    statements: Sequence[Statement],
+    statements: Statements,
     contexts: Mapping[str, str],
     *,
     misquotes: bool = False,
-) -> tuple[Field, ...]:
+) -> Fields:
     """A verdict for each statement, with its evidence among `contexts` (id to text),
     and a quote from it.
 
@@ -86,10 +89,10 @@ def support_fields(
     def shown(name: str) -> Shown:
         return Shown(neutral(contexts[name]))
 
-    def check(value: object) -> dict[str, object]:
+    def check(value: object) -> Json:
         item = as_object(value)
         verdict = one_of(item["verdict"], VERDICTS)
-        checked: dict[str, object] = {"evidence": [], "verdict": verdict}
+        checked: Json = {"evidence": [], "verdict": verdict}
         chance: Any = item.get(PROBABILITY)  # as those in the cache
         if type(chance) in (int, float) and 0.0 <= chance <= 1.0:
             checked[PROBABILITY] = chance
@@ -100,98 +103,83 @@ def support_fields(
             raise ValueError("a verdict without evidence")
         checked["evidence"] = evidence
         quote = item.get("quote", "")
-        stands = is_quote(quote) and stands_in(
-            _text(quote), [shown(name) for name in evidence]
-        )
-        if stands:
+        quotes = is_quote(quote)
+        if quotes and stands_in(_text(quote), list(map(shown, evidence))):
             checked["quote"] = _text(quote)
         if verdict == Verdict.SUPPORTED:
-            against = [
-                name
-                for name in _ids(item.get("against", []), names)
-                if name not in evidence
-            ]
+            against = _ids(item.get("against", []), names)
+            against = [name for name in against if name not in evidence]
             if against:
                 checked["against"] = against
-            if not stands:
-                if item.get(UNQUOTED) is not True and not (
-                    misquotes and is_quote(quote)
-                ):
+            if "quote" not in checked:
+                may_be_unquoted = misquotes and quotes
+                if not may_be_unquoted and item.get(UNQUOTED) is not True:
                     raise ValueError("a quote that is not there")
                 checked[UNQUOTED] = True
         return checked
 
-    tokens = 112 + 4 * len(contexts)
-    return tuple(
-        Field(("verdicts", statement.id), check, tokens) for statement in statements
-    )
+    return _by_statement("verdicts", statements, check, 112 + 4 * len(contexts))
 
 
-def quote_fields(
-    statements: Sequence[Statement], contexts: Mapping[str, str]
-) -> tuple[Field, ...]:
+def quote_fields(statements: Statements, contexts: Mapping[str, str]) -> Fields:
     """For each statement, words of one of `contexts`; empty if the words given are in
     none of them."""
     shown = [Shown(neutral(text)) for text in contexts.values()]
 
-    def check(value: object) -> dict[str, object]:
-        quote = as_object(value)["quote"]
-        stands = (
-            isinstance(quote, str)
-            and len(quote) <= _MAX_TEXT
-            and is_quote(quote)
-            and stands_in(quote, shown)
-        )
-        return {"quote": _text(quote) if stands else ""}
+    def check(value: object) -> Json:
+        quote: Any = as_object(value)["quote"]
+        is_short = is_quote(quote) and len(quote) <= _MAX_TEXT
+        if is_short and stands_in(quote, shown):
+            return {"quote": _text(quote)}
+        return {"quote": ""}
 
-    return tuple(Field(("quotes", statement.id), check) for statement in statements)
+    return _by_statement("quotes", statements, check)
 
 
-def context_fields(contexts: Sequence[str]) -> tuple[Field, ...]:
+def context_fields(contexts: Sequence[str]) -> Fields:
     """Useful or not, for each context."""
     return tuple(Field(("contexts", name), chosen("use", USES)) for name in contexts)
 
 
 def attribution_fields(
-    reference: str, statements: Sequence[Statement] | None, contexts: Sequence[str]
-) -> tuple[Field, ...]:
+    reference: str, statements: Statements | None, contexts: Sequence[str]
+) -> Fields:
     """Where each statement of the reference is found: a list if the statements are not
     known yet, else by id."""
 
-    def check(value: object) -> dict[str, object]:
+    def check(value: object) -> Json:
         return {"found_in": _ids(as_object(value)["found_in"], contexts)}
 
     return _reference_fields(reference, statements, check)
 
 
 def match_fields(
-    answer: Sequence[Statement], reference: str, statements: Sequence[Statement] | None
-) -> tuple[Field, ...]:
+    answer: Statements, reference: str, statements: Statements | None
+) -> Fields:
     """The reference's verdict on each statement of the answer, and the answer's on each
     statement of the reference.
 
     The latter are a list or by id, as in `attribution_fields`.
     """
     check = chosen("verdict", VERDICTS)
-    own = (Field(("answer_verdicts", statement.id), check) for statement in answer)
-    return (*own, *_reference_fields(reference, statements, check))
+    own = _by_statement("answer_verdicts", answer, check)
+    return own + _reference_fields(reference, statements, check)
 
 
-def sentence_fields(counts: Mapping[str, int]) -> tuple[Field, ...]:
-    """For each context, the numbers of its needed sentences, from 1 to its count."""
+def sentence_fields(counts: Mapping[str, int]) -> Fields:
+    """For each context that has sentences, the numbers of those needed, from 1 to its
+    count."""
 
     def check(value: object, *, count: int) -> object:
-        numbers = _list(as_object(value)["needed"])
-        return {"needed": sorted({_number(number, 1, count) for number in numbers})}
+        needed = _list(as_object(value)["needed"])
+        return {"needed": sorted({_number(number, 1, count) for number in needed})}
 
-    return tuple(
-        Field(
-            ("contexts", name),
-            functools.partial(check, count=count),
-            tokens=64 + 4 * count,
-        )
-        for name, count in counts.items()
-    )
+    fields = []
+    for name, count in counts.items():
+        if count:
+            counted = functools.partial(check, count=count)
+            fields.append(Field(("contexts", name), counted, tokens=64 + 4 * count))
+    return tuple(fields)
 
 
 def level_field(levels: int) -> Field:
@@ -199,35 +187,33 @@ def level_field(levels: int) -> Field:
     note holds)."""
 
     def check(value: object) -> object:
-        level = _number(as_object(value)["level"], 1, levels)
-        return {
-            "level": level,
-            "reason": clipped(
-                " ".join(_text(as_object(value)["reason"]).split()), _MAX_REASON
-            ),
-        }
+        item = as_object(value)
+        level = _number(item["level"], 1, levels)
+        reason = " ".join(_text(item["reason"]).split())
+        return {"level": level, "reason": clipped(reason, _MAX_REASON)}
 
     return Field(("grade",), check, tokens=96)
 
 
 def entities_field(text: str) -> Field:
     """The distinct entities of `text`, each of which must occur in it."""
-    shown = _flat(neutral(text)).casefold()
+    shown = _flat(neutral(text))
 
     def check(value: object) -> object:
-        names = [
-            " ".join(_text(name).split()) for name in _list(as_object(value)["names"])
-        ]
-        if len(names) > _MAX_STATEMENTS or any(
-            _flat(name).casefold() not in shown for name in names
-        ):
-            raise ValueError("an entity that is not there")
-        return {"names": list(dict.fromkeys(names))}
+        names: dict[str, None] = {}
+        entities = _texts(as_object(value)["names"])
+        for entity in entities:
+            names[" ".join(entity.split())] = None
+            if _flat(entity) not in shown:
+                raise ValueError("an entity that is not there")
+        if len(entities) > _MAX_STATEMENTS:
+            raise ValueError("more entities than a text can hold")
+        return {"names": list(names)}
 
     return Field(("entities",), check, tokens=restated_tokens(text))
 
 
-def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
+def keyed(values: Values) -> Values:
     """`values` with a list of the reference's statements turned into one value per id
     (r1, r2, …), texts included."""
     by_id = {path: value for path, value in values.items() if path != REFERENCE}
@@ -236,7 +222,7 @@ def keyed(values: Mapping[Path, object]) -> dict[Path, object]:
     return by_id
 
 
-def listed_statements(values: Mapping[Path, object]) -> tuple[Statement, ...]:
+def listed_statements(values: Values) -> tuple[Statement, ...]:
     """The reference's statements in keyed values that still include their texts."""
     return tuple(
         Statement(path[1], str(as_object(value)["text"]))
@@ -269,32 +255,33 @@ def support_of(
     )
 
 
-def _reference_fields(
-    reference: str,
-    statements: Sequence[Statement] | None,
-    check: Callable[[object], dict[str, object]],
-) -> tuple[Field, ...]:
-    if statements is not None:
-        return tuple(
-            Field((*REFERENCE, statement.id), check) for statement in statements
-        )
+def _by_statement(
+    group: str, statements: Statements, check: Check, tokens: int = 64
+) -> Fields:
+    return tuple(Field((group, item.id), check, tokens) for item in statements)
 
-    def listed(item: object) -> dict[str, object]:
-        return {"text": _text(as_object(item)["text"]), **check(item)}
+
+def _reference_fields(
+    reference: str, statements: Statements | None, check: Check
+) -> Fields:
+    if statements is not None:
+        return _by_statement(REFERENCE[0], statements, check)
 
     def check_list(value: object) -> object:
-        items = [listed(item) for item in _list(value)]
-        unique = _unique(items, key=lambda item: str(item["text"]).casefold())
-        _bounded(len(unique), reference)
-        if not unique:
+        items: dict[str, Json] = {}
+        for item in _list(value):
+            text = _text(as_object(item)["text"])
+            items.setdefault(text.casefold(), {"text": text, **check(item)})
+        _bounded(len(items), reference)
+        if not items:
             raise ValueError("a reference without statements")
-        return unique
+        return list(items.values())
 
     return (Field(REFERENCE, check_list, tokens=restated_tokens(reference)),)
 
 
 def _flat(text: str) -> str:
-    """`text` for comparing quotes: ignores white space and case."""
+    """`text` without regard to white space and case."""
     return " ".join(text.split()).casefold()
 
 
@@ -321,23 +308,27 @@ def _number(value: object, first: int, last: int) -> int:
     return value
 
 
+def _texts(value: object) -> list[str]:
+    return [_text(item) for item in _list(value)]
+
+
+def _statement_texts(value: object) -> list[str]:
+    texts = _texts(value)
+    if not 0 < len(texts) <= _MAX_STATEMENTS:
+        raise ValueError("not the statements of a reference")
+    return texts
+
+
+STATEMENT_TEXTS = Field(("statements",), _statement_texts)
+"""The statements of a reference, as they are cached."""
+
 GRADE = Field(
     ("grade",), lambda value: {"value": _number(as_object(value)["value"], 0, 10)}
 )
 """A grade from 0 to 10."""
 
-BETTER = Field(
-    ("better",), chosen("which", tuple(str(preference) for preference in Preference))
-)
+BETTER = Field(("better",), chosen("which", tuple(Preference)))
 """Which of two is better."""
-
-
-def _unique(items: Sequence[_T], key: Callable[[_T], str]) -> list[_T]:
-    """The first of each, in order: a claim listed twice would count twice."""
-    first: dict[str, _T] = {}
-    for item in items:
-        first.setdefault(key(item), item)
-    return list(first.values())
 
 
 def _bounded(count: int, source: str) -> None:
@@ -347,5 +338,5 @@ def _bounded(count: int, source: str) -> None:
 
 
 def _ids(value: object, allowed: Sequence[str]) -> list[str]:
-    named = {one_of(item, allowed) for item in _list(value)}
-    return [name for name in allowed if name in named]
+    names = {one_of(item, allowed) for item in _list(value)}
+    return sorted(names, key=allowed.index)

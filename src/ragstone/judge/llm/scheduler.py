@@ -21,6 +21,9 @@ MAX_LOST_CALLS = 5
 """So many calls in a row without a reply, after all attempts, end the run."""
 
 _T = TypeVar("_T")
+Attempt = Callable[[], Awaitable[_T]]
+Late = Callable[[_T], None] | None
+"""What takes a success whose caller was cancelled."""
 _FIRST_CONCURRENCY = 4
 _FIRST_BACKOFF_S = 0.5
 _MAX_BACKOFF_S = 30.0
@@ -86,9 +89,9 @@ class Scheduler:
 
     async def run(
         self,
-        attempt: Callable[[], Awaitable[_T]],
+        attempt: Attempt[_T],
         *,
-        late: Callable[[_T], None] | None = None,
+        late: Late[_T] = None,
     ) -> _T:
         """The first success of `attempt`.
 
@@ -111,9 +114,7 @@ class Scheduler:
                 self._release()
             await self._clock.sleep(wait_s)
 
-    async def _attempts(
-        self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None
-    ) -> _T:
+    async def _attempts(self, attempt: Attempt[_T], late: Late[_T]) -> _T:
         """The first success of `attempt`. A broken attempt is repeated in the same
         place, so that others wait for it.
 
@@ -139,9 +140,7 @@ class Scheduler:
                 wait_s = self._broken(fault, number, broken)
             await self._clock.sleep(wait_s)
 
-    async def _timed(
-        self, attempt: Callable[[], Awaitable[_T]], late: Callable[[_T], None] | None
-    ) -> _T:
+    async def _timed(self, attempt: Attempt[_T], late: Late[_T]) -> _T:
         task = asyncio.ensure_future(attempt())
         try:
             await asyncio.wait((task,), timeout=self._timeout_s)
@@ -160,9 +159,7 @@ class Scheduler:
                 raise
         raise Broken(f"no reply within {self._timeout_s:g} s")
 
-    def _abandon(
-        self, task: asyncio.Future[_T], late: Callable[[_T], None] | None
-    ) -> None:
+    def _abandon(self, task: asyncio.Future[_T], late: Late[_T]) -> None:
         def ended(_: asyncio.Future[_T]) -> None:
             self._abandoned.discard(task)
             if not task.cancelled() and task.exception() is None and late is not None:

@@ -36,24 +36,23 @@ def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
 
     timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
     connections = account.connections + 8
+    client = sdk.DefaultAioHttpClient(
+        timeout=timeout,
+        limits=httpx2.Limits(
+            max_connections=connections, max_keepalive_connections=connections
+        ),
+        verify=transport.tls_context(account.ca_bundle),
+        follow_redirects=False,
+        headers=ACCEPTED,
+        event_hooks={"request": [note_token], "response": [transport.bound]},
+    )
+    own = {name: value.get_secret_value() for name, value in account.headers.items()}
     return {
         "base_url": account.address.base_url,
-        "default_headers": {
-            name: value.get_secret_value() for name, value in account.headers.items()
-        }
-        or None,
+        "default_headers": own or None,
         "max_retries": 0,
         "timeout": timeout,
-        "http_client": sdk.DefaultAioHttpClient(
-            timeout=timeout,
-            limits=httpx2.Limits(
-                max_connections=connections, max_keepalive_connections=connections
-            ),
-            verify=transport.tls_context(account.ca_bundle),
-            follow_redirects=False,
-            headers=ACCEPTED,
-            event_hooks={"request": [note_token], "response": [transport.bound]},
-        ),
+        "http_client": client,
     }
 
 
@@ -65,36 +64,32 @@ def key_of(account: Account) -> str:
 
 async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T]:
     """The result of an SDK call, or the error to raise in place of the SDK's."""
-    refusals = (
-        getattr(sdk, "OAuthError", None) or sdk.WorkloadIdentityError
-    )  # to exchange the job's identity
+    if sdk.__name__ == "openai":
+        exchange_error, any_error = sdk.OAuthError, sdk.OpenAIError
+    else:
+        exchange_error, any_error = sdk.WorkloadIdentityError, sdk.AnthropicError
     try:
         return await call, None
     except (JudgeError, Fault) as error:  # raised while the SDK got a token
         return None, error
-    except refusals as error:
-        refused = error.status_code in _REFUSED
+    except exchange_error as error:  # of the job's identity for a token
         reason = f"HTTP {error.status_code}: {error}"
-        return None, transport.refused_key(account, reason) if refused else Broken(
-            account.scrubbed(reason)
-        )
+        if error.status_code in _REFUSED:
+            return None, transport.refused_key(account, reason)
+        return None, Broken(account.scrubbed(reason))
     except sdk.APIStatusError as error:
-        return None, transport.refusal(
-            account, error.status_code, error.response.headers, error.body
-        )
-    except (
-        sdk.APIConnectionError,
-        aiohttp.ClientError,
-    ) as error:  # the latter if the reply is not HTTP
+        status, headers = error.status_code, error.response.headers
+        return None, transport.refusal(account, status, headers, error.body)
+    except (sdk.APIConnectionError, aiohttp.ClientError) as error:
+        # The latter if the reply is not HTTP.
         return None, transport.connection_error(account, error)
+    except any_error as error:
+        return None, Broken(account.scrubbed(error))
     except Exception as error:
-        if isinstance(error, getattr(sdk, "OpenAIError", None) or sdk.AnthropicError):
-            return None, Broken(account.scrubbed(error))
         if account.provider.cloud is None:
             raise
-        return None, Broken(
-            f"can't sign in to {account.service}: {account.scrubbed(error)}"
-        )
+        reason = f"can't sign in to {account.service}: {account.scrubbed(error)}"
+        return None, Broken(reason)
 
 
 class SdkProvider(ABC):

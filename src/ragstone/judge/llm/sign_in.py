@@ -3,14 +3,14 @@ or an account of a cloud."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.provider import Broken
-from ragstone.judge.providers import variable
+from ragstone.judge.providers import Environ, variable
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.account import Account
@@ -23,7 +23,7 @@ PERMISSION = "Give the job `permissions: id-token: write`. Pull requests from fo
 def read_variables(
     needed: Sequence[str],
     optional: Sequence[str],
-    environ: Mapping[str, str],
+    environ: Environ,
     hint: str,
 ) -> dict[str, SecretStr]:
     """The variables that are set: only the environment says who signs in. Raises

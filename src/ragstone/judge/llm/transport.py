@@ -19,6 +19,7 @@ from pydantic_core import from_json, to_json
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.files import read_regular
 from ragstone.judge.llm.account import Account
+from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty, text_or_empty
 from ragstone.judge.llm.features import FeatureRefused
 from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected
 from ragstone.judge.names import suggested_model
@@ -47,14 +48,14 @@ _QUOTA_PER_DAY = re.compile(r'"quotaId": "[^"]*PerDay')
 # What errors say, in lower case; a word is enough. Not "billing": the message of an
 # ordinary rate limit links to a page of that name.
 _OUT_OF_QUOTA = (
-    *(
-        "insufficient_quota",
-        "billing_hard_limit",
-        "billing hard limit",
-        "credit balance",
-        "requires more credits",
-    ),
-    *("specified api usage limit", "insufficient credits", "insufficient balance"),
+    "insufficient_quota",
+    "billing_hard_limit",
+    "billing hard limit",
+    "credit balance",
+    "requires more credits",
+    "specified api usage limit",
+    "insufficient credits",
+    "insufficient balance",
 )
 _BAD_KEY = (
     "api key not valid",
@@ -66,14 +67,13 @@ _BAD_KEY = (
 _NO_JSON = ("json_validate_failed", "failed to generate json")
 """The model's output was not JSON: another try may succeed."""
 _TOO_LONG = (
-    *(
-        "context_length_exceeded",
-        "maximum context length",
-        "prompt is too long",
-        "context window",
-        "too many tok",
-    ),
-    *("exceeds model's maximum context", "must be at least 1, got -"),
+    "context_length_exceeded",
+    "maximum context length",
+    "prompt is too long",
+    "context window",
+    "too many tok",
+    "exceeds model's maximum context",
+    "must be at least 1, got -",
 )
 _FILTERED = (
     "content_filter",
@@ -237,7 +237,7 @@ def body_error(
     error = document.get("error")
     if not error:
         return None
-    code = str(error.get("code")) if isinstance(error, dict) else ""
+    code = str(dict_or_empty(error).get("code"))
     status = int(code) if re.fullmatch(r"[45]\d\d", code) else 502
     return refusal(account, status, {}, document)
 
@@ -258,30 +258,22 @@ def connection_error(
     while causes[-1].__cause__ is not None and len(causes) < 10:
         causes.append(causes[-1].__cause__)
     for cause in causes:
-        # Raised while getting a token, and wrapped by the SDK.
-        if isinstance(cause, JudgeError | Broken):
-            return copy.copy(cause)
-        if isinstance(cause, ReplyTooLarge):
-            return Rejected(f"the judge's reply holds {cause.reason}")
-        if isinstance(cause, httpx2.DecodingError):
-            return Broken(
-                f"the judge's reply can't be unpacked: {account.scrubbed(cause)}"
-            )
-        if isinstance(cause, aiohttp.ClientProxyConnectionError):
-            proxy = f"{cause.host}:{cause.port}"
-            return Broken(
-                f"no connection to the proxy {proxy} that HTTPS_PROXY or HTTP_PROXY names: {cause.os_error}"
-            )
-        if isinstance(cause, aiohttp.ClientHttpProxyError):
-            return Broken(
-                f"the proxy refused the connection: {cause.status} {account.scrubbed(cause.message)}"
-            )
-        if isinstance(cause, aiohttp.ClientResponseError):
-            return Broken(
-                f"the judge's reply is not HTTP: {account.scrubbed(cause.message)}"
-            )
-        if isinstance(cause, aiohttp.ClientPayloadError):
-            return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
+        match cause:
+            case JudgeError() | Broken():
+                # Raised while getting a token, and wrapped by the SDK.
+                return copy.copy(cause)
+            case ReplyTooLarge():
+                return Rejected(f"the judge's reply holds {cause.reason}")
+            case aiohttp.ClientProxyConnectionError():
+                return Broken(
+                    f"no connection to the proxy {cause.host}:{cause.port} that HTTPS_PROXY or HTTP_PROXY names: "
+                    f"{cause.os_error}"
+                )
+            case aiohttp.ClientResponseError():
+                message = account.scrubbed(cause.message)
+                return Broken(f"the judge's reply is not HTTP: {message}")
+            case httpx2.DecodingError() | aiohttp.ClientPayloadError():
+                return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return Broken(f"no connection or no reply within {account.timeout_s:g} s")
     return Broken(
@@ -355,24 +347,18 @@ def _words(body: object) -> tuple[str, str]:
     """Message, and code with parameter, of an error body in any of the usual shapes."""
     if isinstance(body, list) and body:  # Google
         body = body[0]
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        if isinstance(inner, dict):
-            message = (
-                inner.get("message") or inner.get("detail") or inner.get("msg") or ""
-            )
-            code = " ".join(
-                _word(inner.get(name)) for name in ("code", "type", "param", "status")
-            )
-            details = inner.get("details")
-            for detail in details if isinstance(details, list) else ():
-                if isinstance(detail, dict):
-                    code += f" {_word(detail.get('reason'))}"
-            if not isinstance(message, str):
-                message = json.dumps(message, default=str)
-            return message, code
-        return str(inner), ""
-    return (body if isinstance(body, str) else ""), ""
+    if not isinstance(body, dict):
+        return text_or_empty(body), ""
+    error = body.get("error", body)
+    if not isinstance(error, dict):
+        return str(error), ""
+    message = error.get("message") or error.get("detail") or error.get("msg") or ""
+    if not isinstance(message, str):
+        message = json.dumps(message, default=str)
+    codes = [error.get(name) for name in ("code", "type", "param", "status")]
+    details = map(dict_or_empty, list_or_empty(error.get("details")))
+    codes += [detail.get("reason") for detail in details]
+    return message, " ".join(map(_word, codes))
 
 
 def _word(value: object) -> str:

@@ -34,11 +34,7 @@ Piece = tuple[str, str]
 def tokens_at_most(text: str) -> int:
     """A practical upper limit of the tokens in `text`: a third of its UTF-8 bytes
     (English has a quarter)."""
-    return (
-        len(text) // 3 + 1
-        if text.isascii()
-        else len(text.encode("utf-8", "replace")) // 3 + 1
-    )
+    return len(text.encode("utf-8", "replace")) // 3 + 1
 
 
 def tokens_at_least(text: str) -> int:

@@ -16,6 +16,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+Environ = Mapping[str, str]
+"""Variables of the environment."""
+
 _MODEL_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
@@ -114,7 +117,6 @@ class Provider(_Data):
     cloud: Cloud | None = None
     sign_in_hosts: tuple[str, ...] = ()
 
-    read_on: str | None = None
     efforts: tuple[Effort, ...] = ()
     prices: dict[str, ModelPrice] = {}
 
@@ -138,11 +140,11 @@ class Provider(_Data):
                 )
         return None
 
-    def key(self, environ: Mapping[str, str]) -> str:
+    def key(self, environ: Environ) -> str:
         """The key or token in the provider's own variable; empty if there is none."""
         return variable(self.key_variable, environ) if self.key_variable else ""
 
-    def has_credentials(self, environ: Mapping[str, str]) -> bool:
+    def has_credentials(self, environ: Environ) -> bool:
         """Whether the environment names a key or other credentials."""
         credentials = self.credentials_variable
         return bool(
@@ -192,13 +194,6 @@ def credential_variables() -> tuple[str, ...]:
     return tuple(filter(None, dict.fromkeys((*secret_variables(), *files))))
 
 
-def price_date() -> str:
-    """The latest date (ISO 8601) of which prices are shipped."""
-    return max(
-        provider.read_on for provider in all_providers() if provider.read_on is not None
-    )
-
-
-def variable(name: str, environ: Mapping[str, str]) -> str:
+def variable(name: str, environ: Environ) -> str:
     """The value of a variable, stripped; a blank one counts as not set."""
     return environ.get(name, "").strip()
