@@ -45,14 +45,21 @@ def compare(
     )
 
 
+def compare_all(
+    statements: Sequence[Sentence], passage: Passage, question: Collection[str]
+) -> list[Agreement]:
+    """How much of each statement is in `passage`."""
+    return [compare(statement, passage, question) for statement in statements]
+
+
 def overall(agreements: Sequence[Agreement]) -> float | None:
     """The weighted mean share over all statements, in [0, 1]; None when their weights
     sum to 0."""
-    total = sum(agreement.weight for agreement in agreements)
-    if not total:
-        return None
-    stated = sum(agreement.share * agreement.weight for agreement in agreements)
-    return min(1.0, stated / total)
+    total = stated = 0.0
+    for agreement in agreements:
+        total += agreement.weight
+        stated += agreement.share * agreement.weight
+    return min(1.0, stated / total) if total else None
 
 
 USE_FEATURES = ("share", "window")
@@ -70,11 +77,11 @@ def use_features(
     """
     rows: list[tuple[float, float]] = []
     for rank in range(len(matches[0].matched)):
-        shares = [
-            _share(statement, match.matched[rank], question)
-            for statement, match in zip(statements, matches, strict=True)
-        ]
-        rows.append((max(shares), max(match.windows[rank] for match in matches)))
+        share = window = 0.0
+        for statement, evidence in zip(statements, matches, strict=True):
+            share = max(share, _share(statement, evidence.matched[rank], question))
+            window = max(window, evidence.windows[rank])
+        rows.append((share, window))
     return rows
 
 

@@ -4,10 +4,10 @@ number or unit, another name, or exchanged roles.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 
 from ragstone.judge.offline.passage import Fact, Sentence
-from ragstone.judge.offline.tokens import keys_of, union
+from ragstone.judge.offline.tokens import keys_of
 
 KINDS = ("negation", "opposite", "number", "name", "roles")
 """The kinds of conflict. An opposite is also another direction: "below" for "above"."""
@@ -43,19 +43,22 @@ def conflicting(
             return (contrary, contrary, 0.0, 0.0, 0.0)
     alike = _weight(share)
     otherwise_alike = _weight(max(share, _likeness(statement, closest)))
-    is_opposite = _opposed(statement, closest) or _other_fact(
-        statement.directions, [near.directions for near in sentences]
-    )
     # A number that is found in no sentence near by, where the closest one has a number
     # that the statement lacks.
     unknown = set(statement.numbers)
+    directions: set[Fact] = set()
+    units: set[Fact] = set()
+    roles: set[Fact] = set()
     for sentence in sentences:
         unknown -= sentence.numbers
         unknown -= {statement.amounts.get(value, "") for value in sentence.amounts}
-    is_other_number = unknown and not closest.numbers <= statement.numbers
-    is_other_number = is_other_number or _other_fact(
-        statement.units, [near.units for near in sentences]
-    )
+        directions |= sentence.directions
+        units |= sentence.units
+        roles |= sentence.roles
+    is_opposite = _opposed(statement, closest)
+    is_opposite = is_opposite or _other_fact(statement.directions, directions)
+    is_other_number = bool(unknown) and not closest.numbers <= statement.numbers
+    is_other_number = is_other_number or _other_fact(statement.units, units)
     # A name that is found nowhere, where the closest sentence has one that the
     # statement lacks. Not where all nouns have capitals.
     is_other_name = (
@@ -63,13 +66,12 @@ def conflicting(
         and not statement.name_keys <= matched
         and not closest.name_keys <= statement.key_set
     )
-    is_exchanged = _other_fact(statement.roles, [near.roles for near in sentences])
     return (
         alike * _negated_otherwise(statement, sentences),
         otherwise_alike * is_opposite,
-        otherwise_alike * bool(is_other_number),
+        otherwise_alike * is_other_number,
         otherwise_alike * is_other_name,
-        alike * is_exchanged,
+        alike * _other_fact(statement.roles, roles),
     )
 
 
@@ -94,18 +96,18 @@ def _negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bo
     Sentences in which one side negates the opposite of the other's word are left out:
     "not allowed", "forbidden".
     """
-    comparable = [
-        sentence
-        for sentence in sentences
-        if not _negates_opposite(statement, sentence)
-        and not _negates_opposite(sentence, statement)
-    ]
-    for key in statement.key_set:
-        is_negated = key in statement.negated
-        others = {key in near.negated for near in comparable if key in near.key_set}
-        if others == {not is_negated}:
-            return True
-    return False
+    negated: set[str] = set()
+    asserted: set[str] = set()
+    for sentence in sentences:
+        if _negates_opposite(statement, sentence):
+            continue
+        if not _negates_opposite(sentence, statement):
+            negated |= sentence.negated & sentence.key_set
+            asserted |= sentence.key_set - sentence.negated
+    own_asserted = statement.key_set - statement.negated
+    own_negated = statement.key_set & statement.negated
+    is_denied = own_asserted & (negated - asserted)
+    return bool(is_denied or own_negated & (asserted - negated))
 
 
 def _negates_opposite(sentence: Sentence, assertion: Sentence) -> bool:
@@ -131,8 +133,7 @@ def _opposed(statement: Sentence, sentence: Sentence) -> bool:
     return False
 
 
-def _other_fact(facts: Set[Fact], near: Iterable[Set[Fact]]) -> bool:
+def _other_fact(facts: Set[Fact], near: Set[Fact]) -> bool:
     """Whether of something only other facts are near by."""
-    near_facts = union(near)
-    subjects = {subject for subject, _ in near_facts}
-    return any(fact[0] in subjects and fact not in near_facts for fact in facts)
+    subjects = {subject for subject, _ in near}
+    return any(subject in subjects for subject, _ in facts - near)

@@ -15,6 +15,7 @@ from ragstone.judge.judgements import (
     SentenceRelevance,
     Statement,
     StatementList,
+    Statements,
     Support,
     SupportTable,
     Verdict,
@@ -26,7 +27,7 @@ from ragstone.judge.offline.abstention import abstains, refuses
 from ragstone.judge.offline.agreement import (
     USE_FEATURES,
     Agreement,
-    compare,
+    compare_all,
     overall,
     use_features,
 )
@@ -42,9 +43,8 @@ from ragstone.judge.offline.model import judge_version, load_model
 from ragstone.judge.offline.passage import Passage, Sentence, read_passage
 from ragstone.judge.offline.relevance import Question, read_question
 from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
-from ragstone.judge.offline.support import SupportModel
-from ragstone.judge.protocol import Call, JudgeIdentity, JudgementFailed
-from ragstone.system.response import Context
+from ragstone.judge.offline.support import Rating, SupportModel
+from ragstone.judge.protocol import Call, Contexts, JudgeIdentity, JudgementFailed
 
 Made = TypeVar("Made")
 
@@ -106,21 +106,20 @@ class OfflineJudge:
 
     async def support(
         self,
-        contexts: Sequence[Context],
-        statements: Sequence[Statement],
+        contexts: Contexts,
+        statements: Statements,
         *,
         call: Call,
     ) -> SupportTable:
         said = " ".join(statement.text for statement in statements)
         passages, language = _passages(contexts, said)
-        ratings = [
-            self._support.rate(_sentence(statement.text, language), passages)
-            for statement in statements
-        ]
-        supports = [
-            self._support.verdict(statement.id, rating)
-            for statement, rating in zip(statements, ratings, strict=True)
-        ]
+        ratings: list[Rating] = []
+        supports: list[Support] = []
+        for statement in statements:
+            sentence = _sentence(statement.text, language)
+            rating = self._support.rate(sentence, passages)
+            ratings.append(rating)
+            supports.append(self._support.verdict(statement.id, rating))
         all_supported = self._support.whole(ratings) if ratings else None
         return SupportTable(tuple(supports), all_supported)
 
@@ -129,7 +128,7 @@ class OfflineJudge:
         question: str,
         reference: str | None,
         answer: str,
-        contexts: Sequence[Context],
+        contexts: Contexts,
         *,
         call: Call,
     ) -> ContextUse:
@@ -144,20 +143,20 @@ class OfflineJudge:
             asked = _question(question, language).sentence.key_set
             rows = use_features(goal, [rating.match for rating in ratings], asked)
             chances = [self._use.probability(row) for row in rows]
-        useful = [
-            ContextUsefulness(context_id(rank), chance >= self._use.threshold, chance)
-            for rank, chance in enumerate(chances)
-        ]
+        useful = []
+        for rank, chance in enumerate(chances):
+            is_useful = chance >= self._use.threshold
+            useful.append(ContextUsefulness(context_id(rank), is_useful, chance))
         if not reference:
             return ContextUse(contexts=tuple(useful), against_reference=False)
         claims = _claims(goal, language)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         statements = _numbered("r", claims)
-        verdicts = [
-            self._support.verdict(statement.id, ratings[goal.index(claim)])
-            for statement, claim in zip(statements, claims, strict=True)
-        ]
+        verdicts = []
+        for statement, claim in zip(statements, claims, strict=True):
+            rating = ratings[goal.index(claim)]
+            verdicts.append(self._support.verdict(statement.id, rating))
         return ContextUse(
             contexts=tuple(useful),
             against_reference=True,
@@ -174,7 +173,7 @@ class OfflineJudge:
         self,
         question: str,
         answer: str,
-        contexts: Sequence[Context],
+        contexts: Contexts,
         references: Sequence[str],
         *,
         call: Call,
@@ -196,8 +195,8 @@ class OfflineJudge:
             compared = relevance.Answer(
                 question_read,
                 sentences,
-                [_read(text, language) for text in _texts(contexts)],
-                [_read(text, language) for text in references],
+                _read_all(_texts(contexts), language),
+                _read_all(references, language),
             )
             relevancy = compared.relevancy(self._answering)
         return ReverseQuestions((), (relevancy,))
@@ -206,7 +205,7 @@ class OfflineJudge:
         self,
         question: str,
         reference: str,
-        statements: Sequence[Statement],
+        statements: Statements,
         answer: str,
         *,
         call: Call,
@@ -228,40 +227,47 @@ class OfflineJudge:
         _, answered = _compared(bare_answer, answer, language)
         if not any(sentence.keys for sentence in expected):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        from_answer = [
-            compare(_sentence(statement.text, language), passage, question_keys)
-            for statement in statements
-        ]
-        from_reference = [
-            compare(sentence, answered, question_keys) for sentence in expected
-        ]
+        said = [_sentence(statement.text, language) for statement in statements]
+        from_answer = compare_all(said, passage, question_keys)
+        from_reference = compare_all(expected, answered, question_keys)
         references = _numbered("r", expected)
         return _reference_match(statements, from_answer, references, from_reference)
 
     async def context_relevance(
-        self, question: str, contexts: Sequence[Context], *, call: Call
+        self, question: str, contexts: Contexts, *, call: Call
     ) -> ContextGrades:
         _bounded(question=question)
         passages, language = _passages(contexts)
         question_read = _asked(question, language)
-        model = self._relevance
         grades = []
         for rank, passage in enumerate(passages):
-            chance, *chances = [
-                model.probability(relevance.features(question_read, sentences))
-                for sentences in (
-                    passage.sentences,
-                    *([each] for each in passage.sentences),
-                )
-            ]
-            relevant = [chance * each >= model.threshold for each in chances]
-            share = sum(chances) / max(1, len(chances))
-            grades.append(
-                SentenceRelevance(
-                    context_id(rank), sum(relevant), len(chances), chance, share
-                )
-            )
+            name = context_id(rank)
+            grades.append(self._grade(name, question_read, passage.sentences))
         return ContextGrades(tuple(grades))
+
+    def _grade(
+        self, name: str, question: Question, sentences: Sequence[Sentence]
+    ) -> SentenceRelevance:
+        """How relevant a context with these sentences is to a question."""
+
+        def chance_of(part: Sequence[Sentence]) -> float:
+            return self._relevance.probability(relevance.features(question, part))
+
+        chance = chance_of(sentences)
+        relevant = 0
+        total = 0.0
+        for sentence in sentences:
+            own_chance = chance_of([sentence])
+            total += own_chance
+            relevant += chance * own_chance >= self._relevance.threshold
+        share = total / max(1, len(sentences))
+        return SentenceRelevance(
+            context_id=name,
+            relevant=relevant,
+            total=len(sentences),
+            probability=chance,
+            share=share,
+        )
 
 
 def _bounded(**texts: str) -> None:
@@ -271,7 +277,7 @@ def _bounded(**texts: str) -> None:
         _check_length(f"the {what} has", len(text), MAX_CHARACTERS)
 
 
-def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
+def _texts(contexts: Contexts) -> tuple[str, ...]:
     """The texts of `contexts`. Raises JudgementFailed if they are too long to be
     judged."""
     characters = sum(len(context.text) for context in contexts)
@@ -287,9 +293,9 @@ def _check_length(what: str, characters: int, most: int) -> None:
 
 
 def _reference_match(
-    statements: Sequence[Statement],
+    statements: Statements,
     from_answer: Sequence[Agreement],
-    references: Sequence[Statement],
+    references: Statements,
     from_reference: Sequence[Agreement],
 ) -> ReferenceMatch:
     return ReferenceMatch(
@@ -302,7 +308,7 @@ def _reference_match(
 
 
 def _supports(
-    statements: Sequence[Statement], agreements: Sequence[Agreement], source: str
+    statements: Statements, agreements: Sequence[Agreement], source: str
 ) -> tuple[Support, ...]:
     supports = []
     for statement, agreement in zip(statements, agreements, strict=True):
@@ -324,14 +330,16 @@ def _compared(
     return statements, _read(without_thoughts(text), language)
 
 
-def _passages(
-    contexts: Sequence[Context], beside: str = ""
-) -> tuple[list[Passage], Language]:
+def _passages(contexts: Contexts, beside: str = "") -> tuple[list[Passage], Language]:
     """The contexts, read in the language of them and of what is said beside. Raises JudgementFailed if they are too long
     to be judged."""
     texts = _texts(contexts)
     language = _language((beside, *texts))
-    return [_read(text, language) for text in texts], language
+    return _read_all(texts, language), language
+
+
+def _read_all(texts: Sequence[str], language: Language) -> list[Passage]:
+    return [_read(text, language) for text in texts]
 
 
 def _asked(question: str, language: Language) -> Question:
@@ -406,16 +414,22 @@ def _language(texts: tuple[str, ...]) -> Language:
 
 def _claims(sentences: Sequence[Sentence], language: Language) -> list[Sentence]:
     """Those that claim something; refusals only if there is nothing else."""
-    claims = [sentence for sentence in sentences if sentence.keys]
-    claiming = [claim for claim in claims if not refuses(claim.text, language.code)]
-    return claiming or claims
+    claims: list[Sentence] = []
+    refusals: list[Sentence] = []
+    for sentence in sentences:
+        if sentence.keys and refuses(sentence.text, language.code):
+            refusals.append(sentence)
+        elif sentence.keys:
+            claims.append(sentence)
+    return claims or refusals
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:
-    return tuple(
-        Statement(f"{prefix}{rank}", sentence.text)
-        for rank, sentence in enumerate(sentences, start=1)
-    )
+    statements = []
+    for rank, sentence in enumerate(sentences, start=1):
+        name = f"{prefix}{rank}"
+        statements.append(Statement(name, sentence.text))
+    return tuple(statements)
 
 
 def _limited(sentences: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:

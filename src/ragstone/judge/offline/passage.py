@@ -4,6 +4,7 @@ what they negate and measure, and the positions of each key."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -106,9 +107,9 @@ class Sentence:
                 after = _words(keys[at + 1 : at + 1 + _NEGATION_REACH])
                 before = _words(keys[max(0, at - _NEGATION_REACH) : at])
                 negated += after[:_NEGATED_KEYS] or before[-_NEGATED_KEYS:]
-        return frozenset(
-            key for key in negated if negated.count(key) >= self.sequence.count(key)
-        )
+        also_said = Counter(self.sequence)
+        also_said.subtract(negated)
+        return frozenset(key for key in negated if also_said[key] <= 0)
 
     def _negates(self, token: str) -> bool:
         return token in self.language.negations or token.endswith("n't")
@@ -121,7 +122,8 @@ class Sentence:
             if token in self.language.directions:
                 axis, end = self.language.directions[token]
                 after = self.sequence[at + 1 : at + 1 + _DIRECTION_REACH]
-                facts.update(((axis, key), end) for key in after if key)
+                for key in filter(None, after):
+                    facts.add(((axis, key), end))
         return frozenset(facts)
 
     @cached_property

@@ -85,9 +85,12 @@ def read_question(sentence: Sentence) -> Question:
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
     """The features of a text, given as its sentences, compared with `question`."""
-    keys = _all_keys(sentences)
-    has_answer = any(has_kind(question, sentence) for sentence in sentences)
-    return question.shared(keys), float(has_answer)
+    return question.shared(_all_keys(sentences)), has_answer(question, sentences)
+
+
+def has_answer(question: Question, sentences: Sequence[Sentence]) -> float:
+    """1 if one of `sentences` has a phrase of the kind asked for, else 0."""
+    return float(any(has_kind(question, sentence) for sentence in sentences))
 
 
 def has_kind(question: Question, sentence: Sentence) -> bool:
@@ -103,12 +106,10 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
             return has_phrase("reason", SHARED, sentence.text)
         case "who" | "where":
             # A word with a capital; of a short phrase, its first word counts, too.
-            asked = {token.lower() for token in question.sentence.surface}
-            start = 0 if len(sentence.surface) <= _NAME_WORDS else 1
-            return any(
-                token[0].isupper() and token.lower() not in asked
-                for token in sentence.surface[start:]
-            )
+            asked = set(map(str.lower, question.sentence.surface))
+            start = len(sentence.surface) > _NAME_WORDS
+            names = [token for token in sentence.surface[start:] if token[0].isupper()]
+            return not asked.issuperset(map(str.lower, names))
     return bool(new)
 
 
@@ -161,14 +162,12 @@ class Answer:
     def features(self) -> tuple[float, ...]:
         """The features of the answer, as `ANSWER_FEATURES` names them."""
         keys = _all_keys(self.sentences)
-        alike = max((self._alike(keys, text) for text in self.references), default=0.0)
         new = self._news(keys)
         shared = self.question.shared(keys)
-        has_answer = any(has_kind(self.question, each) for each in self.sentences)
         return (
-            min(1.0, shared + alike),
+            min(1.0, shared + self._alike(keys)),
             1.0 - math.exp(-len(new) / _MUCH_NEW),
-            float(has_answer),
+            has_answer(self.question, self.sentences),
             self._grounded(new),
             min(1.0, shared / _NEAR),
         )
@@ -186,14 +185,14 @@ class Answer:
         new = self._news(keys)
         if not new and self.question.kind is not None:
             return 0.0
-        evidence = [self.question.shared(keys) / _TOPIC]
-        evidence += [
-            self._alike(keys, text) / _LIKE_REFERENCE for text in self.references
+        evidence = [
+            self.question.shared(keys) / _TOPIC,
+            self._alike(keys) / _LIKE_REFERENCE,
         ]
         if self.contexts:
             grounded = self._grounded(new) - _FROM_CONTEXTS
             evidence.append(grounded / (1 - _FROM_CONTEXTS))
-        return min(1.0, max(0.0, *evidence))
+        return min(1.0, max(evidence))
 
     def _news(self, keys: Set[str]) -> Set[str]:
         """Those of `keys` that are not in the question, and say something: not
@@ -228,13 +227,18 @@ class Answer:
         units = keys_of(self.language).units
         return {key for key in keys if key not in units and key[0] != NUMBER}
 
-    def _alike(self, keys: Iterable[str], reference: Passage) -> float:
-        """F1, of `keys` and of a reference beyond the question, numbers left out."""
+    def _alike(self, keys: Iterable[str]) -> float:
+        """F1, of `keys` and of the reference most like them beyond the question,
+        numbers left out."""
         question_keys = self.question.sentence.key_set
         own = self._words(keys) - question_keys
-        expected = self._words(reference.places) - question_keys
-        total = len(own) + len(expected)
-        return 2 * len(own & expected) / total if total else 0.0
+        best = 0.0
+        for reference in self.references:
+            expected = self._words(reference.places) - question_keys
+            total = len(own) + len(expected)
+            if total:
+                best = max(best, 2 * len(own & expected) / total)
+        return best
 
     def _covered(self, reference: Passage) -> float:
         """The mean over the reference's statements of how much of it the answer says
@@ -250,8 +254,10 @@ class Answer:
 
 def _held(words: Collection[str], texts: Sequence[Passage]) -> float:
     """The share of `words` that some of `texts` has."""
-    held = [any(positions_of(word, text.places) for text in texts) for word in words]
-    return sum(held) / len(held)
+    held = 0
+    for word in words:
+        held += any(positions_of(word, text.places) for text in texts)
+    return held / len(words)
 
 
 def is_phrase(sentences: Sequence[Sentence]) -> bool:
@@ -263,9 +269,10 @@ def is_phrase(sentences: Sequence[Sentence]) -> bool:
         return False
     if first.tokens[0] not in first.language.pronouns and has_verb(first):
         return False
-    keys = zip(first.surface, first.sequence, strict=False)
-    plain = [key for token, key in keys if key and token.islower()]
-    return len(plain) <= _PLAIN_WORDS
+    plain = 0
+    for token, key in zip(first.surface, first.sequence, strict=False):
+        plain += bool(key) and token.islower()
+    return plain <= _PLAIN_WORDS
 
 
 @cache

@@ -49,10 +49,9 @@ class SupportModel:
     def whole(self, ratings: Sequence[Rating]) -> float:
         """The probability that every statement of an answer is supported, for at least
         one rating."""
-        features = whole_features(
-            [rating.chance for rating in ratings], [rating.weight for rating in ratings]
-        )
-        return self._whole.probability(features)
+        chances = [rating.chance for rating in ratings]
+        weights = [rating.weight for rating in ratings]
+        return self._whole.probability(whole_features(chances, weights))
 
     def verdict(self, statement_id: str, rating: Rating) -> Support:
         """Supported from the threshold on, and where something contradicts it, from the
@@ -66,12 +65,13 @@ class SupportModel:
             # that have keys that it lacks.
             matched = rating.match.matched
             best = max(matched, key=len)
-            contexts = tuple(
-                context_id(rank)
-                for rank, keys in enumerate(matched)
-                if len(keys) >= _AS_GOOD * len(best) or keys - best
-            )
-            return Support(statement_id, Verdict.SUPPORTED, contexts, rating.chance)
+            contexts = []
+            for rank, keys in enumerate(matched):
+                is_as_good = len(keys) >= _AS_GOOD * len(best)
+                if is_as_good or keys - best:
+                    contexts.append(context_id(rank))
+            verdict = Verdict.SUPPORTED
+            return Support(statement_id, verdict, tuple(contexts), rating.chance)
         verdict = Verdict.CONTRADICTED if is_contradicted else Verdict.UNSUPPORTED
         return Support(statement_id, verdict, (), rating.chance)
 
@@ -92,11 +92,10 @@ def whole_features(
     """The features of a text of several statements (at least one) of these
     `weights`."""
     total = sum(weights)
-    logs = [
-        weight * math.log(chance)
-        for chance, weight in zip(chances, weights, strict=True)
-    ]
-    product = len(chances) * sum(logs) / total
+    logs = 0.0
+    for chance, weight in zip(chances, weights, strict=True):
+        logs += weight * math.log(chance)
+    product = len(chances) * logs / total
     odds = product - math.log(max(-math.expm1(product), 1e-9))
     several = min(1.0, (len(chances) - 1) / (_MANY - 1))
     return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
