@@ -75,7 +75,13 @@ async def collect_judgements(
                 custom=dict.fromkeys(custom or (), question),
             )
         judged_sample = replace(sample, question=str(question))
-    judging = _Round(own, judged_sample, response, call, previous)
+    judging = _Round(
+        own,
+        judged_sample,
+        response,
+        call,
+        previous,
+    )
     grades: dict[str, asyncio.Task[object]] = {}
     tasks: dict[str, asyncio.Task[object]] = {}
     try:
@@ -93,12 +99,22 @@ async def collect_judgements(
             ):
                 question = judged_sample.question
                 preference = partial(
-                    judge.preference, sample, response, question=question, call=call
+                    judge.preference,
+                    sample,
+                    response,
+                    question=question,
+                    call=call,
                 )
                 preferring = group.create_task(_outcome(preference))
                 tasks[JudgementKind.PREFERENCE] = preferring
             for name, measure in (custom or {}).items():
-                grade = partial(measure, judge, judged_sample, response, call)
+                grade = partial(
+                    measure,
+                    judge,
+                    judged_sample,
+                    response,
+                    call,
+                )
                 grades[name] = group.create_task(_outcome(grade))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
@@ -163,12 +179,20 @@ class _Round:
                     return await self._match(statements, previous)
             case JudgementKind.CONTEXT_USE if contexts:
                 return await judge.context_use(
-                    question, self._reference(), answer, contexts, call=call
+                    question,
+                    self._reference(),
+                    answer,
+                    contexts,
+                    call=call,
                 )
             case JudgementKind.REVERSE_QUESTIONS if answer.strip():
                 if isinstance(judge, RatesRelevancy):
                     return await judge.relevancy(
-                        question, answer, contexts, references, call=call
+                        question,
+                        answer,
+                        contexts,
+                        references,
+                        call=call,
                     )
                 return await judge.reverse_questions(
                     question, answer, n=REVERSE_QUESTIONS, call=call

@@ -41,7 +41,15 @@ def build_judge(
     _, model = split_name(settings.name)
     make: Builder = pkgutil.resolve_name(provider_of(settings.name).build)
     return make(
-        model, settings, Surroundings(golden_set, cache, environ, tell_secret, within)
+        model,
+        settings,
+        Surroundings(
+            golden_set,
+            cache,
+            environ,
+            tell_secret,
+            within,
+        ),
     )
 
 

@@ -76,6 +76,18 @@ class WithEarlierAnswers:
         )
         ask = self.judge.direct_preference
         question_text = question or sample.question
-        first = await ask(QUALITY, question_text, new, old, call=call)
-        second = await ask(QUALITY, question_text, old, new, call=replace(call))
+        first = await ask(
+            QUALITY,
+            question_text,
+            new,
+            old,
+            call=call,
+        )
+        second = await ask(
+            QUALITY,
+            question_text,
+            old,
+            new,
+            call=replace(call),
+        )
         return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])

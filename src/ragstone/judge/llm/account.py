@@ -209,4 +209,9 @@ def parse_address(url: str, setting: str = "judge.base_url") -> Address:
     shown = base + (
         f"?api-version={query['api-version']}" if "api-version" in query else ""
     )
-    return Address(base_url=base, query=query, endpoint=shown, host=parts.hostname)
+    return Address(
+        base_url=base,
+        query=query,
+        endpoint=shown,
+        host=parts.hostname,
+    )

@@ -66,7 +66,12 @@ def make_account(
     if identity is not None:
         hint = "Set it under env, as in the provider's console."
         ids = read_variables(identity.needed, identity.optional, environ, hint)
-        request = read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
+        request = read_variables(
+            (REQUEST_URL, REQUEST_TOKEN),
+            (),
+            environ,
+            PERMISSION,
+        )
         variables = ids | request
     elif provider.cloud is not None:
         credentials = () if has_key else provider.cloud.credentials
@@ -245,7 +250,13 @@ def embeddings_account(
     if url or service != account.service:
         update = {"api_key": key, "base_url": url, "headers": None}
         own_settings = settings.model_copy(update=update)
-        account = make_account(own_settings, service, model, environ, tell_secret)
+        account = make_account(
+            own_settings,
+            service,
+            model,
+            environ,
+            tell_secret,
+        )
     account = replace(account, model=model, setting="judge.embeddings")
     if url or key is not None:
         variable_of_key = EMBEDDINGS_KEY_VARIABLE

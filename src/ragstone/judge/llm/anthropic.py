@@ -88,7 +88,10 @@ class AnthropicProvider(SdkProvider):
 
     def __init__(self, account: Account, *, parameters: Mapping[str, object]) -> None:
         super().__init__(
-            account, make_client(account), (STRUCTURED, CACHE_CONTROL), parameters
+            account,
+            make_client(account),
+            (STRUCTURED, CACHE_CONTROL),
+            parameters,
         )
 
     def body(self, request: ChatRequest) -> dict[str, object]:

@@ -76,7 +76,13 @@ def assemble(
     clock = clock or Clock()
     environ, tell_secret = surroundings.environ, surroundings.tell_secret
     provider, model = split_name(settings.name)
-    account = make_account(settings, provider, model, environ, tell_secret)
+    account = make_account(
+        settings,
+        provider,
+        model,
+        environ,
+        tell_secret,
+    )
     tls_context(account.ca_bundle)
     price = _price(settings, account)
     scheduler = Scheduler(
@@ -95,7 +101,13 @@ def assemble(
         label = f"{owner.service} {owner.model}"
         if settings.embeddings_base_url:
             label += f" at {owner.address.endpoint}"
-        similarity = _by_embeddings(settings, owner, label, budget, clock)
+        similarity = _by_embeddings(
+            settings,
+            owner,
+            label,
+            budget,
+            clock,
+        )
     layout = layout_of(provider, model, settings.prices)
     identity = _identity(settings, account, layout, similarity.label)
     listed = listed_price(provider, model)

@@ -58,7 +58,12 @@ class CallTally:
 
     def estimate(self, assumptions: str, *, repeats: int = 1) -> CostEstimate:
         """All of it, `repeats` times."""
-        chat = Usage(self._read, self._cached, 0, self._written)
+        chat = Usage(
+            self._read,
+            self._cached,
+            0,
+            self._written,
+        )
         embeddings = Usage(self._embedded)
         usd = total_usd(
             _cost_usd(self._calls, self._price, chat),

@@ -65,12 +65,22 @@ def estimate_cost(
     if there are none). Raises ConfigError for an unknown judge.
     """
     if provider_of(judge_settings.name).free:
-        return CostEstimate(0, 0, 0, 0.0)
+        return CostEstimate(
+            0,
+            0,
+            0,
+            0.0,
+        )
     from ragstone.judge.llm.call_tally import CallTally
 
     tally = CallTally(judge_settings)
     for sample in golden_set:
-        _count_sample(tally, sample, metrics, _texts(sample, lengths))
+        _count_sample(
+            tally,
+            sample,
+            metrics,
+            _texts(sample, lengths),
+        )
     assumed = "" if lengths is not None else _ASSUMED_LENGTHS
     return tally.estimate(f"{assumed}no cached judgements", repeats=repeats * answers)
 
@@ -158,7 +168,12 @@ def _count_judgement(
             prompt = "context_use_no_reference"
     by_sent, by_received = growth(prompt)
     received = round(_grown(by_received, texts) / replies)
-    tally.add(prompt, _grown(by_sent, texts), received, calls=calls)
+    tally.add(
+        prompt,
+        _grown(by_sent, texts),
+        received,
+        calls=calls,
+    )
 
 
 def _grown(factors: Mapping[str, float], texts: Lengths) -> float:

@@ -122,12 +122,23 @@ class LlmJudge:
                 fill = self.core.completer.fill
                 reply = await fill(part_form, data, call, part=is_part)
                 replies.append(reply)
-            return await self._quoted(merging.support(replies), chunk, whole, call)
+            return await self._quoted(
+                merging.support(replies),
+                chunk,
+                whole,
+                call,
+            )
 
         # By statement: when one statement of an answer changes, the verdicts on the
         # others stay valid.
         own = {field.path: texts[field.path[1]] for field in form.fields}
-        values = await self.core.cached_each(form, own, shown, call, ask)
+        values = await self.core.cached_each(
+            form,
+            own,
+            shown,
+            call,
+            ask,
+        )
         supports = []
         for item in statements:
             verdict = value_of(values, "verdicts", item.id)
@@ -287,7 +298,10 @@ class LlmJudge:
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
         reply = await self.core.one(
-            ENTITIES, reply_schemas.entities_field(text), [Block("text", text)], call
+            ENTITIES,
+            reply_schemas.entities_field(text),
+            [Block("text", text)],
+            call,
         )
         return EntityList(tuple(reply["names"]))
 

@@ -96,7 +96,12 @@ class OpenAIProvider(SdkProvider):
             SYSTEM,
             output_limit(self._limit_name),
         )
-        super().__init__(account, make_client(account), features, parameters)
+        super().__init__(
+            account,
+            make_client(account),
+            features,
+            parameters,
+        )
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         reply = await super().chat(request)
@@ -198,7 +203,12 @@ class OpenAIProvider(SdkProvider):
         writes = transport.count(details.get("cache_write_tokens"))
         written = min(prompt - cached, writes)
         output = transport.count(usage.get("completion_tokens"))
-        counted = Usage(prompt - cached - written, cached, written, output)
+        counted = Usage(
+            prompt - cached - written,
+            cached,
+            written,
+            output,
+        )
         return _with_cost(counted, usage.get("cost")) if self._compatible else counted
 
 

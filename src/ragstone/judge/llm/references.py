@@ -75,7 +75,12 @@ class ReferenceJudging:
             replies = []
             for part in parts:
                 part_form = form(listing, tuple(texts_of(part)))
-                data = partial(_rendered, blocks, context_blocks(part), listing)
+                data = partial(
+                    _rendered,
+                    blocks,
+                    context_blocks(part),
+                    listing,
+                )
                 reply = await core.completer.fill(part_form, data, call, part=is_part)
                 replies.append(reply_schemas.keyed(reply))
                 if listing is None:
@@ -87,7 +92,12 @@ class ReferenceJudging:
         if against_reference:
             statements, values = await self._judged(content, form, ask, call)
         else:
-            values = await core.cached(form(()), content, call, partial(ask, ()))
+            values = await core.cached(
+                form(()),
+                content,
+                call,
+                partial(ask, ()),
+            )
         attributions = []
         for item in statements:
             contexts_with_it = value_of(values, *reply_schemas.REFERENCE, item.id)
@@ -128,7 +138,12 @@ class ReferenceJudging:
 
         async def ask(listing: Listing) -> Values:
             core.check_room(form(listing), [block.text for block in blocks])
-            data = partial(_rendered, blocks, [], listing)
+            data = partial(
+                _rendered,
+                blocks,
+                [],
+                listing,
+            )
             reply = await core.completer.fill(form(listing), data, call)
             return reply_schemas.keyed(reply)
 
@@ -172,7 +187,12 @@ class ReferenceJudging:
                 return statements, values
         whole = [*content, "", *_texts(statements)]
         asking = partial(ask, statements)
-        return statements, await core.cached(form(statements), whole, call, asking)
+        return statements, await core.cached(
+            form(statements),
+            whole,
+            call,
+            asking,
+        )
 
 
 def _stored(document: object) -> tuple[Statement, ...]:

@@ -118,7 +118,12 @@ def support_fields(
                 checked[UNQUOTED] = True
         return checked
 
-    return _by_statement("verdicts", statements, check, 112 + 4 * len(contexts))
+    return _by_statement(
+        "verdicts",
+        statements,
+        check,
+        112 + 4 * len(contexts),
+    )
 
 
 def quote_fields(statements: Statements, contexts: Mapping[str, str]) -> Fields:

@@ -167,7 +167,13 @@ class OfflineJudge:
     async def reverse_questions(
         self, question: str, answer: str, *, n: int, call: Call
     ) -> ReverseQuestions:
-        return await self.relevancy(question, answer, (), (), call=call)
+        return await self.relevancy(
+            question,
+            answer,
+            (),
+            (),
+            call=call,
+        )
 
     async def relevancy(
         self,
@@ -216,7 +222,12 @@ class OfflineJudge:
             by_word = Agreement(1.0, float(is_same), is_same)
             whole = [Statement("r1", f"{question} {reference}")]
             from_answer = [by_word] * len(statements)
-            return _reference_match(statements, from_answer, whole, [by_word])
+            return _reference_match(
+                statements,
+                from_answer,
+                whole,
+                [by_word],
+            )
         language = _language((reference, answer))
         question_keys = _question(question, language).sentence.key_set
         bare_reference = _full_statement(question, reference)

@@ -71,9 +71,19 @@ class SupportModel:
                 if is_as_good or keys - best:
                     contexts.append(context_id(rank))
             verdict = Verdict.SUPPORTED
-            return Support(statement_id, verdict, tuple(contexts), rating.chance)
+            return Support(
+                statement_id,
+                verdict,
+                tuple(contexts),
+                rating.chance,
+            )
         verdict = Verdict.CONTRADICTED if is_contradicted else Verdict.UNSUPPORTED
-        return Support(statement_id, verdict, (), rating.chance)
+        return Support(
+            statement_id,
+            verdict,
+            (),
+            rating.chance,
+        )
 
 
 WHOLE_FEATURES = ("product", "several", "length")
