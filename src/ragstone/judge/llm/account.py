@@ -19,8 +19,9 @@ from ragstone.settings.load import variable_of
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS
 
 _KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]+")
+_HEADER = re.compile(
+    r"(?P<name>[A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(?P<value>[\x21-\x7e][\t\x20-\x7e]*)"
+)
 KEY_VARIABLE = variable_of("judge.api_key")
 EMBEDDINGS_KEY_VARIABLE = variable_of("judge.embeddings_api_key")
 _KEY_OF_ADDRESS = {
@@ -163,24 +164,18 @@ def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
     """The headers in lines of `Name: value`. Raises ConfigError, which never shows a
     value."""
     headers: dict[str, SecretStr] = {}
-    for number, line in enumerate(
-        lines.get_secret_value().splitlines() if lines else (), start=1
-    ):
+    text = lines.get_secret_value() if lines else ""
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
-        name, colon, value = (part.strip() for part in line.partition(":"))
-        if (
-            not colon
-            or not value
-            or not _HEADER_NAME.fullmatch(name)
-            or not _HEADER_VALUE.fullmatch(value)
-        ):
+        header = _HEADER.fullmatch(line.strip())
+        if header is None:
             raise ConfigError(
                 f"line {number} is not a header.",
                 where="RAGSTONE_JUDGE_HEADERS",
                 hint="Write one header per line, as 'Name: value', in ASCII.",
             )
-        headers[name] = SecretStr(value)
+        headers[header["name"]] = SecretStr(header["value"])
     return headers
 
 

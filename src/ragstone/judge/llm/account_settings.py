@@ -187,13 +187,13 @@ def needs_key(settings: JudgeSettings, environ: Environ) -> bool:
     Your own server may not need a key.
     """
     provider = provider_of(settings.name)
-    if settings.api_key is not None or (
-        provider.key_variable is None and provider.cloud is None
-    ):
-        return False
-    return not (
-        provider.has_credentials(environ) or has_job_identity(provider, environ)
+    takes_key = provider.key_variable is not None or provider.cloud is not None
+    signs_in = (
+        settings.api_key is not None
+        or provider.has_credentials(environ)
+        or has_job_identity(provider, environ)
     )
+    return takes_key and not signs_in
 
 
 def embeddings_named(

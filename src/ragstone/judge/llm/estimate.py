@@ -65,12 +65,7 @@ def estimate_cost(
     if there are none). Raises ConfigError for an unknown judge.
     """
     if provider_of(judge_settings.name).free:
-        return CostEstimate(
-            0,
-            0,
-            0,
-            0.0,
-        )
+        return CostEstimate(calls=0, input_tokens=0, output_tokens=0, usd=0.0)
     from ragstone.judge.llm.call_tally import CallTally
 
     tally = CallTally(judge_settings)

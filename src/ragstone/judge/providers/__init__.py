@@ -163,20 +163,21 @@ PROVIDERS = tuple(
 
 
 @functools.cache
-def find_provider(name: str) -> Provider | None:
-    """The provider called `name`; None for any other name, such as that of a judge of
-    the user's own."""
-    if name not in PROVIDERS:
-        return None
+def load_provider(name: str) -> Provider:
+    """One of PROVIDERS."""
     text = files(__package__).joinpath(f"{name}.toml").read_text("utf-8")
     return Provider.model_validate({"name": name, **tomllib.loads(text)})
 
 
+def find_provider(name: str) -> Provider | None:
+    """The provider called `name`; None for any other name, such as that of a judge of
+    the user's own."""
+    return load_provider(name) if name in PROVIDERS else None
+
+
 def all_providers() -> Iterator[Provider]:
     """Every provider, by name."""
-    return (
-        provider for name in PROVIDERS if (provider := find_provider(name)) is not None
-    )
+    return map(load_provider, PROVIDERS)
 
 
 def secret_variables() -> tuple[str, ...]:
