@@ -51,41 +51,26 @@ def make_account(
     it. `tell_secret` is called with each token of the SDK.
     """
     provider = provider_of(name)
-    key, key_variable = settings.api_key, KEY_VARIABLE
-    if not key and provider.key_variable is not None:
-        key_variable = provider.key_variable
-        key = SecretStr(provider.key(environ))
-    if key is not None and not key.get_secret_value().isprintable():
-        raise ConfigError(
-            "the API key contains invalid characters (a line break?).",
-            where=KEY_VARIABLE,
-        )
-    has_key = bool(key)
-    variables: dict[str, SecretStr] = {}
-    identity = None if has_key else _job_identity(provider, environ)
-    if identity is not None:
-        hint = "Set it under env, as in the provider's console."
-        ids = read_variables(identity.needed, identity.optional, environ, hint)
-        request = read_variables(
-            (REQUEST_URL, REQUEST_TOKEN),
-            (),
-            environ,
-            PERMISSION,
-        )
-        variables = ids | request
-    elif provider.cloud is not None:
-        credentials = () if has_key else provider.cloud.credentials
-        hint = "Set it in the environment."
-        variables = read_variables(provider.cloud.needed, credentials, environ, hint)
-        if not has_key:
-            key_variable = " and ".join(credentials)
-    elif not has_key and provider.key_variable is not None:
+    cloud = provider.cloud
+    key, key_variable = _key(settings, provider, environ)
+    identity = None if key else _job_identity(provider, environ)
+    if key is None and cloud is not None:
+        key_variable = " and ".join(cloud.credentials)
+    elif key is None and identity is None and provider.key_variable is not None:
         raise ConfigError(
             f"judge '{name}:{model}' needs an API key, but none is set.",
             where="judge",
             hint=f"Set the environment variable {KEY_VARIABLE} or {key_variable}, or use 'judge: offline', which "
             "needs none.",
         )
+    if identity is not None:
+        variables = _job_variables(identity, environ)
+    elif cloud is not None:
+        credentials = () if key else cloud.credentials
+        hint = "Set it in the environment."
+        variables = read_variables(cloud.needed, credentials, environ, hint)
+    else:
+        variables = {}
     address = _address(settings, provider, variables, environ)
     if address is None:
         raise ConfigError(
@@ -99,7 +84,7 @@ def make_account(
         provider=provider,
         model=model,
         address=address,
-        key=key or None,
+        key=key,
         key_variable=key_variable,
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
@@ -109,6 +94,28 @@ def make_account(
         tokens=TokenStore(tell_secret),
         headers=parse_headers(settings.headers),
     )
+
+
+def _key(
+    settings: JudgeSettings, provider: Provider, environ: Environ
+) -> tuple[SecretStr | None, str]:
+    """The key, if there is one, and the variable for it. Raises ConfigError."""
+    key, key_variable = settings.api_key, KEY_VARIABLE
+    if not key and provider.key_variable is not None:
+        key, key_variable = SecretStr(provider.key(environ)), provider.key_variable
+    if key is not None and not key.get_secret_value().isprintable():
+        raise ConfigError(
+            "the API key contains invalid characters (a line break?).",
+            where=KEY_VARIABLE,
+        )
+    return key or None, key_variable
+
+
+def _job_variables(identity: JobIdentity, environ: Environ) -> dict[str, SecretStr]:
+    hint = "Set it under env, as in the provider's console."
+    ids = read_variables(identity.needed, identity.optional, environ, hint)
+    request = read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
+    return ids | request
 
 
 def _job_identity(provider: Provider, environ: Environ) -> JobIdentity | None:
