@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.agreement import cohen_kappa, krippendorff_alpha
 from ragstone.stats.ppi import people_mean
+from ragstone.tools.judging.measures import cohen_kappa, krippendorff_alpha
 
 pytestmark = pytest.mark.heavy
 
@@ -22,11 +22,15 @@ def test_agreement_is_that_of_scikit_learn_and_krippendorff(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 2, 70).astype(float)
     second = np.where(rng.random(70) < 0.7, first, 1.0 - first)
-    assert cohen_kappa(first, second).estimate == pytest.approx(cohen_kappa_score(first, second), abs=1e-12)
+    kappa = cohen_kappa(first, second)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(cohen_kappa_score(first, second), abs=1e-12)
     scores = rng.random(70)
     others = np.clip(scores + rng.normal(0.0, 0.2, 70), 0.0, 1.0)
     expected = krippendorff.alpha(np.vstack([scores, others]), level_of_measurement="interval")
-    assert krippendorff_alpha(scores, others).estimate == pytest.approx(expected, abs=1e-9)
+    alpha = krippendorff_alpha(scores, others)
+    assert alpha is not None
+    assert alpha.value == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])

@@ -79,7 +79,7 @@ def test_answers_are_drawn_labelled_settled_and_compared(ragstone: Ragstone, run
     code, out, err = ragstone("calibrate", "labels", "--run", "run", "-o", "calibration.json")
     assert code == 0, err
     assert "to settle" not in out
-    assert "equal on 100 %; the judge passes 0" in out
+    assert "; the judge passes 0 that people fail" in out
     assert out.splitlines()[-1].startswith("This judge may block on faithfulness at a floor of 0.")
     calibration = read_calibration(tmp_path / "calibration.json").metrics["faithfulness"]
     assert len(calibration.pairs) == 40

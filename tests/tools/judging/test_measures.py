@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.tools.judging.measures import auroc, estimate, pairwise_accuracy
+from ragstone.tools.judging.measures import (
+    Measured,
+    auroc,
+    cohen_kappa,
+    estimate,
+    krippendorff_alpha,
+    pairwise_accuracy,
+)
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=30)
 
@@ -46,3 +53,54 @@ def test_intervals_are_seeded_and_resample_whole_groups() -> None:
     assert first.low <= first.value <= first.high
     assert estimate(auroc, scores, labels, in_tens) != first
     assert estimate(auroc, scores, labels, ["one"] * 60).low is None
+
+
+def covers(found: Measured | None, value: float) -> bool:
+    return found is not None and found.low is not None and found.high is not None and found.low <= value <= found.high
+
+
+def test_alpha_of_a_worked_example() -> None:
+    # Observed: mean squared difference 0.04 ÷ 5; expected: 2 Σ (v - mean)² ÷ (10 - 1) over all ten values.
+    first, second = np.array([0.0, 0.2, 0.4, 0.8, 1.0]), np.array([0.0, 0.2, 0.4, 1.0, 1.0])
+    values = np.concatenate([first, second])
+    expected = 2 * float(np.sum((values - values.mean()) ** 2)) / 9
+    found = krippendorff_alpha(first, second)
+    assert found is not None
+    assert found.value == pytest.approx(1 - 0.04 / 5 / expected)
+
+
+def test_kappa_of_the_textbook_example_and_of_chance() -> None:
+    # Twenty yes/yes, five yes/no, ten no/yes, fifteen no/no: observed 0.7, expected 0.5.
+    first = np.array([1.0] * 25 + [0.0] * 25)
+    second = np.array([1.0] * 20 + [0.0] * 5 + [1.0] * 10 + [0.0] * 15)
+    found = cohen_kappa(first, second)
+    assert found is not None
+    assert found.value == pytest.approx(0.4)
+    assert covers(found, 0.4)
+    rng = np.random.default_rng(1)
+    assert covers(cohen_kappa(*rng.integers(0, 2, (2, 400)).astype(float)), 0.0)
+
+
+def test_perfect_agreement_on_few_units_is_not_proof_of_perfection() -> None:
+    ratings = np.array([0.0, 1.0] * 10)
+    kappa, alpha = cohen_kappa(ratings, ratings), krippendorff_alpha(ratings, ratings)
+    assert kappa is not None
+    assert alpha is not None
+    assert kappa.value == kappa.high == alpha.value == alpha.high == 1.0
+    assert kappa.low == pytest.approx(1 - (1 - 0.025 ** (1 / 20)) / 0.5)
+    assert alpha.low == pytest.approx(kappa.low, abs=0.03)
+
+
+def test_agreement_is_not_defined_where_all_ratings_are_the_same() -> None:
+    assert cohen_kappa(np.ones(9), np.ones(9)) is krippendorff_alpha(np.ones(9), np.ones(9)) is None
+
+
+@pytest.mark.heavy
+def test_intervals_cover_the_coefficient_of_the_population() -> None:
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(24):
+        truth = rng.integers(0, 2, 80)
+        first, second = (np.where(rng.random(80) < 0.9, truth, 1 - truth).astype(float) for _ in range(2))
+        inside += covers(cohen_kappa(first, second), 0.64)
+    assert inside >= 20

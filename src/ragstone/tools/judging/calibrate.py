@@ -16,9 +16,15 @@ from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration
 from ragstone.gate.grouping import group_labels
 from ragstone.report.templates import render_text_template
-from ragstone.stats.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from ragstone.stats.ppi import PeopleMean, inverse_weights, people_mean
-from ragstone.tools.judging.measures import HAS_ALPHA, Floats, Measured, people_alpha
+from ragstone.tools.judging.measures import (
+    HAS_ALPHA,
+    Floats,
+    Measured,
+    cohen_kappa,
+    krippendorff_alpha,
+    people_alpha,
+)
 from ragstone.tools.judging.table import PASS_MARK, SETTLED, TEXTS, Labels, write_table
 
 MIN_LABELS = 30
@@ -45,15 +51,16 @@ class MetricReport:
     labelled: int
     without_score: int
     """Labelled samples that have no score."""
-    people_kappas: Mapping[str, Agreement]
+    people_kappas: Mapping[str, Measured | None]
     """Cohen's kappas on pass or fail of each two people, by their names, before
     anything was settled."""
     people_alpha: Measured | None
     """Krippendorff's of all; None if no answer has two labels, if all are alike, or
     without its library."""
-    agreement: Agreement
-    """Krippendorff's alpha of judge and people on the scores."""
-    kappa: Agreement
+    agreement: Measured | None
+    """Krippendorff's alpha of judge and people on the scores; None if all are the
+    same."""
+    kappa: Measured | None
     """Cohen's of judge and people on pass or fail."""
     passes_too_many: int
     fails_too_many: int
@@ -69,13 +76,15 @@ class MetricReport:
     def objection(self, required: float) -> str:
         """Why the judge may not block on this metric, as a clause; empty if it may."""
         alpha = self.agreement
-        if alpha.estimate is None or alpha.low is None:
+        if alpha is None:
             return "all scores and labels are the same"
         if self.labelled < MIN_LABELS:
             return f"{counted(self.labelled, 'label')}, and it takes {MIN_LABELS}"
-        if alpha.estimate < required:
-            return f"its agreement with people is {score(alpha.estimate)}, below {required:g}"
-        if alpha.low <= 0.0:
+        if alpha.value < required:
+            return (
+                f"its agreement with people is {score(alpha.value)}, below {required:g}"
+            )
+        if alpha.low is None or alpha.low <= 0.0:
             return "its agreement with people may be chance"
         return ""
 
@@ -155,11 +164,11 @@ def calibrate(
             weights=dict(zip(pairs, own_weights, strict=False)),
             groups={name: group for name, group in groups.items() if group is not None},
             agreement=Estimate(
-                estimate=alpha.estimate,
-                low=alpha.low,
-                high=alpha.high,
-                confidence=alpha.confidence,
-                method=alpha.method,
+                estimate=None if alpha is None else alpha.value,
+                low=None if alpha is None else alpha.low,
+                high=None if alpha is None else alpha.high,
+                confidence=0.95,
+                method="Krippendorff's alpha (interval), bootstrap over units",
             ),
         )
     unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
@@ -233,7 +242,7 @@ def _marks(values: Floats) -> Floats:
 
 def _among_people(
     labels: Labels, metric: str
-) -> tuple[dict[str, Agreement], Measured | None]:
+) -> tuple[dict[str, Measured | None], Measured | None]:
     """How well the annotators of `metric` agree: the kappa of each two, by their names,
     and the alpha of all."""
     names, by_sample = labels.annotators(metric), labels.by_metric[metric]

@@ -100,6 +100,60 @@ def resampled(
     return Measured(value, float(low), float(high))
 
 
+def cohen_kappa(first: Floats, second: Floats) -> Measured | None:
+    """Cohen's kappa of two raters' marks (n,), which are 0 or 1.
+
+    1 - observed ÷ expected disagreement (J. Cohen, Educational and Psychological
+    Measurement 20, 1960). None if it is not defined because all marks are the same.
+    """
+    return _agreement(_of_marks, first, second)
+
+
+def krippendorff_alpha(first: Floats, second: Floats) -> Measured | None:
+    """Krippendorff's alpha at interval level of two raters' numbers (n,).
+
+    1 - observed ÷ expected disagreement, which are mean squared differences (K.
+    Krippendorff, "Content Analysis", 2004, section 11.3). None if it is not defined
+    because all numbers are the same.
+    """
+    return _agreement(_of_numbers, first, second)
+
+
+def _of_marks(first: Floats, second: Floats) -> tuple[float, float]:
+    a, b = first.mean(), second.mean()
+    return float(np.mean(first != second)), float(a * (1.0 - b) + b * (1.0 - a))
+
+
+def _of_numbers(first: Floats, second: Floats) -> tuple[float, float]:
+    both = np.concatenate([first, second])
+    return float(np.mean((first - second) ** 2)), 2.0 * float(both.var(ddof=1))
+
+
+def _agreement(
+    disagreement: Callable[[Floats, Floats], tuple[float, float]],
+    first: Floats,
+    second: Floats,
+) -> Measured | None:
+    """Agreement beyond chance, by the mean disagreement of a pair of ratings, observed
+    and expected."""
+
+    def coefficient(rows: NDArray[np.int64]) -> float:
+        observed, expected = disagreement(first[rows], second[rows])
+        return float("nan") if expected <= 1e-15 else 1.0 - observed / expected
+
+    observed, expected = disagreement(first, second)
+    if expected <= 1e-15:
+        return None
+    n = len(first)
+    measured = resampled(coefficient, list(map(str, range(n))))
+    if observed == 0.0:
+        # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may
+        # still disagree (exact binomial), by the range of the ratings.
+        most = (1.0 - 0.025 ** (1.0 / n)) * float(np.ptp(first)) ** 2
+        measured = Measured(1.0, max(-1.0, 1.0 - most / expected), 1.0)
+    return measured
+
+
 def people_alpha(ratings: Floats) -> Measured | None:
     """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody
     gave no label.
