@@ -126,9 +126,9 @@ def _named(branch: Branch, true: int) -> int:
     """By how many merges the likeliest cause is off, in the metric with the surest one."""
     chosen = []
     for part in branch.history.runs[-1].below:
-        past, cause = find_cause(branch.history, part.metric, lower_is_better=False)
-        if cause is not None and past.open:
-            named = [int(line.commit or "0", 16) for line in cause.lines]
+        past, runs = find_cause(branch.history, part.metric, lower_is_better=False)
+        if runs and past.open:
+            named = [int(line.commit or "0", 16) for line in runs]
             chosen.append((len(named), min(abs(one - true) for one in (named[0], named[-1]))))
     return min(chosen)[1] if chosen else 99
 

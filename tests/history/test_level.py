@@ -12,6 +12,7 @@ import pytest
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.history.column import came_with
 from ragstone.history.drift import Drift, find_cause, measure_drift
 from ragstone.history.file import History, parse_history
 from ragstone.history.level import LEVEL_RUNS, MetricPast, at_level, looks_before, past_of
@@ -218,18 +219,16 @@ def test_the_runs_of_the_level_keep_their_scores_longest(branch: Branch) -> None
 def test_the_merge_that_did_it_is_named_from_the_history(branch: Branch) -> None:
     branch.merges_of(3, 0.0)
     branch.merges_of(4, 0.1)
-    past, cause = find_cause(branch.history, "faithfulness", lower_is_better=False)
+    past, runs = find_cause(branch.history, "faithfulness", lower_is_better=False)
     assert past.open[0].commit == commit(15)
-    assert cause is not None
-    assert [one.commit for one in cause.lines] == [commit(15)]
-    assert cause.share >= 0.9
-    assert str(cause) == "the merge of 000000f (99 %)"
+    assert [one.commit for one in runs] == [commit(15)]
+    assert came_with(runs) == "It came with the merge of 000000f."
 
 
 def test_there_is_no_cause_without_runs() -> None:
-    assert find_cause(History(), "faithfulness", lower_is_better=False)[1] is None
+    assert find_cause(History(), "faithfulness", lower_is_better=False)[1] == ()
     one = History().with_run(line(0), compacted(scores({"faithfulness": [1.0]})))
-    assert find_cause(one, "faithfulness", lower_is_better=False)[1] is None
+    assert find_cause(one, "faithfulness", lower_is_better=False)[1] == ()
 
 
 def test_the_baseline_gets_the_scores_of_the_level_sample_by_sample(branch: Branch) -> None:

@@ -9,7 +9,7 @@ from itertools import count
 
 import numpy as np
 
-from ragstone.formatting import counted, figure, listed, percent, score
+from ragstone.formatting import counted, figure, listed, score
 from ragstone.gate.accepted import title_of
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -19,24 +19,6 @@ from ragstone.stats.steps import Series, Step, mean_series
 
 _NAMED = 0.9
 """The probability that the merges named as the cause have together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """The runs one of which is the first after a loss."""
-
-    lines: tuple[RunLine, ...]
-    """The oldest first."""
-    share: float
-    """The probability that it is one of them."""
-
-    def __str__(self) -> str:
-        """``the merge of 3f2a91c (92 %)``."""
-        commits = [commit_of(line) for line in self.lines]
-        chance = percent(round(min(0.99, self.share), 2))
-        if len(commits) == 1:
-            return f"the merge of {commits[0]} ({chance})"
-        return f"one of {len(commits)} merges, {commits[0]} to {commits[-1]} ({chance})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +133,9 @@ class Column:
                 f"{title} may be {level}{figures}; later runs of main will settle it."
             )
             return replace(check, reason=reason)
-        cause = cause_of(self.looks, self.series)
+        cause = came_with(cause_of(self.looks, self.series))
         until = "that lasts until recovery is shown or the loss is accepted"
-        reason = f"{title} is {level}{figures}; {until}. It came with {cause}."
+        reason = f"{title} is {level}{figures}; {until}. {cause}"
         return replace(check, reason=reason)
 
     def passing_check(self) -> Check:
@@ -179,9 +161,9 @@ def _first_run_chances(series: Series) -> list[tuple[float, int]]:
     return sorted(zip(chances, count(oldest), strict=False), key=lambda pair: -pair[0])
 
 
-def cause_of(looks: Sequence[Look], series: Series) -> Cause:
-    """The fewest of the runs `looks` that brought a loss with a probability of `_NAMED`
-    together."""
+def cause_of(looks: Sequence[Look], series: Series) -> tuple[RunLine, ...]:
+    """The fewest of the runs `looks` one of which brought a loss with a probability of
+    `_NAMED`; the oldest first."""
     named: list[int] = []
     share = 0.0
     for chance, index in _first_run_chances(series):
@@ -189,7 +171,15 @@ def cause_of(looks: Sequence[Look], series: Series) -> Cause:
         share += chance
         if share >= _NAMED:
             break
-    return Cause(tuple(looks[index].line for index in sorted(named)), min(1.0, share))
+    return tuple(looks[index].line for index in sorted(named))
+
+
+def came_with(runs: Sequence[RunLine]) -> str:
+    """``It came with the merge of 3f2a91c.``"""
+    first = commit_of(runs[0])
+    if len(runs) == 1:
+        return f"It came with the merge of {first}."
+    return f"It came with one of {len(runs)} merges, {first} to {commit_of(runs[-1])}."
 
 
 def mean_of(columns: Sequence[Column]) -> list[Column]:

@@ -22,7 +22,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, Status
 from ragstone.history.codes import Compact, sample_code
-from ragstone.history.column import Cause, Column, DriftRule, cause_of, mean_of, since
+from ragstone.history.column import Column, DriftRule, cause_of, mean_of, since
 from ragstone.history.file import History
 from ragstone.history.level import (
     LOOKED_BACK,
@@ -112,15 +112,15 @@ def measure_drift(
 
 def find_cause(
     history: History, metric: str, *, lower_is_better: bool
-) -> tuple[MetricPast, Cause | None]:
-    """What the history says about `metric` as of its newest run, and the merge that
-    brought a loss, if there was one.
+) -> tuple[MetricPast, tuple[RunLine, ...]]:
+    """What the history says about `metric` as of its newest run, and the runs one of
+    which brought a loss, if there was one.
 
-    The cause is None with fewer than two comparable runs.
+    There are none with fewer than two comparable runs.
     """
     runs = [line for line in history.gated if metric in line.scores]
     if not runs:
-        return MetricPast((), (), 0), None
+        return MetricPast((), (), 0), ()
     newest = runs[-1]
     looks = looks_before(history, newest)
     if not was_run(looks, newest):
@@ -128,7 +128,7 @@ def find_cause(
     past = past_of(looks, newest, metric)
     count = len(past.looks)
     if count < 2:
-        return past, None
+        return past, ()
     near = past.looks[max(0, min(past.since, count - 1) - LOOKED_BACK) :]
     scores = scores_of(near, near[-1].samples.ids, metric)
     return past, cause_of(near, Series(1.0 - scores if lower_is_better else scores))

@@ -7,7 +7,6 @@ The page is static: no script, nothing from a network, and everything in it is e
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +18,13 @@ from ragstone.gate.rules import resolve_rules
 from ragstone.history.column import commit_of
 from ragstone.history.file import History
 from ragstone.history.lines import RunLine
-from ragstone.history.trend import Mark, marks
 from ragstone.metrics.registry import metric_title
 from ragstone.report.escape import clip, url
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Point, chart_of
+from ragstone.tools.history_page.marks import Mark, marks
 from ragstone.tools.history_page.versions import (
     paired_changes,
     run_before,
@@ -125,9 +124,11 @@ def history_page(
         notes.append(
             f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs."
         )
-    marks_by_place: dict[int, list[Mark]] = defaultdict(list)
-    for mark in marks(runs):
-        marks_by_place[mark.place].append(mark)
+    marks_by_place = []
+    before = None
+    for run in runs:
+        marks_by_place.append(list(marks(run, before)))
+        before = run
     builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS], marks_by_place)
     if not versions and len(runs) > 1:
         versions = [run_before(runs, len(runs) - 1) or runs[-2], runs[-1]]
@@ -181,7 +182,7 @@ class _PageBuilder:
     runs: Sequence[RunLine]
     policy: Policy
     metrics: Sequence[str]
-    marks: dict[int, list[Mark]]
+    marks: Sequence[Sequence[Mark]]
 
     def charts(self) -> Iterator[Chart | None]:
         """A chart for each metric, and those of latency and cost."""

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone.formatting import dollars, figure, score
 from ragstone.gate.policy import Policy
-from ragstone.history.column import since
+from ragstone.history.column import came_with, since
 from ragstone.history.drift import find_cause
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
-from ragstone.history.trend import marks
+from ragstone.tools.history_page.marks import marks
 
 _NO_FACTS = {
     "time",
@@ -107,12 +107,13 @@ def _changes(runs: Sequence[RunLine]) -> Mapping[str, list[str]]:
     """What differs from the run before, by run; windows of production differ by being
     that."""
     texts: dict[str, list[str]] = defaultdict(list)
+    before = None
     for run in runs:
         if run.window is not None:
             texts[run.run].append("production")
-    plain = [run for run in runs if run.window is None]
-    for mark in marks(plain):
-        texts[plain[mark.place].run].append(mark.text)
+            continue
+        texts[run.run] += [mark.text for mark in marks(run, before)]
+        before = run
     return texts
 
 
@@ -121,7 +122,7 @@ def loss_lines(history: History, policy: Policy) -> Iterator[str]:
     it."""
     metrics = dict.fromkeys(part.metric for run in history.runs for part in run.below)
     for metric in metrics:
-        past, cause = find_cause(
+        past, runs = find_cause(
             history, metric, lower_is_better=policy.lower_is_better(metric)
         )
         for part in past.open:
@@ -129,8 +130,8 @@ def loss_lines(history: History, policy: Policy) -> Iterator[str]:
             if part.slice is not None:
                 title += f" on '{part.slice}'"
             verb = "is" if part.shown else "may be"
-            came_with = "" if cause is None else f" It came with {cause}."
+            cause = f" {came_with(runs)}" if runs else ""
             yield (
                 f"{title} {verb} {figure(part.loss)} below its level {since(part.commit, part.merges)}."
-                f"{came_with}"
+                f"{cause}"
             )
