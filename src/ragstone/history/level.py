@@ -64,7 +64,7 @@ class MetricPast:
 
     def place(self, part: BelowPart) -> int:
         """The index of the first run of a loss."""
-        return _place(self.looks, part.since, part.commit)
+        return _place(self.looks, part.since)
 
 
 def looks_before(history: History, line: RunLine) -> tuple[Look, ...]:
@@ -95,34 +95,30 @@ def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
     runs = tuple(
         look for look in looks if incomparable(look.line, line, metric) is None
     )
-    parts: dict[str | None, BelowPart] = {}
-    is_below = np.zeros(len(runs), dtype=np.bool_)
+    lasting: dict[str | None, BelowPart] = {}
+    below: set[int] = set()
     for index, look in enumerate(runs):
         for part in look.line.below:
-            if part.metric == metric:
-                parts[part.slice] = part
-                is_below[_place(runs, part.since, part.commit) : index + 1] = True
-                if part.until is not None:
-                    recovered = min(index, _place(runs, part.until))
-                    is_below[recovered : index + 1] = False
-    lasting = [part for part in parts.values() if part.until is None]
-    starts = [_place(runs, part.since, part.commit) for part in lasting]
-    is_below[min(starts, default=len(runs)) :] = True
+            if part.metric != metric:
+                continue
+            lasting[part.slice] = part
+            below.update(range(_place(runs, part.since), index + 1))
+            if part.until is not None:
+                del lasting[part.slice]
+                below -= set(range(_place(runs, part.until), index + 1))
+    starts = {part: _place(runs, part.since) for part in lasting.values()}
+    below.update(range(min(starts.values(), default=len(runs)), len(runs)))
     # A run that failed for another metric's loss alone is healthy in this one.
     healthy = tuple(
         index
         for index, look in enumerate(runs)
-        if not is_below[index] and (look.line.eligible or look.line.below)
+        if index not in below and (look.line.eligible or look.line.below)
     )
     # Without a healthy run before it, a loss can't be judged: main is compared with its
     # baseline's run alone.
     first_healthy = min(healthy, default=len(runs))
-    open_losses = tuple(
-        part
-        for part, place in zip(lasting, starts, strict=True)
-        if place > first_healthy
-    )
-    since = min((place for place in starts if place > first_healthy), default=len(runs))
+    open_losses = tuple(part for part in starts if starts[part] > first_healthy)
+    since = min((starts[part] for part in open_losses), default=len(runs))
     start = 0
     accepted_before: set[str] = set()
     for index in healthy:
@@ -143,7 +139,7 @@ def at_level(
 
     `answers` has the score of each of these runs, the oldest first. Samples and metrics
     that the runs don't have keep the baseline's scores. Scores are stored in steps: one
-    that is equal to that of either run is as exact as it.
+    that is equal to that of the current run is as exact as it.
     """
     metrics = dict(baseline.metrics)
     common = [name for name in current.samples if name in baseline.samples]
@@ -152,34 +148,27 @@ def at_level(
         then = metrics[metric]
         values = dict(then.values)
         answers = dict(then.answers)
+        failed = dict(then.failed)
+        not_applicable = dict(then.not_applicable)
         table = scores_of(levels[metric], codes, metric).T
         for sample_id, row in zip(common, table, strict=True):
             scores = row[np.isfinite(row)]
             if not len(scores):
                 continue
-            for run in (then, current.metrics[metric]):
-                exact = run.values.get(sample_id, -1.0)
-                is_equal = np.rint(scores * STEPS) == round(exact * STEPS)
-                scores = np.where(is_equal, exact, scores)
+            exact = current.metrics[metric].values.get(sample_id, -1.0)
+            is_equal = np.rint(scores * STEPS) == round(exact * STEPS)
+            scores = np.where(is_equal, exact, scores)
             is_steady = scores.min() == scores.max()
             values[sample_id] = float(scores[0] if is_steady else scores.mean())
-            answers.pop(sample_id, None)
-            if len(scores) > 1:
-                answers[sample_id] = tuple(scores.tolist())
+            answers[sample_id] = tuple(scores.tolist())
+            failed.pop(sample_id, None)
+            not_applicable.pop(sample_id, None)
         metrics[metric] = replace(
             then,
             values=values,
             answers=answers,
-            failed={
-                sample_id: failure
-                for sample_id, failure in then.failed.items()
-                if sample_id not in values
-            },
-            not_applicable={
-                sample_id: reason
-                for sample_id, reason in then.not_applicable.items()
-                if sample_id not in values
-            },
+            failed=failed,
+            not_applicable=not_applicable,
         )
     return replace(baseline, metrics=metrics)
 
@@ -211,16 +200,9 @@ def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Float
     return scores
 
 
-def _place(runs: Sequence[Look], run: str, commit: str | None = None) -> int:
-    """The index of `run`, or else of the first run of `commit`; the end if there is
-    neither."""
-    lines = [look.line for look in runs]
-    same_commit = [
-        index
-        for index, line in enumerate(lines)
-        if commit is None or line.commit == commit
-    ]
-    same_run = [index for index in same_commit if lines[index].run == run]
-    if commit is not None:
-        same_run += same_commit
-    return next(iter(same_run), len(runs))
+def _place(runs: Sequence[Look], run: str) -> int:
+    """The index of `run`; the end if it is not among them."""
+    for index, look in enumerate(runs):
+        if look.line.run == run:
+            return index
+    return len(runs)
