@@ -235,6 +235,13 @@ def test_a_stream_of_endless_pieces_is_refused(
     assert failure(room.ask(server.url, "q")[0]).message.startswith("The stream has more than 10 pieces.")
 
 
+def test_a_stream_is_whole_at_its_end_though_the_connection_stays_open(room: Any, server: Server) -> None:
+    pauses = [b": keep-alive\n\n"] * 200
+    server.reply = lambda path, body: (200, {"Content-Type": "text/event-stream"}, [*events(*CHUNKS)[2], *pauses])
+    response = room.ask(server.url, "q", timeout_s=4.0)[0]
+    assert response.answer == ANSWER
+
+
 @pytest.mark.parametrize(
     ("kind", "pieces", "answer"),
     [

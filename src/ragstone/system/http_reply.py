@@ -8,6 +8,7 @@ the paths of `Fields`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
 
@@ -36,6 +37,9 @@ _MAX_SHOWN = 1_000
 _DONE = "[DONE]"
 """The end of a stream from OpenAI's servers and many others."""
 
+_END_EVENT = re.compile(rb"(?:\A|\n\n|\r\n\r\n)data: ?\[DONE\](?:\n\n|\r\n\r\n)")
+_MAX_END_BYTES = 20
+
 _TEXT_EVENTS = ("message", "data", "token")
 """Events whose data may be plain text: those without a name, LangServe's, and the usual
 one for a token."""
@@ -55,10 +59,15 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> tuple[object, fl
 
     Raises BadReturn, ReportedError, and httpx2's errors.
     """
-    body = await reply.aread()
-    whole_at = perf_counter()
     content_type = reply.headers.get("content-type", "").partition(";")[0]
     content_type = content_type.strip().lower()
+    received = bytearray()
+    async for chunk in reply.aiter_bytes():
+        received += chunk
+        if content_type == EVENTS and _has_end(received, len(chunk)):
+            break  # the server may keep the connection open
+    whole_at = perf_counter()
+    body = bytes(received)
     if content_type == EVENTS:
         return _joined(_events(reply, body), fields), whole_at
     if content_type in JSON_LINES:
@@ -79,6 +88,12 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> tuple[object, fl
         return text, whole_at
     by_path = fields.answer is not None or fields.contexts_only
     return value if by_path else _usual_body(value), whole_at
+
+
+def _has_end(body: bytearray, new: int) -> bool:
+    """Whether a stream of events ends in the last `new` bytes of `body`."""
+    start = max(0, len(body) - new - _MAX_END_BYTES)
+    return _END_EVENT.search(body, start) is not None
 
 
 def _events(reply: httpx2.Response, body: bytes) -> Iterator[tuple[str, str]]:
