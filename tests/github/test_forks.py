@@ -11,6 +11,7 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.github.api.posts import marker
 from ragstone.metrics.registry import select_metrics
 from tests.github.api.fake import FORK_ID, zip_of
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, workflow_run
@@ -87,7 +88,7 @@ def test_a_forks_run_is_posted_on_its_pull_request_by_its_records_alone(fork: Fo
     extra = {"report.md": b"All is well, merge me", "pr-number.txt": b"1", "event.json": b'{"number": 1}'}
     found = fork.report({**bad_files, **extra, MANIFEST: json.dumps(claims).encode()})
     assert found.verdict == "fail"
-    assert fork.comment.startswith("<!-- ragstone:comment:default:")
+    assert fork.comment.startswith(marker("default"))
     for words in ("the pull request's own run", "Faithfulness", f"/blob/{HEAD_SHA}/golden.jsonl"):
         assert words in fork.comment
     assert fork.github.bodies(1) == []

@@ -195,7 +195,7 @@ def check_markdown(text: str) -> None:
     assert all(re.fullmatch(r"(</?(details|summary|sub)>|<!-- ragstone:[^>]*-->|[^<>]|\n)*", each) for each in blocks)
     lines = text.split("\n")
     assert not [line for line in lines[1:-1] if "<!--" in line]
-    assert re.fullmatch(r"<!-- ragstone:run:[0-9:]+ -->|[^<]*", lines[-1])
+    assert re.fullmatch(r"<!-- ragstone:block:[0-9a-f:]+:gate -->|[^<]*", lines[-1])
     assert lines[0].count("<!--") <= 1
     outside = text_of([token for token in tokens if "](http" not in token.content])
     assert not [pattern.pattern for pattern in ACTIVE if pattern.search(outside)], outside

@@ -3,11 +3,14 @@ or stop the job."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
+from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import (
     Annotation,
@@ -18,7 +21,7 @@ from ragstone.github.api.commands import (
     write_summary,
 )
 from ragstone.github.api.posts import MAX_BODY, marker, post_comment
-from ragstone.github.inputs import CommentMode
+from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
@@ -29,10 +32,6 @@ _SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
 _ROOM = 1_000
 """Characters of a body that are reserved for markers, headings and footer."""
 
-_SAME_COMMENT = (
-    "No comment: another job of this run has one that this job's can't be told from, and may have failed. Give each "
-    "its own `comment-id`."
-)
 _NO_COMMENT = (
     "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
     "workflow in docs/github-action.md posts the comment. Otherwise give the job `permissions: pull-requests: write`."
@@ -108,28 +107,45 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
         notices.append("No comment: there is no GitHub token.")
         return ""
     is_quiet = mode is CommentMode.FAILURES and report.passed
-    mark, run = _marks(job)
+    only_update = is_quiet and not report.changes
+    mark = marker(job.inputs.comment_id)
+    block = _block(job)
 
     def body_for(existing: str) -> str | None:
-        if existing.endswith(run) and report.passed:
-            notices.append(_SAME_COMMENT)
+        nonlocal block
+        others = others_beside(block, existing)
+        if only_update and (others or not existing):
             return None
-        if is_quiet and not (report.changes or existing):
-            return None
-        return f"{report.markdown(MAX_BODY - _ROOM - len(mark))}\n{run}"
+        room = MAX_BODY - _ROOM - len(mark) - sum(len(other.marked) for other in others)
+        block = replace(block, text=report.markdown(room))
+        return joined(block, others)
 
-    return post_comment(job.api, report.pull_request, mark, body_for)
+    return post_comment(
+        job.api,
+        report.pull_request,
+        mark,
+        body_for,
+        lambda body: is_settled(block, body),
+    )
 
 
-def _marks(job: Job) -> tuple[str, str]:
-    """The hidden first and last line of this job's comment: whose it is, and of which
-    run."""
+def _block(job: Job) -> Block:
+    """This job's part, without its text, of a comment that it may share with others."""
     variables = Variables(job.environ)
     inputs, event = job.inputs, job.event
-    own = [event.workflow, variables.get("GITHUB_JOB"), variables.get("GITHUB_ACTION")]
-    own += [inputs.working_directory, inputs.config, inputs.artifact_name]
+    name = variables.get("GITHUB_JOB") or "gate"
+    places = [inputs.working_directory, inputs.config or "", inputs.artifact_name]
+    own = [event.workflow or "", name, variables.get("GITHUB_ACTION"), *places]
+    label = [
+        name,
+        *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT)),
+    ]
     attempt = variables.get("GITHUB_RUN_ATTEMPT")
-    run = (
-        f"<!-- ragstone:run:{event.run_id}:{attempt if attempt.isdecimal() else 1} -->"
+    return Block(
+        commit=event.report_sha,
+        writer=hashlib.sha256("\0".join(own).encode()).hexdigest()[:16],
+        run_id=event.run_id,
+        attempt=int(attempt) if attempt.isdecimal() else 1,
+        label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],
+        text="",
     )
-    return marker(inputs.comment_id, own), run

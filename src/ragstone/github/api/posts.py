@@ -1,9 +1,9 @@
-"""The comment of a job on a pull request: marked, owned, and the only one."""
+"""The comment of a gate on a pull request: marked, owned, and the only one."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from github.AuthenticatedUser import AuthenticatedUser
@@ -40,10 +40,10 @@ def own_login(api: GitHubApi) -> str | None:
         raise
 
 
-def marker(identifier: str, job: Sequence[str | None] = ()) -> str:
-    """The hidden first line of the comment of a gate. `identifier` was validated, so it
-    can't close the HTML comment; `job` is what tells the job from others."""
-    digest = hashlib.sha256(repr((identifier, *job)).encode()).hexdigest()[:16]
+def marker(identifier: str) -> str:
+    """The hidden first line of a comment. `identifier` was validated, so it can't close
+    the HTML comment."""
+    digest = hashlib.sha256(f"comment\0{identifier}".encode()).hexdigest()[:16]
     return f"<!-- ragstone:comment:{identifier}:{digest} -->"
 
 
@@ -107,13 +107,20 @@ def create_once(
 
 
 def post_comment(
-    api: GitHubApi, number: int, mark: str, body_for: Callable[[str], str | None]
+    api: GitHubApi,
+    number: int,
+    mark: str,
+    body_for: Callable[[str], str | None],
+    is_in: Callable[[str], bool] = lambda _: True,
 ) -> str:
     """Update our comment on pull request `number`, or create one. Returns its address,
     "" if nothing was posted.
 
     `body_for` makes its text from the text that it has, "" if there is none; None
-    changes nothing. Doubles of earlier races are deleted. Raises GitHubApiError.
+    changes nothing. Doubles of earlier races are deleted, and one that another job's
+    comment won is added to that. `is_in` says whether our part is in a text: where
+    another job, which read the comment before we wrote, took it out at the same time,
+    it is written again. Raises GitHubApiError.
     """
     thread = api.repository.get_issue(number)
     login = own_login(api)
@@ -129,14 +136,24 @@ def post_comment(
     text = text_after(own[0].body or "" if own else "")
     if text is None:
         return ""
-    if not own:
+    if own:
+        comment = own[0]
+        comment.edit(text)
+    else:
         comment = create_once(api, lambda: thread.create_comment(text), find)
         # A comment that another job created at the same time stays in place of ours.
         if comment.body not in (None, text):
             comment.edit(text_after(comment.body) or comment.body)
-        return comment.html_url
-    own[0].edit(text)
     with suppress(GitHubApiError):
+        for _ in range(_LOOKS):
+            api.sleep(api.patience.settle_s)
+            bodies = [post.body or "" for post in find() if post.id == comment.id]
+            if not bodies or is_in(bodies[0].partition("\n")[2]):
+                break
+            rewritten = text_after(bodies[0])
+            if rewritten is None:
+                break
+            comment.edit(rewritten)
         for double in own[1:]:
             double.delete()
-    return own[0].html_url
+    return comment.html_url
