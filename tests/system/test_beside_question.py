@@ -146,6 +146,19 @@ def test_a_command_gets_it_in_its_line(room: Any) -> None:
     assert room.knows("contexts", entrypoint) is None
 
 
+def test_a_command_for_each_question_gets_it_where_it_names_it(room: Any) -> None:
+    room.write("rag.py", "import json, sys; print(json.dumps({'answer': json.dumps(sys.argv[2:])}))")
+    program = f"command:{sys.executable} rag.py {{question}}"
+    entrypoint = f"{program} {{history}} {{session}} {{contexts}}"
+    (talk,) = room.ask_samples(entrypoint, TALK, **GENERATION)
+    (alone,) = room.ask_samples(entrypoint, ALONE)
+    assert json.loads(talk.answer) == [json.dumps(TURNS), "id-talk", json.dumps(PASSAGES)]
+    assert json.loads(alone.answer) == ["[]", "", "null"]
+    assert room.knows("session", entrypoint) is True
+    with pytest.raises(SystemUnderTestError, match="it takes none"):
+        room.ask_samples(program, TALK, **GENERATION)
+
+
 def test_a_service_gets_it_in_fields(room: Any, server: Server, no_proxy: None) -> None:
     named = {"history_field": "input.turns", "session_field": "meta.talk"}
     room.ask_samples(server.url, TALK, **GENERATION)

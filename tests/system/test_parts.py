@@ -90,8 +90,14 @@ def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server
         "rag.py",
         "import json, sys\nfor line in sys.stdin:\n    print(json.dumps({'contexts': ['one', 'two']}), flush=True)\n",
     )
+    room.write("once.py", 'print(\'["one", "two"]\')\n')
     room.write("outputs.jsonl", '{"id": "opens", "contexts": ["one", "two"]}\n')
-    for entrypoint in (f"command:{sys.executable} rag.py", "file:outputs.jsonl"):
+    entrypoints = (
+        f"command:{sys.executable} rag.py",
+        f"command:{sys.executable} once.py {{question}}",
+        "file:outputs.jsonl",
+    )
+    for entrypoint in entrypoints:
         (found,) = room.ask_samples(entrypoint, OPENS, part="retrieval")
         assert (found.failure, [one.text for one in found.contexts]) == (None, ["one", "two"]), entrypoint
     server.reply = lambda _path, _body: (200, {}, json.dumps({"hits": [{"body": "one"}, {"body": "two"}]}).encode())

@@ -75,7 +75,7 @@ class LinePeer:
         try:
             async with asyncio.timeout(timeout_s) as deadline:
                 reply, latency_s = await self._reply(child, deadline)
-            response = self._response(sample, reply, latency_s, child)
+            response = response_in(reply, sample, latency_s, child, self.fields)
             self.answers += 1
             self.is_proven = True
             return Attempt(response, reusable=True)
@@ -135,22 +135,23 @@ class LinePeer:
             started, is_ready = arrived, True
             deadline.reschedule(now() + self.settings.timeout_s)
 
-    def _response(
-        self, sample: Sample, reply: Any, latency_s: float, child: Child
-    ) -> Response:
-        """The response in a reply: an answer, or the error it reports. Raises
-        ValueError for the reply to another question."""
-        if not isinstance(reply, dict):
-            return read(sample.id, reply, latency_s, self.fields)
-        if str(reply.get("id", sample.id)) != sample.id:
-            raise ValueError(
-                f"Answered with id {shown(reply['id'], 80)}; expected {sample.id!r}, or no id."
-            )
-        error, detail = reply.get("error"), reply.get("detail", child.tail.text())
-        if not isinstance(error, str) or "answer" in reply:
-            return read(sample.id, reply, latency_s, self.fields)
-        kind = SystemFailureKind.RAISED
-        if reply.get("kind") == SystemFailureKind.BAD_RETURN:
-            kind = SystemFailureKind.BAD_RETURN
-        text = detail if isinstance(detail, str) else None
-        return failed(sample.id, kind, error, text, latency_s)
+
+def response_in(
+    reply: Any, sample: Sample, latency_s: float, child: Child, fields: Fields
+) -> Response:
+    """The response in a reply of `child`: an answer, or the error it reports. Raises
+    ValueError for the reply to another question."""
+    if not isinstance(reply, dict):
+        return read(sample.id, reply, latency_s, fields)
+    if str(reply.get("id", sample.id)) != sample.id:
+        raise ValueError(
+            f"Answered with id {shown(reply['id'], 80)}; expected {sample.id!r}, or no id."
+        )
+    error, detail = reply.get("error"), reply.get("detail", child.tail.text())
+    if not isinstance(error, str) or "answer" in reply:
+        return read(sample.id, reply, latency_s, fields)
+    kind = SystemFailureKind.RAISED
+    if reply.get("kind") == SystemFailureKind.BAD_RETURN:
+        kind = SystemFailureKind.BAD_RETURN
+    text = detail if isinstance(detail, str) else None
+    return failed(sample.id, kind, error, text, latency_s)
