@@ -22,11 +22,11 @@ from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_file import validated
 from ragstone.gate.policy_table import GateRules, SystemRules
-from ragstone.gate.source import Source
 from ragstone.golden.load import load_golden_set
 from ragstone.judge.providers import Provider
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import GateSettings
+from ragstone.settings.source import Source
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

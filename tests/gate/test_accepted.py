@@ -19,7 +19,6 @@ from ragstone.gate.accepted import (
     accepted_in,
     entries_in_force,
     entry_id,
-    entry_text,
     offers,
     parse_accepted,
     read_accepted,
@@ -28,6 +27,7 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, load_policy, policy_from_mapping
 from ragstone.gate.policy_table import GateRules
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
+from ragstone.pipeline.accept import entry_text
 from tests.gate.conftest import build_run
 
 TODAY = datetime.date(2026, 11, 21)

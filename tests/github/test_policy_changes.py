@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ragstone.gate.accepted import AcceptedEntry, entry_id, entry_text
+from ragstone.gate.accepted import AcceptedEntry, entry_id
 from ragstone.github.policy_changes import in_turns
+from ragstone.pipeline.accept import entry_text
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA
 from tests.github.builders import CONFIG as ANY_CONFIG

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-import json
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,11 +27,11 @@ from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.manifest import GOLDEN_SET, AcceptedDrop
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
-from ragstone.gate.source import MAX_RULES_BYTES, Source
 from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.printable import shell_command
 from ragstone.settings.load import parse_toml, read_text
+from ragstone.settings.source import MAX_RULES_BYTES, Source
 from ragstone.settings.toml_lines import key_lines
 
 ACCEPTED_FILE = "accepted.toml"
@@ -96,7 +95,9 @@ class AcceptedEntry(BaseModel):
         """What is accepted, without its size: ``drop of faithfulness``."""
         if self.is_edit:
             return f"edit of the {GOLDEN_SET}"
-        return f"{change_word(self.metric)} of {title_of(self.metric, self.slice)}"
+        is_rise = self.metric in GUARDS or lower_is_better(self.metric)
+        change = "rise" if is_rise else "drop"
+        return f"{change} of {title_of(self.metric, self.slice)}"
 
     @property
     def with_size(self) -> str:
@@ -347,28 +348,7 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     return tuple(entries)
 
 
-def entry_text(entry: AcceptedEntry) -> str:
-    """`entry` as appended to the file."""
-    text = f"[[{TABLE}]]\n"
-    for name, value in entry.model_dump(exclude_none=True).items():
-        written = str(value)
-        if isinstance(value, str):
-            written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        elif isinstance(value, float):
-            written = f"{value:.4f}".rstrip("0")
-        text += f"{name} = {written}\n"
-    return text
-
-
 def title_of(metric: str | None, slice_: str | None) -> str:
     if slice_ is None:
         return str(metric)
     return f"{metric} on '{slice_}'"
-
-
-def change_word(metric: str) -> str:
-    """``rise`` for a guard, and for a built-in metric where less is better; else
-    ``drop``."""
-    if metric in GUARDS or lower_is_better(metric):
-        return "rise"
-    return "drop"

@@ -26,11 +26,6 @@ AT_ONCE = 0.02
 """A drop at this share of the error rate is not asked about again."""
 
 
-def suspect_at(confirmed: bool) -> float:
-    """The share for a run that was asked again (`confirmed`), or was not."""
-    return STILL_SUSPECT if confirmed else SUSPECT
-
-
 def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
     """The blocking checks that more answers could decide: drops at the policy's error
     rate, and what is unsettled."""

@@ -22,11 +22,11 @@ from ragstone.gate.accepted import (
 from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import validated
 from ragstone.gate.policy_table import OFFLINE_BLOCKS, PolicyTable
-from ragstone.gate.source import MAX_RULES_BYTES, Source
 from ragstone.gate.verdict import Action, CheckKind
 from ragstone.metrics.registry import METRICS, is_known, lower_is_better
 from ragstone.printable import shown_name
 from ragstone.settings.load import parse_toml, read_text
+from ragstone.settings.source import MAX_RULES_BYTES, Source
 from ragstone.settings.toml_lines import key_lines
 
 

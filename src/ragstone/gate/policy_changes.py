@@ -9,9 +9,9 @@ from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMITS
-from ragstone.gate.source import KeyPath
 from ragstone.golden.sample import Bound, Sample
 from ragstone.settings.settings import CustomMetric
+from ragstone.settings.toml_lines import KeyPath
 
 _CLIP = 120
 

@@ -11,8 +11,9 @@ from ragstone.gate.policy_table import (
     MetricRule,
     PolicyTable,
 )
-from ragstone.gate.source import KeyPath, Source
 from ragstone.metrics.registry import is_relative, lower_is_better
+from ragstone.settings.source import Source
+from ragstone.settings.toml_lines import KeyPath
 
 
 def validated(document: dict[str, Any], source: Source) -> PolicyTable:

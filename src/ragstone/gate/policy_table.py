@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action
+from ragstone.settings.toml_lines import KeyPath
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 Limit = Annotated[float, Field(gt=0.0, allow_inf_nan=False, strict=True)]

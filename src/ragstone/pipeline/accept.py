@@ -4,6 +4,7 @@ entry in accepted.toml."""
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import shlex
 from collections.abc import Collection
@@ -19,17 +20,16 @@ from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
     entry_id,
-    entry_text,
     parse_accepted,
     title_of,
 )
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import GUARDS
-from ragstone.gate.source import MAX_RULES_BYTES
 from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.pipeline.verdict_file import require_verdict
 from ragstone.settings.load import read_text
+from ragstone.settings.source import MAX_RULES_BYTES
 
 _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
 
@@ -152,3 +152,16 @@ def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
         )
     words = shlex.split(offers[title])
     return Shown.parse(words[words.index("--of") + 1])
+
+
+def entry_text(entry: AcceptedEntry) -> str:
+    """`entry` as appended to the file."""
+    text = "[[accepted]]\n"
+    for name, value in entry.model_dump(exclude_none=True).items():
+        written = str(value)
+        if isinstance(value, str):
+            written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        elif isinstance(value, float):
+            written = f"{value:.4f}".rstrip("0")
+        text += f"{name} = {written}\n"
+    return text

@@ -26,9 +26,9 @@ from ragstone.gate.citations import false_citations
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import groups_of, mean_of
 from ragstone.gate.policy_table import COMPARED_GUARD, DEFAULT_MAX_DROP, GUARDS
-from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.gate.word_comparison import is_by_words
+from ragstone.settings.toml_lines import KeyPath
 from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 

@@ -7,8 +7,8 @@ from typing import ClassVar, Protocol
 
 from ragstone.formatting import bound, percent, score
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
+from ragstone.settings.toml_lines import KeyPath
 
 Format = Callable[[float], str]
 

@@ -21,7 +21,7 @@ from ragstone.formatting import bound, change, counted, digits_for, listed, thre
 from ragstone.gate.bounds import ROUNDING, Drop, changes_of, drops_of, mean_score
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import differences
-from ragstone.gate.confirm import FAIL, is_doubt, suspect_at
+from ragstone.gate.confirm import FAIL, STILL_SUSPECT, SUSPECT, is_doubt
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
@@ -278,7 +278,8 @@ def _loss_status(p_value: float, evidence: Evidence) -> Status:
     alpha = evidence.policy.alpha
     if p_value <= FAIL * alpha:
         return Status.FAIL
-    if p_value <= suspect_at(evidence.confirmed) * alpha:
+    suspect = STILL_SUSPECT if evidence.confirmed else SUSPECT
+    if p_value <= suspect * alpha:
         return Status.INCONCLUSIVE
     return Status.PASS
 

@@ -24,8 +24,8 @@ from ragstone.gate.checks.planted import PlantedAnswers
 from ragstone.gate.checks.quotes import Quotes
 from ragstone.gate.checks.system_limits import SystemLimits
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.source import KeyPath
 from ragstone.gate.verdict import Check
+from ragstone.settings.toml_lines import KeyPath
 
 CHECKERS: tuple[Checker, ...] = (
     NoAnswer(),

@@ -21,7 +21,6 @@ from ragstone.formatting import counted, seconds
 from ragstone.gate.checks.checker import Checker, Format
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import Policy
-from ragstone.gate.source import KeyPath
 from ragstone.gate.speed_and_price import (
     FIGURES,
     LATENCY_TOLERANCE_S,
@@ -33,6 +32,7 @@ from ragstone.gate.speed_and_price import (
     paired_usage,
 )
 from ragstone.gate.verdict import Check, CheckKind, Status
+from ragstone.settings.toml_lines import KeyPath
 from ragstone.stats.intervals import p_proportion_at_most, student_interval
 
 MIN_REPORTED = 0.98

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from ragstone.errors import ConfigError, expected, suggestion
-from ragstone.settings.toml_lines import KeyPath as KeyPath
+from ragstone.settings.toml_lines import KeyPath
 
 MAX_RULES_BYTES = 1_000_000
 
