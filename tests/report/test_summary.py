@@ -137,6 +137,7 @@ def test_a_long_change_of_the_gate_hides_no_other(room: Room) -> None:
         ("Ab. cdefghij", 9, "Ab.…"),
         ("One sentence. Another one.", 20, "One sentence."),
         ("More than a half of it; a third and a quarter.", 40, "More than a half of it."),
+        ("More than a half of it: a third and a quarter.", 40, "More than a half of it."),
         ("A sentence that is long. Label: a third, a quarter.", 40, "A sentence that is long."),
         ("one two three four", 12, "one two…"),
         ("unbreakable", 6, "unbre…"),

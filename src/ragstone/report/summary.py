@@ -177,6 +177,9 @@ def cut(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     end = max(text.rfind(sign, 0, length) for sign in (". ", "; "))
+    detail = text.rfind(": ", 0, length)
+    if detail - end >= length / 3:  # else it follows a label
+        end = detail
     if end >= length / 3:
         return f"{text[:end]}."
     words = text[: length - 1]
