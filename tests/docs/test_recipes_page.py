@@ -116,7 +116,7 @@ def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
     mlflow.start_run.return_value = MagicMock()
     run_recipe("MLflow", "mlflow", mlflow, monkeypatch)
     mlflow.start_run.assert_called_once_with(run_name=report["run"]["commit"])
-    mlflow.set_tags.assert_called_once_with({"verdict": report["verdict"]["status"], "judge": "offline judge 11"})
+    mlflow.set_tags.assert_called_once_with({"verdict": report["verdict"]["status"], "judge": "offline judge 12"})
     (metrics,) = mlflow.log_metrics.call_args.args
     assert metrics == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
     assert all(re.fullmatch(r"[/\w.\- :]+", name) for name in metrics), "MLflow refuses other names"
@@ -132,7 +132,7 @@ def test_wandb_gets_the_same(report: dict[str, Any], monkeypatch: pytest.MonkeyP
     wandb.init.return_value = MagicMock(__enter__=lambda _: run)
     run_recipe("Weights & Biases", "wandb", wandb, monkeypatch)
     given = wandb.init.call_args.kwargs
-    assert (given["name"], given["config"]) == (report["run"]["commit"], {"judge": "offline judge 11"})
+    assert (given["name"], given["config"]) == (report["run"]["commit"], {"judge": "offline judge 12"})
     (logged,) = run.log.call_args.args
     assert {name: mean for name, mean in logged.items() if name != "samples"} == means_of(report)
     assert run.summary == {"verdict": report["verdict"]["status"]}
