@@ -69,7 +69,7 @@ def test_the_gate_fails_on_the_regressed_variant_and_says_why(interpreter: Path,
     assert report["verdict"]["status"] == "fail"
     failed = {(check["metric"], check["kind"]) for check in report["checks"] if check["status"] == "fail"}
     assert {("faithfulness", "floor"), ("faithfulness", "drop"), ("context_recall", "drop"), ("mrr", "drop")} <= failed
-    for words in ("Faithfulness", "Context recall", "golden.jsonl:", "Retrieval", "Generation", "version 7.2"):
+    for words in ("Faithfulness", "Context recall", "golden.jsonl:", "Look at retrieval first", "version 7.2"):
         assert words in printed
     comment = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     drawn = (ROOT / "docs" / "images" / "pictures.txt").read_text(encoding="utf-8")
