@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Set
 from dataclasses import asdict
 from functools import lru_cache
@@ -111,7 +112,10 @@ def _means(
 @lru_cache(maxsize=32)  # a job makes the line of its run before and after the verdict
 def _mean_part(values: tuple[float, ...]) -> MeanPart:
     interval = mean_interval(np.array(values))
-    mean, low, high = np.round(
-        [interval.estimate, interval.low, interval.high], _DIGITS
+    scale = 10**_DIGITS
+    return MeanPart(
+        mean=round(interval.estimate, _DIGITS),
+        low=math.floor(interval.low * scale) / scale,
+        high=math.ceil(interval.high * scale) / scale,
+        n=interval.n,
     )
-    return MeanPart(mean=mean, low=low, high=high, n=interval.n)

@@ -122,6 +122,18 @@ def test_the_estimate_counts_five_calls_a_sample_and_one_for_embeddings(
     assert estimate_cost(JudgeSettings(name="openai-compatible:llama"), GOLDEN, select_metrics()).usd is None
 
 
+@pytest.mark.parametrize("name", ["openai:gpt-5.4-mini", "anthropic:claude-sonnet-4-5"])
+def test_the_first_call_finds_nothing_in_the_cache(name: str) -> None:
+    one, ten = (
+        estimate_cost(JudgeSettings(name=name), GoldenSet(GOLDEN.samples[:count]), select_metrics())
+        for count in (1, 10)
+    )
+    assert one.usd is not None
+    assert ten.usd is not None
+    assert 1.5 * ten.usd < 10 * one.usd
+    assert ten.input_tokens == 10 * one.input_tokens
+
+
 @pytest.mark.parametrize(
     ("lengths", "words"), [(None, "answers as long as the references"), ({}, ""), ({"q1": (4_000, 40_000)}, "")]
 )

@@ -20,8 +20,8 @@ _MARKS_TOKENS = 60
 
 
 class CallTally:
-    """Calls and their tokens. Where the provider is known to cache the part that all
-    requests share, it counts as cached."""
+    """Calls and their tokens, where the provider is known to cache the part that all
+    requests share with those that find it there."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         provider, model = split_name(settings.name)
@@ -33,22 +33,35 @@ class CallTally:
         if self._embeds is not None:
             self._embedding_price = tariff(*self._embeds, settings.prices)
         self._calls = self._read = self._cached = self._written = 0
+        self._stored: dict[str, int] = {}
+        """Tokens that the first call of a prompt puts into the cache."""
         self._embedding_calls = self._embedded = 0
 
     def add(
-        self, prompt: str, characters: float, received: int, *, calls: int = 1
+        self,
+        prompt: str,
+        characters: float,
+        received: int,
+        *,
+        calls: int = 1,
+        cached: int = 0,
     ) -> None:
         """Count `calls` with `prompt`, each with so many characters sent and tokens
-        received."""
+        received; `cached` of them may find its prefix in the cache."""
         prefix = prefix_tokens(self.layout.prompts[prompt])
         data = round(characters) // _PER_TOKEN + _MARKS_TOKENS
         self._calls += calls
         self._written += calls * (received + self._reasoning)
-        if prompt in self.layout.cached:
-            self._cached += calls * prefix
-            self._read += calls * data
-        else:
-            self._read += calls * (prefix + data)
+        self._read += calls * data
+        whole = calls
+        if cached and prompt in self.layout.cached:
+            whole -= cached
+            if prompt in self._stored:
+                self._cached += cached * prefix
+            else:
+                self._stored[prompt] = prefix
+                self._cached += (cached - 1) * prefix
+        self._read += whole * prefix
 
     def embed(self, characters: int) -> None:
         """Count a request for embeddings, if the judge has any."""
@@ -58,12 +71,8 @@ class CallTally:
 
     def estimate(self, assumptions: str, *, repeats: int = 1) -> CostEstimate:
         """All of it, `repeats` times."""
-        chat = Usage(
-            self._read,
-            self._cached,
-            0,
-            self._written,
-        )
+        stored = sum(self._stored.values())
+        chat = Usage(self._read, self._cached, stored, self._written)
         embeddings = Usage(self._embedded)
         usd = total_usd(
             _cost_usd(self._calls, self._price, chat),

@@ -168,6 +168,7 @@ def _count_judgement(
         _grown(by_sent, texts),
         received,
         calls=calls,
+        cached=1,
     )
 
 

@@ -118,7 +118,7 @@ def estimate(
     ]
     tally = CallTally(settings)
     for prompt, calls, characters, output in planned:
-        tally.add(prompt, characters, output, calls=calls)
+        tally.add(prompt, characters, output, calls=calls, cached=calls)
     return tally.estimate("nothing in the cache")
 
 
