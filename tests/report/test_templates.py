@@ -8,13 +8,22 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
-from jinja2 import DictLoader, Environment
+from jinja2 import DictLoader, Environment, FileSystemBytecodeCache
 
 from ragstone.errors import ConfigError
 from ragstone.report import template_cache
+from ragstone.report.html_page import html_environment
 from ragstone.report.markdown import LEVELS, context, filters
 from ragstone.report.render import render
-from ragstone.report.templates import REPORT, Templates, read_template, read_templates, render_template
+from ragstone.report.templates import (
+    PACKAGE,
+    REPORT,
+    Templates,
+    read_template,
+    read_templates,
+    render_template,
+    text_environment,
+)
 from tests.report.conftest import Text, helpdesk_report
 from tests.report.hostile import every_fragment
 from tests.report.test_escape import ACTIVE, parser, text_of
@@ -287,6 +296,13 @@ def test_a_template_is_compiled_again_if_it_or_the_version_changed(
     assert compiled_for("Bye {{ name }}", "Bye you") == 1
     monkeypatch.setattr(template_cache, "__version__", "99.0")
     assert compiled_for("Bye {{ name }}", "Bye you") == 1
+
+
+def test_environments_that_escape_otherwise_share_no_compiled_template() -> None:
+    page, text = html_environment(PACKAGE), text_environment(PACKAGE)
+    assert isinstance(page.bytecode_cache, FileSystemBytecodeCache)
+    assert isinstance(text.bytecode_cache, FileSystemBytecodeCache)
+    assert page.bytecode_cache.pattern != text.bytecode_cache.pattern
 
 
 @pytest.mark.parametrize("hindered_by", ["a setting", "a missing folder"])

@@ -12,6 +12,7 @@ import pytest
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.command_line import without_secrets
+from ragstone.system.payload import MAX_DETAIL_CHARACTERS
 from ragstone.system.response import Context, Response
 from tests.system.service import failure
 
@@ -77,6 +78,18 @@ def test_start_up_has_its_own_time_and_may_be_announced_and_text_may_hold_anythi
     assert anything.answer == question.replace("\ud800", "\ufffd")
     assert json.loads(argv.answer) == ["two words", "$HOME", "; touch pwned", ">", "out"]
     assert not (room.folder / "pwned").exists()
+
+
+@pytest.mark.attack(by="pull request", tries="fill the disk with an error's details", stopped_by="cut to their end")
+def test_of_a_long_detail_the_end_is_kept(room: Any) -> None:
+    room.write(
+        "rag.py", "import json\nprint(json.dumps({'error': 'no', 'detail': 'x' * 9_000_000 + 'the end'}), flush=True)"
+    )
+    (response,) = room.ask(f"command:{sys.executable} rag.py", "q")
+    detail = failure(response).detail
+    assert detail is not None
+    assert len(detail) == MAX_DETAIL_CHARACTERS
+    assert detail.endswith("the end")
 
 
 @pytest.mark.parametrize(

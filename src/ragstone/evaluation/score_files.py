@@ -23,7 +23,6 @@ from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
 
-_HEAD_BYTES = 4096
 ROUNDING = 1e-9
 """By so much a score may miss [0, 1], as a sum of floats does."""
 

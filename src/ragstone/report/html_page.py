@@ -66,7 +66,7 @@ def html_environment(package: str) -> Environment:
         loader=FunctionLoader(
             lambda name: read_template(name, PACKAGE if name == _SHELL else package)
         ),
-        bytecode_cache=TemplateCache(package),
+        bytecode_cache=TemplateCache(f"{package}.html"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

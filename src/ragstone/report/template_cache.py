@@ -15,18 +15,19 @@ from ragstone._version import __version__
 
 
 class TemplateCache(FileSystemBytecodeCache):
-    """Spares the next process the compilation of `package`'s templates, which takes
-    longer than rendering them.
+    """Spares the next process the compilation of the templates of one `environment`, by
+    its name, which takes longer than rendering them.
 
+    Another environment escapes otherwise, and never gets what this one compiled.
     They are compiled again after a change to one, or with another version of Ragstone,
     Jinja or Python. Nothing is written where Python writes no bytecode.
     """
 
-    def __init__(self, package: str) -> None:
+    def __init__(self, environment: str) -> None:
         versions = f"{__version__}.{jinja2.__version__}.{sys.implementation.cache_tag}"
         super().__init__(
             str(Path(cache_from_source(__file__)).parent),
-            f"{package}.%s.{versions}.jinja",
+            f"{environment}.%s.{versions}.jinja",
         )
 
     def dump_bytecode(self, bucket: Bucket) -> None:

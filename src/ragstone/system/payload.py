@@ -26,6 +26,7 @@ from ragstone.system.worker.returns import MAX_TRACE_CHARACTERS, TRACE_NAMES, no
 from ragstone.system.worker.steps import MAX_STEPS
 
 MAX_MESSAGE_CHARACTERS = 1_000
+MAX_DETAIL_CHARACTERS = 20_000
 TraceName = Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join(TRACE_NAMES)})$")]
 TraceText = Annotated[str, StringConstraints(max_length=MAX_TRACE_CHARACTERS)]
 
@@ -115,11 +116,13 @@ def failed(
     latency_s: float | None = None,
 ) -> Response:
     """The Response for a failure; `message` is cut to one line of 1,000 characters,
-    with lone surrogates replaced."""
+    and `detail` to its end, with lone surrogates replaced."""
     line = _encodable(" ".join(message.split()))
     if len(line) > MAX_MESSAGE_CHARACTERS:
         line = line[: MAX_MESSAGE_CHARACTERS - 3] + "..."
-    failure = SystemFailure(kind, line, None if detail is None else _encodable(detail))
+    if detail is not None:
+        detail = _encodable(detail[-MAX_DETAIL_CHARACTERS:])
+    failure = SystemFailure(kind, line, detail)
     return Response(sample_id=sample_id, latency_s=latency_s, failure=failure)
 
 

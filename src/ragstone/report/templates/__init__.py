@@ -177,7 +177,7 @@ def render_template(
     loader = FunctionLoader(source_of)
     environment = ReportEnvironment(loader, markdown_inline, filters)
     if own is None:
-        environment.bytecode_cache = TemplateCache(PACKAGE)
+        environment.bytecode_cache = TemplateCache("sandbox")
     try:
         return str(environment.get_template(name).render(context))
     except _ERRORS as error:
