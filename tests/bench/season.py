@@ -395,13 +395,7 @@ class Season:
 
 
 def simulate(
-    folder: Path,
-    github: FakeGitHub,
-    *,
-    merges: int,
-    samples: int,
-    seed: int = 1,
-    accept: Callable[[Path, str], None],
+    folder: Path, github: FakeGitHub, *, merges: int, samples: int, seed: int = 1, accept: Callable[[Path, str], None]
 ) -> Season:
     """Simulate a season. `accept` (workspace, metric) does what `ragstone accept` does."""
     repository = Repository(folder, github, samples=samples, seed=seed)

@@ -118,8 +118,7 @@ def test_each_kind_has_its_bounds(answer: str, judged: dict[str, Any], expected:
 
 
 @pytest.mark.parametrize(
-    ("copied", "more", "expected"),
-    [(60, 0, "copies"), (59, 0, "answers"), (80, 20, "copies"), (80, 21, "answers")],
+    ("copied", "more", "expected"), [(60, 0, "copies"), (59, 0, "answers"), (80, 20, "copies"), (80, 21, "answers")]
 )
 def test_an_answer_copies_if_most_of_it_is_whole_contexts(copied: int, more: int, expected: str) -> None:
     answer = f"Said {words(copied)} {'more ' * more}".replace("Said ", "")

@@ -33,10 +33,7 @@ def test_a_bomb_that_lies_about_its_size_is_refused() -> None:
         read_members(bytes(bomb), LIMITS)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["../../etc/cron.d/x", "/etc/passwd", "a/../../b", "..\\..\\x", "C:\\x", "c:x"],
-)
+@pytest.mark.parametrize("name", ["../../etc/cron.d/x", "/etc/passwd", "a/../../b", "..\\..\\x", "C:\\x", "c:x"])
 def test_a_path_that_leads_out_refuses_the_whole_archive(name: str) -> None:
     with pytest.raises(ArchiveRefused, match="leads out"):
         read_members(zip_of({"manifest.json": b"{}", name: b"x"}), LIMITS)

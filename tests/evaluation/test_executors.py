@@ -20,13 +20,7 @@ import pytest
 from ragstone.errors import JudgeError
 from ragstone.evaluation import executors
 from ragstone.evaluation.engine import Work, run_samples
-from ragstone.evaluation.executors import (
-    DaskWorkers,
-    ProcessWorkers,
-    Task,
-    Workers,
-    versions,
-)
+from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, Task, Workers, versions
 from ragstone.evaluation.record import RecordLine, record_from_line
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge

@@ -54,14 +54,7 @@ def test_metrics_of_the_project_are_graded_in_this_process() -> None:
 
 @pytest.mark.parametrize(
     ("cores", "wanted", "answers", "workers"),
-    [
-        (8, "auto", 499, 0),
-        (8, "auto", 500, 8),
-        (1, "auto", 100_000, 0),
-        (8, 1, 50, 0),
-        (8, 2, 50, 2),
-        (1, 64, 50, 64),
-    ],
+    [(8, "auto", 499, 0), (8, "auto", 500, 8), (1, "auto", 100_000, 0), (8, 1, 50, 0), (8, 2, 50, 2), (1, 64, 50, 64)],
 )
 def test_auto_takes_every_core_but_none_for_a_small_run(
     monkeypatch: pytest.MonkeyPatch, cores: int, wanted: Any, answers: int, workers: int

@@ -227,8 +227,7 @@ def test_a_row_of_no_sample_is_refused(tmp_path: Path, rows: list[dict[str, obje
 
 
 @pytest.mark.parametrize(
-    ("named", "metrics", "left_out"),
-    [([], ["faithfulness"], "own, high"), (["own"], ["faithfulness", "own"], "high")],
+    ("named", "metrics", "left_out"), [([], ["faithfulness"], "own, high"), (["own"], ["faithfulness", "own"], "high")]
 )
 def test_columns_are_metrics_if_they_are_known_or_named(
     tmp_path: Path, named: list[str], metrics: list[str], left_out: str

@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.evaluation.step_facts import (
-    MAX_KEYS,
-    MAX_STEPS,
-    MAX_VALUES,
-    StepFacts,
-    step_facts,
-    value_key,
-    values_of,
-)
+from ragstone.evaluation.step_facts import MAX_KEYS, MAX_STEPS, MAX_VALUES, StepFacts, step_facts, value_key, values_of
 from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample
 from ragstone.metrics.tool_calls import MistakeKind, ToolMistake
 from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, ToolCall

@@ -167,10 +167,7 @@ def test_a_converted_conversation_is_read_as_the_same_samples(tmp_path: Path, ro
         ({"turns": ["a?", "b?"], "history": "reference"}, "turn 1 of the conversation has no reference"),
         ({"turns": ["a?"], "history": "none"}, "contains 'none', expected own or reference"),
         ({"turns": [{"question": "a?", "expects": "an answer"}]}, "contains 'an answer', expected clarification"),
-        (
-            {"turns": ["a?", {"question": "b?", "history": ["x"]}]},
-            "turn 2 of the .* has 'history' of its own",
-        ),
+        ({"turns": ["a?", {"question": "b?", "history": ["x"]}]}, "turn 2 of the .* has 'history' of its own"),
         ({"tags": [{"a": 1}], "turns": [{"question": "a?", "tags": "t"}]}, "'tags' of turn 1 of the conversation"),
     ],
 )

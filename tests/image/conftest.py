@@ -72,9 +72,7 @@ class Image:
         with tempfile.TemporaryDirectory() as folder:
             into = f"({line}) >/printed/out 2>/printed/err"
             done = buildah(
-                *(*RUN, "--volume", f"{folder}:/printed", self.name),
-                *("--", "/bin/sh", "-c", into),
-                check=False,
+                *(*RUN, "--volume", f"{folder}:/printed", self.name), *("--", "/bin/sh", "-c", into), check=False
             )
             printed = [(Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err")]
         return subprocess.CompletedProcess(done.args, done.returncode, *printed)

@@ -63,10 +63,7 @@ def test_requirements_go_into_an_environment_of_the_users_own(step: Runner) -> N
 
 @pytest.mark.parametrize(
     ("name", "inputs"),
-    [
-        ("examples/docs-qa", {"requirements": "examples/docs-qa/requirements.txt"}),
-        ("examples/support-agent", {}),
-    ],
+    [("examples/docs-qa", {"requirements": "examples/docs-qa/requirements.txt"}), ("examples/support-agent", {})],
 )
 def test_our_own_example_is_gated_as_our_workflow_does(step: Runner, name: str, inputs: dict[str, Any]) -> None:
     shutil.rmtree(step.checkout.root)

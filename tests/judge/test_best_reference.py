@@ -4,13 +4,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 from ragstone.judge.collect import best_match, held_most
-from ragstone.judge.judgements import (
-    JudgementFailure,
-    ReferenceMatch,
-    Statement,
-    Support,
-    Verdict,
-)
+from ragstone.judge.judgements import JudgementFailure, ReferenceMatch, Statement, Support, Verdict
 
 
 def match(given: int, of: int = 2) -> ReferenceMatch:

@@ -7,12 +7,7 @@ from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import collect_judgements
-from ragstone.judge.judgements import (
-    AnswerSimilarity,
-    JudgementFailure,
-    JudgementKind,
-    Judgements,
-)
+from ragstone.judge.judgements import AnswerSimilarity, JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Call

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import (
-    CitationTable,
-    CitedStatement,
-    JudgementFailure,
-    Judgements,
-    Statement,
-)
+from ragstone.judge.judgements import CitationTable, CitedStatement, JudgementFailure, Judgements, Statement
 from ragstone.metrics.registry import METRICS
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response

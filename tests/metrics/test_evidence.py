@@ -8,14 +8,7 @@ import random
 import pytest
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import (
-    ContextUse,
-    ContextUsefulness,
-    Judgements,
-    Statement,
-    Support,
-    Verdict,
-)
+from ragstone.judge.judgements import ContextUse, ContextUsefulness, Judgements, Statement, Support, Verdict
 from ragstone.metrics import ranking
 from ragstone.metrics.evidence import EvidencePlace, distinct, locate, words
 from ragstone.metrics.registry import select_metrics
@@ -191,10 +184,7 @@ KEPT, LOWER, RECHUNKED, GONE = map(EvidenceChange, ("kept", "lower", "rechunked"
     ],
 )
 def test_what_became_of_the_evidence(
-    evidence: tuple[str, ...],
-    before: tuple[Context, ...],
-    now: tuple[Context, ...],
-    expected: EvidenceChange | None,
+    evidence: tuple[str, ...], before: tuple[Context, ...], now: tuple[Context, ...], expected: EvidenceChange | None
 ) -> None:
     assert retrieval_change(evidence, before, now) == expected
 

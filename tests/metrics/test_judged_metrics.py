@@ -290,10 +290,7 @@ def test_what_is_asked_of_the_judge() -> None:
     assert (
         completeness.needs(SAMPLE)
         == correctness.needs(SAMPLE)
-        == {
-            JudgementKind.STATEMENTS,
-            JudgementKind.REFERENCE_MATCH,
-        }
+        == {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
     )
 
 

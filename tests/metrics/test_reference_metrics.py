@@ -7,11 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import (
-    EntityList,
-    JudgementFailure,
-    Judgements,
-)
+from ragstone.judge.judgements import EntityList, JudgementFailure, Judgements
 from ragstone.metrics.limits import word_count
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.metrics.squad import exact_match, token_f1

@@ -51,10 +51,7 @@ async def both(first: System, second: System, n: int, skipped: Sequence[set[int]
             group.create_task(one(system, without))
 
 
-@pytest.mark.parametrize(
-    ("head_turns", "base_turns", "mine", "theirs"),
-    [(1, 40, 4, 4), (40, 1, 1, 5), (40, 1, 5, 1)],
-)
+@pytest.mark.parametrize(("head_turns", "base_turns", "mine", "theirs"), [(1, 40, 4, 4), (40, 1, 1, 5), (40, 1, 5, 1)])
 def test_each_question_is_asked_of_both_at_about_the_same_time(
     head_turns: int, base_turns: int, mine: int, theirs: int
 ) -> None:

@@ -20,12 +20,7 @@ SAMPLE = Sample("q1", "When was the Vell bridge opened?", reference="It was open
 CONTEXTS = tuple(Context(f"Context number {rank} about the bridge.") for rank in range(7))
 RESPONSE = Response("q1", "It was opened in 1931.", CONTEXTS)
 HEADLINE = frozenset(
-    {
-        JudgementKind.STATEMENTS,
-        JudgementKind.SUPPORT,
-        JudgementKind.CONTEXT_USE,
-        JudgementKind.REVERSE_QUESTIONS,
-    }
+    {JudgementKind.STATEMENTS, JudgementKind.SUPPORT, JudgementKind.CONTEXT_USE, JudgementKind.REVERSE_QUESTIONS}
 )
 
 

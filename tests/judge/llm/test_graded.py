@@ -20,10 +20,7 @@ from ragstone.judge.protocol import Call
 from ragstone.metrics.metric import expected_share
 from ragstone.system.response import Context
 
-VALUES: dict[Any, Any] = {
-    ("verdicts", "s1"): {"verdict": "supported"},
-    ("verdicts", "s2"): {"verdict": "unsupported"},
-}
+VALUES: dict[Any, Any] = {("verdicts", "s1"): {"verdict": "supported"}, ("verdicts", "s2"): {"verdict": "unsupported"}}
 SURE = {"supported": 0.9, "unsupported": 0.06, "contradicted": 0.04}
 
 
@@ -51,10 +48,7 @@ FIRST, SECOND = (
 YES, END = token("supported", SURE, 0.9), '"}]}'
 HALVES = token("un", {"un": 0.6, "supported": 0.3, "contr": 0.1}, 0.6)
 WIDE = token('":"supported"},{', {'":"supported"},{': 0.5, '":"unsupported"},{': 0.25, '": "x': 0.1}, 0.5)
-EURO = [
-    {"token": "\\xe2\\x82", "logprob": 0.0},
-    {"token": "?", "logprob": 0.0},
-]
+EURO = [{"token": "\\xe2\\x82", "logprob": 0.0}, {"token": "?", "logprob": 0.0}]
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,7 @@ import pytest
 
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION, Preference
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.prompts import (
-    APART,
-    KINDS,
-    NAMES,
-    USES,
-    VERDICTS,
-    layout_of,
-    load_prompt,
-    schema_of,
-)
+from ragstone.judge.llm.prompts import APART, KINDS, NAMES, USES, VERDICTS, layout_of, load_prompt, schema_of
 from ragstone.metrics.registry import select_metrics
 
 WORDS = {

@@ -367,10 +367,7 @@ SHAPES: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
     "Azure OpenAI": ("/openai/v1/chat/completions", None),
     "Anthropic": ("/v1/messages", None),
     "Gemini": ("/v1beta/openai/chat/completions", refuses("reasoning_effort", lambda n: google(f"Unknown name '{n}'"))),
-    "Vertex AI": (
-        "/v1/projects/PROJECT/locations/global/endpoints/openapi/chat/completions",
-        once(vertex),
-    ),
+    "Vertex AI": ("/v1/projects/PROJECT/locations/global/endpoints/openapi/chat/completions", once(vertex)),
     "Amazon Bedrock": ("/openai/v1/chat/completions", None),
     "Mistral": ("/v1/chat/completions", refuses("temperature", mistral)),
     "Groq": ("/openai/v1/chat/completions", once(groq_failure)),
