@@ -13,8 +13,7 @@ import asyncio
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -195,8 +194,8 @@ class Job:
 class Repository:
     """A workspace, the fake GitHub over it, and the clock."""
 
-    def __init__(self, folder: Path, github: FakeGitHub, *, samples: int, seed: int) -> None:
-        self.rng = np.random.Generator(np.random.PCG64(seed))
+    def __init__(self, folder: Path, github: FakeGitHub, *, samples: int) -> None:
+        self.rng = np.random.Generator(np.random.PCG64(1))
         self.root, self.files, self.github = folder / "workspace", folder / "runner", github
         self.root.mkdir()
         self.files.mkdir()
@@ -242,7 +241,7 @@ class Repository:
             created_at=self._stamp(),
         )
         job = self._job(merge, "pull request", "pull_request", payload, run_id, sha, healthy)
-        self._complete(run_id, sha, job, upload=True)
+        self._complete(run_id, sha, job)
         return job
 
     def main(self, merge: int, *, healthy: bool, cancelled: bool) -> Job | None:
@@ -257,7 +256,7 @@ class Repository:
         self._merge_of[run_id] = merge
         payload = {"repository": pull_request()["repository"], "ref": "refs/heads/main"}
         job = self._job(merge, "main", "push", payload, run_id, sha, healthy)
-        self._complete(run_id, sha, job, upload=True)
+        self._complete(run_id, sha, job)
         return job
 
     def _job(self, merge: int, kind: str, event: str, payload: object, run_id: int, sha: str, healthy: bool) -> Job:
@@ -279,7 +278,7 @@ class Repository:
         settings = load_settings(directory=self.root, environ=environ, overrides={})
         log = io.StringIO()
         judge = FlakyJudge(self.rng, self.judge_model)
-        with judged_by(lambda *_, **__: judge):
+        with patch.object(sources, "build_judge", lambda *_, **__: judge):
             code = asyncio.run(run_on_github(settings, environ=environ, out=log, patience=QUICK, now=lambda: self.now))
         outputs = parse_outputs((self.files / "output").read_text())
         report_file = self.root / "ragstone-run" / "report.json"
@@ -298,11 +297,11 @@ class Repository:
             text=(self.files / "summary").read_text() or log.getvalue(),
         )
 
-    def _complete(self, run_id: int, sha: str, job: Job, *, upload: bool) -> None:
+    def _complete(self, run_id: int, sha: str, job: Job) -> None:
         run = next(run for run in reversed(self.github.runs) if run["id"] == run_id)
         run.update(status="completed", conclusion="success" if job.code == 0 else "failure")
         out = self.root / "ragstone-run"
-        if upload and out.is_dir():
+        if out.is_dir():
             mine = job.kind == "main"
             found = {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file() and mine}
             artifact = self.github.add_artifact(run_id, found)
@@ -314,49 +313,27 @@ class Repository:
         return self.now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-@contextmanager
-def judged_by(build: Callable[..., Any]) -> Iterator[None]:
-    """Every run in this block is judged by what `build` returns."""
-    with patch.object(sources, "build_judge", build):
-        yield
-
-
 # -- what happens when -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Episode:
-    """From merge `start` up to but not including `stop`."""
+def episodes(merges: int) -> dict[str, range]:
+    """The merges of the season's events, at the same shares of it whatever its length."""
 
-    name: str
-    start: int
-    stop: int
-
-    def __contains__(self, merge: int) -> bool:
-        return self.start <= merge < self.stop
-
-
-def episodes(merges: int) -> dict[str, Episode]:
-    """The season's events, at the same shares of it whatever its length."""
-
-    def at(share: float, length: int) -> tuple[int, int]:
+    def at(share: float, length: int) -> range:
         start = round(share * merges)
-        return start, start + max(1, round(length * min(1.0, merges / 400)))
+        return range(start, start + max(1, round(length * min(1.0, merges / 400))))
 
     return {
-        name: Episode(name, *at(share, length))
-        for name, share, length in (
-            ("broken week", 0.10, 20),
-            ("revert", 0.20, 3),
-            ("smaller loss", 0.24, 3),
-            ("trade-off", 0.28, 1),
-            ("small loss", 0.32, 3),
-            ("runs cancelled", 0.36, 60),
-            ("golden set grows", 0.48, 1),
-            ("slow loss", 0.55, 40),
-            ("judge changes", 0.72, 1),
-            ("nobody merges for 100 days", 0.84, 1),
-        )
+        "broken week": at(0.10, 20),
+        "revert": at(0.20, 3),
+        "smaller loss": at(0.24, 3),
+        "trade-off": at(0.28, 1),
+        "small loss": at(0.32, 3),
+        "runs cancelled": at(0.36, 60),
+        "golden set grows": at(0.48, 1),
+        "slow loss": at(0.55, 40),
+        "judge changes": at(0.72, 1),
+        "nobody merges for 100 days": at(0.84, 1),
     }
 
 
@@ -377,8 +354,6 @@ LOSSES = {
 class Season:
     """All jobs of a season, and what happened besides."""
 
-    merges: int
-    samples: int
     jobs: list[Job] = field(default_factory=list)
     rerun: list[Job] = field(default_factory=list)  # pull requests again, after an acceptance was added
     accepted_at: int | None = None
@@ -394,12 +369,9 @@ class Season:
         return sum(job.baseline < main.merge < job.merge for main in self.of("main", healthy=True))
 
 
-def simulate(
-    folder: Path, github: FakeGitHub, *, merges: int, samples: int, seed: int = 1, accept: Callable[[Path, str], None]
-) -> Season:
-    """Simulate a season. `accept` (workspace, metric) does what `ragstone accept` does."""
-    repository = Repository(folder, github, samples=samples, seed=seed)
-    season, when, rng = Season(merges, samples), episodes(merges), repository.rng
+def simulate(folder: Path, github: FakeGitHub, *, merges: int, samples: int) -> Season:
+    repository = Repository(folder, github, samples=samples)
+    season, when, rng = Season(), episodes(merges), repository.rng
     system = repository.system
     lost, alarmed = 0.0, False
     for merge in range(merges):
@@ -433,7 +405,7 @@ def simulate(
         job = repository.pull_request(merge, healthy=healthy and not trading)
         season.jobs.append(job)
         if trading and job.code == 1:
-            accept(repository.root, TRADED)
+            accept_by_command(repository.root, TRADED)
             season.accepted_at = merge
             season.rerun.append(repository.pull_request(merge, healthy=True))
         system.again()
@@ -442,8 +414,7 @@ def simulate(
         main = repository.main(merge, healthy=healthy, cancelled=cancelled)
         if main is not None:
             season.jobs.append(main)
-            if slowly and main.verdict == "fail" and not alarmed:
-                alarmed = True
+            alarmed = alarmed or (slowly and main.verdict == "fail")
         if season.accepted_at is not None and season.removable_at is None and "is spent" in job.text:
             season.removable_at = merge
             (repository.root / "accepted.toml").unlink(missing_ok=True)
