@@ -147,13 +147,9 @@ def attempt(who):
     gates = roots()
     forged = forge()
     for kind in ("stray", "headless", "chain"):
-        subprocess.Popen(
-            [sys.executable, __file__, kind],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        nowhere = subprocess.DEVNULL
+        command = [sys.executable, __file__, kind]
+        subprocess.Popen(command, stdout=nowhere, stderr=nowhere, stdin=nowhere, start_new_session=True)
     result = {
         "uid": os.getuid(),
         "gid": os.getgid(),

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.evaluation.directory import RunDirectory
-from tests.github.api.fake import FORK_ID, FakeGitHub
-from tests.github.api.payloads import HEAD_SHA, workflow_run
-from tests.github.runs import files_of
+from tests.github.api.fake import FakeGitHub
 from tests.image.conftest import RECORDED, Runner
 
 pytestmark = pytest.mark.container
@@ -26,17 +23,6 @@ def test_a_pull_request_is_gated_and_commented_on(step: Runner, github: FakeGitH
     assert found.outputs["comment-url"]
     assert len(github.bodies()) == 1
     assert "Faithfulness" in found.summary
-
-
-def test_a_workflow_run_posts_what_the_fork_found(step: Runner, github: FakeGitHub) -> None:
-    step.checkout.answer_badly()
-    step.run("push", **RECORDED)
-    github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
-    github.add_artifact(555, files_of(RunDirectory.open(step.checkout.root / "ragstone-run")))
-    found = step.run("workflow_run", workflow_run(), **RECORDED)
-    assert found.code == 0, found.log
-    assert len(github.bodies(7)) == 1
 
 
 INSTALLED = """
@@ -80,14 +66,3 @@ def test_a_setup_that_fails_shows_its_end_and_exits_with_4(step: Runner) -> None
     assert found.code == 4
     assert "my own words" in found.log
     assert not any(line == "::error::forged" for line in found.annotations)
-
-
-def test_a_working_directory_of_its_own(step: Runner) -> None:
-    service = step.checkout.root / "service"
-    service.mkdir()
-    for name in ("golden.jsonl", "outputs.jsonl", "thresholds.toml"):
-        (step.checkout.root / name).rename(service / name)
-    found = step.run(working_directory="service", **RECORDED)
-    assert found.code == 0, found.log
-    assert found.outputs["run-directory"] == "service/ragstone-run"
-    assert step.run(working_directory="../..", **RECORDED).code == 2
