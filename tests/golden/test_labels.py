@@ -12,7 +12,7 @@ import pytest
 from ragstone.errors import GoldenSetError
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import ExpectedCall, Sample
+from ragstone.golden.sample import Assertion, Assertions, ExpectedCall, Sample
 from tests.golden.loading import load_rows, load_text
 
 BOUNDS = (("min", "assertions", 1.0), ("min", "faithfulness", 0.8), ("max", "hallucination", 0.2))
@@ -107,6 +107,17 @@ def test_a_wrong_label_names_its_line(tmp_path: Path, row: dict[str, Any], messa
         load(tmp_path, **row)
     assert message in caught.value.message
     assert str(caught.value.where).endswith("golden.jsonl:1")
+
+
+def test_assertions_are_read_from_their_columns_and_written_back(tmp_path: Path) -> None:
+    row = {"must_contain": ["30 days", "refund"], "must_not_contain": "60 days", "regex": "a|[0-9]+", "max_words": 80}
+    expected = Assertions(("30 days", "refund"), ("60 days",), ("a|[0-9]+",), 80, (Assertion("is-json"),))
+    sample = load(tmp_path, **row, **{"assert": [{"type": "is-json"}]})
+    (line,) = native_lines([sample])
+    assert sample.assertions == load(tmp_path, **json.loads(line)).assertions == expected
+    table = "question,must_contain,max_words\nHow long?,30 days | refund,\nWhy?,,\n"
+    first, second = load_text(tmp_path, "g.csv", table)
+    assert (first.assertions, second.assertions) == (Assertions(("30 days", "refund")), None)
 
 
 def test_what_is_not_said_is_not_written(tmp_path: Path) -> None:

@@ -40,12 +40,11 @@ TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 b
     ("evidence", "contexts", "held"),
     [
         (FACT, (OTHER, f"{BEFORE} {FACT} {AFTER}"), True),
-        (FACT, (OTHER, AFTER), False),
-        (FACT, ("…", FACT), True),
         (FACT, (TYPESET,), True),
         (FEE, (f"{HUNDRED} {HUNDRED[::-1]}",), False),  # 97 % of its words are there, but not a sentence in the middle
         (FEE, (FEE.replace("nine", "ten"),), True),  # one word
         (LONG, (LONG[:20_003], LONG[20_003:]), True),
+        ("0 " * 90, ("0 " * 90,), True),  # words that repeat themselves
         # Short evidence must be there word for word.
         ("founded in 1931", ("It was founded in 1931.",), True),
         ("founded in 1931", ("It was founded in 1902.",), False),
@@ -87,11 +86,6 @@ def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> 
             assert not found(FACT, second, OTHER).retrieved, at
 
 
-def test_texts_that_repeat_themselves_are_found() -> None:
-    row = "0 " * 90
-    assert found(row, row).retrieved
-
-
 def test_one_context_for_each_piece_of_evidence_scores_as_ids_do() -> None:
     draw = random.Random(0)
     names = ["recall@2", "recall@5", "precision@3", "hit_rate@1", "mrr", "mrr@2", "average_precision", "ndcg", "ndcg@3"]
@@ -121,12 +115,10 @@ HALVES = (FACT[: len(FACT) // 2], OTHER, FACT[len(FACT) // 2 :])
         *((name, (FACT,), HALVES, 1.0) for name in ("mrr", "ndcg", "average_precision")),
         ("precision@3", (FACT,), HALVES, 2 / 3),
         ("recall@1", (FACT, OTHER), (BOTH, BEFORE), 1.0),  # a chunk with two pieces is worth both
-        ("ndcg", (FACT, OTHER), (BOTH,), 1.0),
         ("ndcg", (FACT, OTHER), (BEFORE, BOTH), 2 / math.log2(3) / (1 + 1 / math.log2(3))),
         ("precision@2", (FACT, OTHER), (BOTH, BEFORE), 0.5),
         ("mrr", (FACT,), (OTHER, OTHER, FACT), 0.5),  # the same chunk twice counts once
         ("precision@2", (FACT,), (FACT, FACT), 0.5),
-        ("recall@5", (FACT, BEFORE), (FACT, OTHER), 0.5),
         ("recall@5", (FACT,), (), 0.0),
         ("recall@5", (), (FACT,), NotApplicable),
         ("recall@5", ("…",), (FACT,), NotApplicable),
@@ -165,19 +157,15 @@ KEPT, LOWER, RECHUNKED, GONE = map(EvidenceChange, ("kept", "lower", "rechunked"
     ("evidence", "before", "now", "expected"),
     [
         ((FACT,), CHUNKS, CHUNKS, KEPT),
-        ((FACT,), CHUNKS, (CHUNKS[1], CHUNKS[0]), KEPT),
         ((FACT,), CHUNKS, ranked(BEFORE, FACT, name="new"), RECHUNKED),
-        ((FACT,), CHUNKS, ranked(f"{BEFORE} {FACT}", AFTER), RECHUNKED),
         ((FACT,), CHUNKS, ranked(BEFORE, FACT.upper(), AFTER), KEPT),
         ((FACT,), CHUNKS, ranked(*PIECES), RECHUNKED),  # at rank 3, but nothing new above
-        ((FACT,), CHUNKS, (CHUNKS[0], CHUNKS[2], CHUNKS[1]), LOWER),
         ((FACT,), CHUNKS, ranked(BEFORE, OTHER, f"{FACT} {AFTER}"), LOWER),
         ((FACT,), CHUNKS, ranked(HUNDRED, FACT), LOWER),  # at the same rank, after more text
         ((FACT,), CHUNKS, ranked(OTHER, FACT), KEPT),  # after no more than before
         ((FACT,), CHUNKS, ranked(BEFORE, "No.", FACT), RECHUNKED),  # what is new above is too short to count
         ((FACT,), CHUNKS, ranked(BEFORE, OTHER), GONE),
         ((FACT,), CHUNKS, ranked(BEFORE, " ".join(FACT.split()[:8])), GONE),
-        ((FACT,), CHUNKS, (), GONE),
         ((FACT, AFTER), CHUNKS, ranked(BEFORE, FACT, name="new"), GONE),  # the worst of several pieces decides
         ((FACT,), ranked(BEFORE), ranked(AFTER), None),  # the baseline did not return it
         ((), CHUNKS, CHUNKS, None),
