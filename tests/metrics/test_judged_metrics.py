@@ -111,19 +111,15 @@ ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
         (SAMPLE, judged(S, U, S), 2 / 3),
         (SAMPLE, judged(C, S), 0.5),
         (SAMPLE, likely(0.9, 0.1, 0.8), 0.6),
-        (SAMPLE, likely(0.0, 1.0), 0.5),
         *((SAMPLE, likely(odd), Failed) for odd in (-0.1, 1.1, NAN)),
         (SAMPLE, ABSTAINS, NotApplicable),
         (SAMPLE, Judgements(said(0)), Failed),  # it does not abstain, and says nothing
         *((SAMPLE, with_ids(*ids), Failed) for ids in (("s1",), ("s1", "s1"), ("s1", "s9"), ("s1", "s2", "s3"))),
-        (SAMPLE, REFUSED, Failed),
-        (SAMPLE, Judgements(said(1), JudgementFailure("truncated")), Failed),
         (SAMPLE, NO_JUDGEMENT, Failed),
         (SAMPLE, Judgements(said(1)), Failed),
     ],
     "hallucination": [
         (SAMPLE, judged(S, S), 0.0),
-        (SAMPLE, judged(S, U), 1.0),
         (SAMPLE, judged(S, C), 1.0),
         (SAMPLE, likely(0.9, 0.2, all_supported=0.25), 0.75),
         *((SAMPLE, likely(0.9, all_supported=odd), Failed) for odd in (-0.1, 1.1, NAN)),
@@ -168,19 +164,16 @@ ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
     ],
     "context_relevance": [
         (SAMPLE, grades(("c1", 1, 3), ("c2", 1, 1)), 0.5),
-        (SAMPLE, grades(("c1", 3, 3), ("c2", 1, 1)), 1.0),
         (SAMPLE, grades(("c1", 0, 0), ("c2", 0, 0)), 0.0),
         (SAMPLE, Judgements(context_relevance=GRADES), (0.8 * 0.5 * 4 + 0.5 * 0.2 * 6) / 10),
         (SAMPLE, grades(("c1", 1, 3)), Failed),
         (SAMPLE, grades(("c1", 4, 3), ("c2", 1, 1)), Failed),
         (SAMPLE, grades(("c1", -1, 3), ("c2", 0, 1)), Failed),
-        (SAMPLE, Judgements(context_relevance=JudgementFailure("cut off")), Failed),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
     ],
     "answer_correctness": [
         (SAMPLE, matched([True, False], [True]), 2 / 3),  # the harmonic mean of both directions
         (SAMPLE, matched([True], [True]), 1.0),
-        (SAMPLE, matched([False], [False]), 0.0),
         (SAMPLE, of_match(TWO_OF_TWO, answer_share=0.5, reference_share=0.25), 1 / 3),  # a judge's finer shares
         (SAMPLE, of_match(TWO_OF_TWO, answer_share=1.01, reference_share=0.25), Failed),
         (SAMPLE, ABSTAINS, 0.0),
@@ -199,17 +192,14 @@ ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
         (SAMPLE, ABSTAINS, 0.0),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
-        (SAMPLE, replace(TWO_OF_TWO, reference_match=JudgementFailure("cut off")), Failed),
         (SAMPLE, matched([True], []), Failed),
         (SAMPLE, of_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
     ],
     "answer_similarity": [
         (SAMPLE, like(0.3, 0.8), 0.8),  # the nearest reference counts
         (SAMPLE, like(-0.2, -1.0), 0.0),
-        (SAMPLE, like(1.0), 1.0),
         *((SAMPLE, like(*odd), Failed) for odd in ((), (NAN,), (1.01,), (0.5, -1.01))),
         (SAMPLE, Judgements(answer_similarity=WITHOUT_EMBEDDINGS), NotApplicable),
-        (SAMPLE, Judgements(answer_similarity=JudgementFailure("refused")), Failed),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
     ],
@@ -235,40 +225,32 @@ def test_a_metric_scores_what_the_judge_says(name: str, row: tuple[Sample, Judge
     sample, judgements, expected = row
     found = outcome(score(name, sample, RESPONSE, judgements))
     assert found == (pytest.approx(expected) if isinstance(expected, float) else expected)
-    assert (
-        sample.answerable
-        or expected is not NotApplicable
-        or name == "answer_relevancy"
-        or not (METRICS[name].needs(sample))
-    )
+    if not sample.answerable and expected is NotApplicable and name != "answer_relevancy":
+        assert not METRICS[name].needs(sample)
+
+
+NO_CONTEXTS = "no contexts were returned"
+UNFOUNDED = "the answer makes statements, but no contexts were returned"
+NOT_ALL = Scored(0.5, "not in the reference: 1 of 2 statements")
+MEAN_CHANCE = "2 of 3 statements supported; the score is their mean probability"
 
 
 @pytest.mark.parametrize(
     ("name", "response", "judgements", "expected"),
     [
         ("faithfulness", RESPONSE, likely(0.9, 0.1, 0.94), Scored(1.94 / 3, "2 of 3 statements supported")),
-        (
-            "faithfulness",
-            RESPONSE,
-            likely(0.9, 0.0, 0.8),
-            Scored(1.7 / 3, "2 of 3 statements supported; the score is their mean probability"),
-        ),
-        ("faithfulness", BARE, judged(S), Scored(0.0, "the answer makes statements, but no contexts were returned")),
+        ("faithfulness", RESPONSE, likely(0.9, 0.0, 0.8), Scored(1.7 / 3, MEAN_CHANCE)),
+        ("faithfulness", BARE, judged(S), Scored(0.0, UNFOUNDED)),
         ("faithfulness", RESPONSE, REFUSED, Failed("judge", "refused")),
-        ("hallucination", BARE, judged(S), Scored(1.0, "the answer makes statements, but no contexts were returned")),
-        ("context_recall", BARE, NO_JUDGEMENT, Scored(0.0, "no contexts were returned")),
-        ("context_precision", BARE, NO_JUDGEMENT, Scored(0.0, "no contexts were returned")),
-        ("context_relevance", BARE, NO_JUDGEMENT, Scored(0.0, "no contexts were returned")),
-        ("noise_sensitivity_relevant", BARE, TWO_OF_TWO, Scored(0.0, "no contexts were returned")),
+        ("hallucination", BARE, judged(S), Scored(1.0, UNFOUNDED)),
+        ("context_recall", BARE, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
+        ("context_precision", BARE, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
+        ("context_relevance", BARE, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
+        ("noise_sensitivity_any", BARE, matched([True, False], [True]), NOT_ALL),
+        ("noise_sensitivity_relevant", BARE, TWO_OF_TWO, Scored(0.0, NO_CONTEXTS)),
         ("answer_correctness", BARE, ABSTAINS, Scored(0.0, "abstains on a question that can be answered")),
         ("completeness", Response("a", " "), NO_JUDGEMENT, Scored(0.0, "the answer is empty")),
         ("answer_similarity", Response("a", " "), NO_JUDGEMENT, Scored(0.0, "the answer is empty")),
-        (
-            "noise_sensitivity_any",
-            BARE,
-            matched([True, False], [True]),
-            Scored(0.5, "not in the reference: 1 of 2 statements"),
-        ),
     ],
 )
 def test_what_a_metric_says_of_its_score(
@@ -287,19 +269,8 @@ def test_what_is_asked_of_the_judge() -> None:
     assert relevancy.needs(UNANSWERABLE) == {JudgementKind.STATEMENTS}
     halves = {JudgementKind.STATEMENTS, JudgementKind.ANSWER_SIMILARITY}
     assert METRICS["answer_correctness_weighted"].needs(UNANSWERABLE) == halves
-    assert (
-        completeness.needs(SAMPLE)
-        == correctness.needs(SAMPLE)
-        == {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
-    )
-
-
-@pytest.mark.parametrize(
-    ("useful", "expected"),
-    [([], 0), ([False], 0), ([True], 1), ([True, False, True], (1 + 2 / 3) / 2), ([False, False, True], 1 / 3)],
-)
-def test_average_precision_by_hand(useful: list[bool], expected: float) -> None:
-    assert average_precision(useful) == pytest.approx(expected)
+    matched_statements = {JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH}
+    assert completeness.needs(SAMPLE) == correctness.needs(SAMPLE) == matched_statements
 
 
 @given(st.lists(st.booleans(), max_size=12) | st.lists(st.floats(0, 1), max_size=12))

@@ -26,8 +26,6 @@ def recalled(reference: str, *contexts: str, entities: EntityList | JudgementFai
     [
         ("The  Cat!", "cat", 1.0, 1.0),
         ("a black cat", "the cat", 0.0, 2 / 3),
-        ("dog", "cat", 0.0, 0.0),
-        ("", "", 1.0, 1.0),
         ("", "cat", 0.0, 0.0),
         ("the the", "an", 1.0, 1.0),
         ("cat cat", "cat", 0.0, 2 / 3),
@@ -37,14 +35,6 @@ def recalled(reference: str, *contexts: str, entities: EntityList | JudgementFai
 def test_exact_match_and_token_f1_are_those_of_squad(answer: str, reference: str, em: float, f1: float) -> None:
     assert exact_match(answer, reference) == em
     assert token_f1(answer, reference) == pytest.approx(f1)
-
-
-def test_entities_of_the_reference_are_looked_for_in_the_contexts() -> None:
-    contexts = ("In 1871 a tower rose here.", "Brown, Ada, was its first keeper.")
-    reference = "Ada Brown built it in 1871 at Grey Point."
-    assert recalled(reference, *contexts) == Scored(2 / 3)
-    assert recalled(reference) == Scored(0.0, note="no contexts were returned")
-    assert isinstance(recalled("By hand, slowly and with care.", *contexts), NotApplicable)
 
 
 TAJ = (
@@ -61,18 +51,14 @@ FLIGHT = "You take the Flynas Flight to Riyadh."
     [
         ("Einstein was born in Ulm, and moved to Bern and Princeton.", ["Einstein played the violin."], 1 / 4),
         ("Paris hosts it, after London, Rome and Tokyo.", ["The games of Paris are over."], 1 / 4),
-        ("Paris, London, Rome and Tokyo took part.", ["Paris was there."], 1 / 4),
         (TAJ, ["The Taj Mahal is a monument in India, and a site of UNESCO."], 1 / 6),
         (TAJ, ["Shah Jahan had the Taj Mahal in Agra built for Mumtaz Mahal."], 4 / 6),
-        ("Delivery takes 3 days.", ["Free delivery within 5 days."], 0.0),
-        ("Boats leave at 9:30.", ["Boats leave at 9:30."], 1.0),
         ("It leaves at 10:00.", ["Departures: 10:00 and 12:30."], 1.0),
         ("It leaves at 10:00.", ["Gate 10 opens.", "In 00 minutes."], 0.0),
         # A common noun with a capital is no part of a name.
         (FLIGHT, ["Flynas goes to Riyadh."], 0.5),
         (FLIGHT, ["Flynas goes to Riyadh.", "Every flight is full."], 1.0),
         ("Flynas launched Flight 123 to Riyadh at 10:00 AM.", ["Flynas is an airline."], 0.25),
-        ("Flynas operates Flight 123 to Riyadh at 10:00 AM.", ["Flight 321 leaves for Riyadh."], 0.25),
     ],
 )
 def test_which_entities_of_the_reference_are_in_the_contexts(reference: str, contexts: list[str], share: float) -> None:
@@ -110,9 +96,7 @@ WORDS = Response("a", "one two three", (Context("one two"), Context("three four"
         ("latency_within@2", WORDS, Scored(1.0, note="2")),
         ("latency_within@1.9", WORDS, Scored(0.0, note="2")),
         ("latency_within@2", Response("a", ""), NotApplicable("the answer was recorded without a latency")),
-        ("words_within@3", WORDS, Scored(1.0, note="3")),
         ("words_within@2", WORDS, Scored(0.0, note="3")),
-        ("contexts_within@4", WORDS, Scored(1.0, note="4")),
         ("contexts_within@3", WORDS, Scored(0.0, note="4")),
         ("steps_within@2", replace(WORDS, steps=(ModelCall("m"),) * 2), Scored(1.0, note="2")),
         ("steps_within@2", replace(WORDS, steps=(ModelCall("m"),) * 3), Scored(0.0, note="3")),
@@ -123,6 +107,6 @@ def test_limits_score_one_within_and_zero_beyond(name: str, response: Response, 
     assert score(name, Sample("a", "Who?"), response) == expected
 
 
-@pytest.mark.parametrize(("text", "words"), [("今日は天気", 3), ("plain words", 2), ("Größe 今日", 2)])
+@pytest.mark.parametrize(("text", "words"), [("今日は天気", 3), ("Größe 今日", 2)])
 def test_two_characters_without_spaces_count_as_a_word(text: str, words: int) -> None:
     assert word_count(text) == words

@@ -30,12 +30,18 @@ def calls(*names: str) -> Response:
     return response(*map(ToolCall, names))
 
 
+def lookup(**arguments: Any) -> ToolCall:
+    return ToolCall("lookup", arguments)
+
+
 A, B, C = expected("a"), expected("b"), expected("c")
 
 
 SEARCH = Retrieval("kettle", source="search")
 FAILED = ToolCall("lookup", {"id": 8}, error="no such order")
-THREE_LOOKUPS = response(*(ToolCall("lookup", {"id": number}) for number in (8, 9, 7)))
+FAILURE = "`lookup` fails: no such order"
+WRONG_ID = "`lookup`: id is 8, expected 7"
+THREE_LOOKUPS = response(*(lookup(id=number) for number in (8, 9, 7)))
 
 
 @pytest.mark.parametrize(
@@ -124,17 +130,13 @@ TWO_IDS = sample(expected("lookup", id=7), expected("refund", id=7), expected("g
 @pytest.mark.parametrize(
     ("golden", "answer", "arguments"),
     [
-        (TO_7, response(ToolCall("lookup", {"to": {"id": 7}})), Scored(1.0)),
+        (TO_7, response(lookup(to={"id": 7})), Scored(1.0)),
         (
             TO_7,
-            response(ToolCall("lookup", {"to": {"id": 7, "fast": True}})),
+            response(lookup(to={"id": 7, "fast": True})),
             Scored(0.0, "`lookup`: to.fast is true, expected nothing"),
         ),
-        (
-            TWO_IDS,
-            response(ToolCall("lookup", {"id": 8}), ToolCall("refund", {"id": 7})),
-            Scored(1 / 2, "`lookup`: id is 8, expected 7"),
-        ),
+        (TWO_IDS, response(lookup(id=8), ToolCall("refund", {"id": 7})), Scored(1 / 2, WRONG_ID)),
         (sample(expected("lookup", id=7)), calls("lookup"), Scored(0.0, "`lookup`: id is nothing, expected 7")),
         (sample(expected("a", "b", id=7)), calls("c"), Scored(0.0, "`a or b` is not called")),
         (sample(expected("lookup"), expected("lookup", id=7), expected("lookup", id=8)), THREE_LOOKUPS, Scored(1.0)),
@@ -153,14 +155,9 @@ def test_the_note_is_the_first_wrong_argument_of_the_best_match(
         (
             sample(expected("lookup", id=7), expected("refund"), expected("notify")),
             response(ModelCall("m"), FAILED, ToolCall("cancel"), ToolCall("notify")),
-            [
-                "`lookup`: id is 8, expected 7",
-                "`refund` is not called",
-                "`cancel` is called though it is not expected",
-                "`lookup` fails: no such order",
-            ],
+            [WRONG_ID, "`refund` is not called", "`cancel` is called though it is not expected", FAILURE],
         ),
-        (sample(), response(FAILED), ["`lookup` fails: no such order"]),
+        (sample(), response(FAILED), [FAILURE]),
         (sample(A, B, in_order=True), calls("b", "a"), ["`a` is called out of order"]),
         (sample(A), Response("a", "b", (Context("text"),)), []),
     ],
@@ -182,7 +179,7 @@ WITHOUT_STEPS = Response("a", "b", (Context("text"),))
         ("tool_arguments", sample(), calls("a"), NotApplicable("the sample expects no arguments")),
         ("tool_arguments", sample(A), calls("a"), NotApplicable("the sample expects no arguments")),
         ("tool_arguments", sample(expected("a", id=7)), WITHOUT_STEPS, NotApplicable(NO_STEPS)),
-        ("tool_errors", sample(), response(ToolCall("a"), FAILED), Scored(1 / 2, "`lookup` fails: no such order")),
+        ("tool_errors", sample(), response(ToolCall("a"), FAILED), Scored(1 / 2, FAILURE)),
         ("tool_errors", sample(), response(ToolCall("a", error="")), Scored(1.0, "`a` fails: ")),
         ("tool_errors", sample(), calls("a"), Scored(0.0)),
         ("tool_errors", sample(), response(ModelCall("m")), NotApplicable("the answer has no tool call")),
