@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import pytest
 
@@ -11,7 +10,6 @@ from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import ContextUse, ContextUsefulness, Judgements, Statement, Support, Verdict
 from ragstone.metrics import ranking
 from ragstone.metrics.evidence import EvidencePlace, distinct, locate, words
-from ragstone.metrics.registry import select_metrics
 from ragstone.metrics.retrieval_change import EvidenceChange, evidence_of, retrieval_change
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Context, Response
@@ -84,23 +82,6 @@ def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> 
         if len(FACT) // 4 < at < 3 * len(FACT) // 4:
             assert not found(FACT, first, OTHER).retrieved, at
             assert not found(FACT, second, OTHER).retrieved, at
-
-
-def test_one_context_for_each_piece_of_evidence_scores_as_ids_do() -> None:
-    draw = random.Random(0)
-    names = ["recall@2", "recall@5", "precision@3", "hit_rate@1", "mrr", "mrr@2", "average_precision", "ndcg", "ndcg@3"]
-    texts = [f"Fact {number} says that thing {number} is {number} metres long." for number in range(8)]
-    for _ in range(30):
-        ranked = draw.sample(texts, 5)
-        relevant = draw.sample(texts, draw.randint(1, 4))
-        by_id = Sample("a", "?", relevant_ids=dict.fromkeys(relevant, 1.0))
-        by_text = Sample("a", "?", reference_contexts=tuple(relevant))
-        response = Response("a", "", tuple(Context(text, text) for text in ranked))
-        for metric in select_metrics(names):
-            one, other = (metric.score(sample, response, Judgements()) for sample in (by_id, by_text))
-            assert isinstance(one, Scored)
-            assert isinstance(other, Scored)
-            assert one.value == pytest.approx(other.value), metric.info.name
 
 
 BOTH = f"{FACT} {OTHER}"

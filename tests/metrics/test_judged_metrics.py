@@ -115,7 +115,6 @@ ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
         (SAMPLE, ABSTAINS, NotApplicable),
         (SAMPLE, Judgements(said(0)), Failed),  # it does not abstain, and says nothing
         *((SAMPLE, with_ids(*ids), Failed) for ids in (("s1",), ("s1", "s1"), ("s1", "s9"), ("s1", "s2", "s3"))),
-        (SAMPLE, NO_JUDGEMENT, Failed),
         (SAMPLE, Judgements(said(1)), Failed),
     ],
     "hallucination": [
