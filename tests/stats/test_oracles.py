@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.ppi import people_mean
+from ragstone.tools.judging.people_mean import people_mean
 from ragstone.tools.judging.measures import cohen_kappa, krippendorff_alpha
 
 pytestmark = pytest.mark.heavy

@@ -16,7 +16,7 @@ from ragstone.formatting import counted, score
 from ragstone.gate.calibration import Calibration, Estimate, MetricCalibration
 from ragstone.gate.grouping import group_labels
 from ragstone.report.templates import render_text_template
-from ragstone.stats.ppi import PeopleMean, inverse_weights, people_mean
+from ragstone.tools.judging.people_mean import PeopleMean, inverse_weights, people_mean
 from ragstone.tools.judging.measures import (
     HAS_ALPHA,
     Floats,

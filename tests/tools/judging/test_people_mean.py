@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragstone.stats.intervals import Floats, mean_interval
-from ragstone.stats.ppi import inverse_weights, people_mean
+from ragstone.tools.judging.people_mean import inverse_weights, people_mean
 
 
 def population(rng: np.random.Generator, n: int, error: float) -> tuple[Floats, Floats]:
