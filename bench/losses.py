@@ -33,7 +33,7 @@ ALPHA, MAX_DROP = 0.05, 0.02
 METRICS, TAGS, RUNS, MORE = 4, 10, 6, default_policy().gate.confirm_repeats
 RENEWED, MISJUDGED, FALL = 0.4, 0.03, 0.5
 
-UNHARMED = Change(np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1, np.bool_), part=True)
+UNHARMED = Change(np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1)), part=True)
 
 
 class System:
@@ -150,12 +150,11 @@ def smallest(now: Sequence[Floats], then: Floats, tags: Sequence[Ints]) -> float
     """The smallest p-value of a drop that is estimated beyond what is allowed."""
     n = len(then)
     scores = np.stack(now, axis=2)
-    alike = np.full(n, len(now) > 1) & np.all(scores == scores[:, :, :1], axis=(1, 2))
-    whole = [Change(np.arange(n), scores[:, j], then[:, j], alike) for j in range(then.shape[1])]
+    whole = [Change(np.arange(n), scores[:, j], then[:, j]) for j in range(then.shape[1])]
     lost = np.stack([one.values for one in whole])
     # What is not estimated beyond counts among the parts, but needs no p-value.
     parts = [
-        replace(one, units=tag, now=one.now[tag], then=one.then[tag], alike=alike[tag], part=True, whole=one)
+        replace(one, units=tag, now=one.now[tag], then=one.then[tag], part=True, whole=one)
         if lost[j, tag].mean() < -MAX_DROP
         else UNHARMED
         for tag in tags

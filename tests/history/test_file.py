@@ -115,7 +115,7 @@ def test_scores_that_are_not_of_their_samples_are_left_out_and_said() -> None:
     text = history(2).text()
     codes = json.loads(text.splitlines()[1])["scores"]["faithfulness"]
     alone, longer = "\n".join(text.splitlines()[1:]), text.replace(codes, codes + "AAAA", 1)
-    none, grouped = text.replace(codes, "zzzzzzzz", 1), text.replace('"ids":[', '"groups":["AAAAAAAA"],"ids":[')
+    none, grouped = text.replace(codes, "zzzzzzzz", 1), text.replace('"ids":[', '"groups":[7],"ids":[')
     missing = "h:1: the line that names its samples is missing; it is kept without per-sample scores."
     misfit = "its scores don't fit its samples"
     for body, runs, says in ((alone, 2, missing), (longer, 1, misfit), (none, 1, misfit), (grouped, 2, misfit)):

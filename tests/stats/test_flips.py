@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -15,10 +16,14 @@ from ragstone.stats.losses import Change
 NAN = math.nan
 
 
-def change(now: Any, then: Any, units: list[int] | None = None, alike: bool = False) -> Change:
+def flips(changes: Sequence[Change], questions: int, same: bool = False) -> Flips:
+    return flips_of(changes, np.full(questions, same))
+
+
+def change(now: Any, then: Any, units: list[int] | None = None) -> Change:
     latest, earlier = (np.array(scores, dtype=np.float64) for scores in (now, then))
     places = np.arange(len(latest)) if units is None else np.array(units)
-    return Change(places, latest, earlier, np.full(len(latest), alike))
+    return Change(places, latest, earlier)
 
 
 @pytest.mark.parametrize(
@@ -40,31 +45,31 @@ def change(now: Any, then: Any, units: list[int] | None = None, alike: bool = Fa
 def test_a_question_broke_if_its_scores_before_and_now_are_far_apart(
     then: list[float], now: list[float], broken: bool, mended: bool
 ) -> None:
-    flips = flips_of([change([now], [then])], 1)
-    assert (flips.broken.tolist(), flips.mended.tolist()) == ([broken], [mended])
+    found = flips([change([now], [then])], 1)
+    assert (found.broken.tolist(), found.mended.tolist()) == ([broken], [mended])
 
 
 def test_of_several_metrics_one_that_broke_is_enough_unless_another_was_mended() -> None:
     first = change([[0.0], [0.0], [1.0]], [[1.0], [1.0], [1.0]])
     second = change([[1.0], [1.0]], [[0.0], [1.0]], units=[0, 2])
-    flips = flips_of([first, second], 3)
-    assert (flips.broken.tolist(), flips.mended.tolist()) == ([False, True, False], [False] * 3)
+    found = flips([first, second], 3)
+    assert (found.broken.tolist(), found.mended.tolist()) == ([False, True, False], [False] * 3)
     # What is worse in one metric and better in another says nothing of the others.
-    flips = flips_of([change([[0.0]] * 8, [[1.0]] * 8), change([[1.0]], [[0.0]])], 8)
-    assert flips.broken.tolist() == [False] + [True] * 7
-    assert flips.chance.tolist() == [0.0] + [0.5] * 7
-    assert flips.p_value == pytest.approx(0.5**7)
+    found = flips([change([[0.0]] * 8, [[1.0]] * 8), change([[1.0]], [[0.0]])], 8)
+    assert found.broken.tolist() == [False] + [True] * 7
+    assert found.chance.tolist() == [0.0] + [0.5] * 7
+    assert found.p_value == pytest.approx(0.5**7)
 
 
 def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_look_broken() -> None:
     scores = [1.0, 0.9, 0.1, 0.0, 0.2]
-    flips = flips_of([change([scores[2:]], [scores[:2]])], 1)
+    found = flips([change([scores[2:]], [scores[:2]])], 1)
     looks_broken = [min(before) - max(set(scores) - set(before)) >= GAP for before in combinations(scores, 2)]
-    assert flips.chance.tolist() == pytest.approx([sum(looks_broken) / len(looks_broken)])
+    assert found.chance.tolist() == pytest.approx([sum(looks_broken) / len(looks_broken)])
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "alike", "chance"),
+    ("then", "now", "same", "chance"),
     [
         ([1.0, 1.0, 1.0], [0.0], False, 0.5),  # an answer that stays the same over several runs is drawn once
         ([1.0, 0.9, 1.0], [0.0], False, 0.25),
@@ -73,28 +78,28 @@ def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_
     ],
 )
 def test_an_answer_that_is_repeated_is_drawn_once(
-    then: list[float], now: list[float], alike: bool, chance: float
+    then: list[float], now: list[float], same: bool, chance: float
 ) -> None:
-    assert flips_of([change([now], [then], alike=alike)], 1).chance.tolist() == [chance]
+    assert flips([change([now], [then])], 1, same).chance.tolist() == [chance]
 
 
 def lost(count: int) -> Flips:
-    return flips_of([change([[0.0]] * count, [[1.0]] * count)], count)
+    return flips([change([[0.0]] * count, [[1.0]] * count)], count)
 
 
 def test_chance_is_counted_among_the_questions_that_could_have_broken() -> None:
     then = [[1.0]] * 3 + [[0.0]] * 2 + [[1.0]] * 95
     now = [[0.0]] * 3 + [[1.0]] * 2 + [[1.0]] * 95
-    assert flips_of([change(now, then)], 100).p_value == pytest.approx(0.5)  # at least 3 of 5 heads
-    assert flips_of([change(then, then)], 100).p_value == 1.0
+    assert flips([change(now, then)], 100).p_value == pytest.approx(0.5)  # at least 3 of 5 heads
+    assert flips([change(then, then)], 100).p_value == 1.0
     metrics_that_agree = [change([[0.0]] * 4, [[1.0]] * 4)] * 3
-    assert flips_of(metrics_that_agree, 4).p_value == pytest.approx(1 / 16)
+    assert flips(metrics_that_agree, 4).p_value == pytest.approx(1 / 16)
 
 
 def test_related_questions_count_once() -> None:
     assert lost(6).p_value == pytest.approx(1 / 64)
     assert lost(6).of_groups(np.array([7, 7, 7, 8, 8, 8])).p_value == pytest.approx(1 / 4)
-    mixed = flips_of([change([[0.0], [1.0], [0.0]], [[1.0], [0.0], [1.0]])], 3).of_groups(np.array([1, 1, 2]))
+    mixed = flips([change([[0.0], [1.0], [0.0]], [[1.0], [0.0], [1.0]])], 3).of_groups(np.array([1, 1, 2]))
     assert (mixed.broken.tolist(), mixed.mended.tolist()) == ([False, True], [False, False])
 
 
@@ -105,7 +110,7 @@ def test_as_many_questions_break_by_chance_as_is_said() -> None:
     for _ in range(400):
         skill = rng.uniform(0.2, 1.0, 60)[:, None]
         then, now = (rng.random((60, k)) < skill for k in (1, 4))
-        shown += flips_of([change(now, then)], 60).p_value <= 0.1
+        shown += flips([change(now, then)], 60).p_value <= 0.1
     assert shown / 400 <= 0.13
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.tools.judging.people_mean import people_mean
 from ragstone.tools.judging.measures import cohen_kappa, krippendorff_alpha
+from ragstone.tools.judging.people_mean import people_mean
 
 pytestmark = pytest.mark.heavy
 

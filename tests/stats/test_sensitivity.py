@@ -102,8 +102,8 @@ def test_the_smallest_loss_is_true_within_three_points(n: int, statements: int) 
             changed = chances.copy()
             changed[np.random.default_rng(seed).permutation(n)[:lost]] *= 1.0 - LOST
             now = scores(changed, 6, statements, seed + 1000)
-            both = Change(np.arange(n), now, then, np.zeros(n, np.bool_))
-            first = Change(both.units, now[:, :1], then, both.alike)
+            both = Change(np.arange(n), now, then)
+            first = Change(both.units, now[:, :1], then)
             asked = loss_p_value(first) <= ASKS and now[:, 0].mean() < then.mean() - ALLOWED
             shown.append(asked and loss_p_value(both) <= FAILS)
     assert float(np.mean(fails[0.0])) >= 0.7

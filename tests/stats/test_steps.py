@@ -38,9 +38,10 @@ def test_which_loss_is_shown(series: Series, allowed: float, shown: bool) -> Non
 
 
 def test_a_loss_has_a_first_run_and_lasts_until_a_rise_is_shown() -> None:
-    chances = draw(16, lost=range(12, 16)).first_run_chances()
-    assert abs(int(np.argmax(chances)) - 12) <= 1
-    assert chances.sum() == pytest.approx(1.0)
+    chances = draw(16, lost=range(12, 16)).first_run_chances(24)
+    assert abs(chances[0][1] - 12) <= 1
+    assert sorted(index for _, index in chances) == list(range(1, 16))
+    assert sum(chance for chance, _ in chances) == pytest.approx(1.0)
     assert recovered_since([draw(18, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True) is None
     back = recovered_since([draw(26, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True)
     assert back is not None
@@ -68,5 +69,5 @@ def test_an_unchanged_branch_shows_a_loss_in_few_runs() -> None:
     for seed in range(20):
         for runs in runs_looked_at:
             steps = Series(draw(30, seed=seed).scores[:runs]).steps()
-            shown += any(len(step.after) > 1 and step.shows(0.05, LEVEL) for step in steps)
+            shown += any(step.test.now.shape[1] > 1 and step.shows(0.05, LEVEL) for step in steps)
     assert shown <= 0.01 * 20 * len(runs_looked_at)

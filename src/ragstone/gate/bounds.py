@@ -152,12 +152,8 @@ def drops_of(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[Drop]:
             # Runs of the history, whose scores are rounded: equal ones must stay equal.
             now = np.rint(now * STEPS) / STEPS
             then = np.rint(then * STEPS) / STEPS
-        alike = np.zeros(len(samples), dtype=np.bool_)
-        if now.shape[1] > 1:
-            answers = pairing.current.system.answers
-            alike[:] = [len(set(answers.get(name, ()))) == 1 for name in samples]
         units = np.array([place_of[sample_id] for sample_id in samples])
-        change = Change(units, now, then, alike, groups, expected)
+        change = Change(units, now, then, groups, expected)
         yield Drop(rule, samples, bound, change)
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import Drop, answers_per_sample
 from ragstone.gate.comparability import Pairing
@@ -106,7 +108,9 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
         return None
     drops = without_word_losses(list(filter(_counts, evidence.drops)), evidence)
     ids = sorted(evidence.current.samples)
-    flips = flips_of([drop.change for drop in drops], len(ids))
+    answers = evidence.current.system.answers
+    same = np.array([len(set(answers.get(name, ()))) == 1 for name in ids])
+    flips = flips_of([drop.change for drop in drops], same)
     paired = set(pairing.samples)
     # The system fails on them each time, and did not in the baseline.
     times_asked = answers_per_sample(evidence.current)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import STEPS, RunScores
-from ragstone.gate.grouping import groups_of
-from ragstone.history.lines import SamplesLine
+from ragstone.gate.grouping import group_labels
+from ragstone.history.lines import RunLine, SamplesLine
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,11 @@ class Compact:
     samples: SamplesLine
     scores: Mapping[str, str]
 
+    def kept_in(self, line: RunLine) -> RunLine:
+        """`line` with these scores."""
+        update = {"samples": self.samples.key, "scores": dict(self.scores)}
+        return line.model_copy(update=update)
+
 
 def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES
@@ -42,14 +47,8 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     coded = coded[: max(1, MAX_SCORES // max(1, len(metrics)))]
     ids = tuple(code for code, _ in coded)
     sample_ids = [sample_id for _, sample_id in coded]
-    groups: tuple[str, ...] | None = None
-    names = list(groups_of(run, sample_ids))
-    if any(name is not None for name in names):
-        # A sample without a group is its own group.
-        groups = tuple(
-            _digest(f"alone\0{index}" if name is None else f"group\0{name}")
-            for index, name in enumerate(names)
-        )
+    labels = group_labels(run, sample_ids)
+    groups = None if labels is None else tuple(labels.tolist())
     key = hashlib.sha256(f"{ids}{groups}".encode()).hexdigest()[:16]
     scores = {
         metric: encode(list(map(run.metrics[metric].values.get, sample_ids)))
@@ -60,7 +59,9 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
 
 def sample_code(name: str, content_hash: str | None) -> str:
     """The code of the sample with the id `name` and this content."""
-    return _digest(f"{name}\0{content_hash}")
+    text = f"{name}\0{content_hash}"
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return base64.urlsafe_b64encode(digest[:6]).decode("ascii")
 
 
 def encode(values: Sequence[float | None]) -> str:
@@ -78,8 +79,3 @@ def decode(text: str) -> Floats:
     if np.any(steps[~is_missing] > STEPS):
         raise ValueError("not valid scores")
     return np.where(is_missing, np.nan, steps / STEPS)
-
-
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    return base64.urlsafe_b64encode(digest[:6]).decode("ascii")

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 
 from ragstone.formatting import counted, figure, listed, score
 from ragstone.gate.accepted import title_of
+from ragstone.gate.bounds import mean_score
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.level import LOOKED_BACK, Look
@@ -62,7 +62,7 @@ class Column:
         `level`, by index."""
         steps = self.series.steps(self.allowed)
         if any(step.shows(self.rule.max_drift, level) for step in steps):
-            return _first_run_chances(self.series)[0][1]
+            return self.series.first_run_chances(LOOKED_BACK)[0][1]
         return None
 
     def shows_loss_since(self, start: int, level: float) -> bool:
@@ -115,13 +115,14 @@ class Column:
         step = self.step_at(start)
         figures = ""
         if step is not None:
-            now = self.rule.direction.shown(step.level)
-            then = self.rule.direction.shown(step.level - step.change)
+            n = len(step.test.units)
+            now = self.rule.direction.shown(mean_score(step.test.now))
+            then = self.rule.direction.shown(mean_score(step.test.then))
             check = replace(
-                check, estimate=step.excess, current=now, baseline=then, n=step.n
+                check, estimate=step.excess, current=now, baseline=then, n=n
             )
             figures = (
-                f"{score(then)} → {score(now)} on {counted(step.n, 'sample')} in common"
+                f"{score(then)} → {score(now)} on {counted(n, 'sample')} in common"
             )
             if self.allowed:
                 figures += f", of which {figure(self.allowed)} was accepted"
@@ -152,21 +153,12 @@ class Column:
         )
 
 
-def _first_run_chances(series: Series) -> list[tuple[float, int]]:
-    """The probability of each of the newest runs to be the first after a loss, and its
-    index; the likeliest first."""
-    oldest = max(0, len(series.scores) - 1 - LOOKED_BACK)
-    near = replace(series, scores=series.scores[oldest:])
-    chances = near.first_run_chances().tolist()
-    return sorted(zip(chances, count(oldest), strict=False), key=lambda pair: -pair[0])
-
-
 def cause_of(looks: Sequence[Look], series: Series) -> tuple[RunLine, ...]:
     """The fewest of the runs `looks` one of which brought a loss with a probability of
     `_NAMED`; the oldest first."""
     named: list[int] = []
     share = 0.0
-    for chance, index in _first_run_chances(series):
+    for chance, index in series.first_run_chances(LOOKED_BACK):
         named.append(index)
         share += chance
         if share >= _NAMED:

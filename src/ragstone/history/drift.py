@@ -8,7 +8,7 @@ is accepted, whatever one later run shows by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
@@ -76,9 +76,10 @@ def measure_drift(
     begins with this run blocks. `decided` are the checks of a run that was decided: a
     drop that failed, or is not settled, is a loss from then on.
     """
-    watch = _Watch(history, line, scores, run, policy)
-    if not watch.rules:
+    rules = _rules(policy, run)
+    if not rules:
         return Drift()
+    watch = _Watch(history, line, scores, run, rules, policy.drift.days)
     new = watch.search(main=main)
     if not main:
         open_losses = chain.from_iterable(past.open for past in watch.pasts.values())
@@ -126,12 +127,12 @@ def find_cause(
     if not was_run(looks, newest):
         looks = (*looks, Look(newest, history.samples[newest.samples or ""]))
     past = past_of(looks, newest, metric)
-    count = len(past.looks)
-    if count < 2:
+    if len(past.looks) < 2:
         return past, ()
-    near = past.looks[max(0, min(past.since, count - 1) - LOOKED_BACK) :]
-    scores = scores_of(near, near[-1].samples.ids, metric)
-    return past, cause_of(near, Series(1.0 - scores if lower_is_better else scores))
+    scores = scores_of(past.looks, past.looks[-1].samples.ids, metric)
+    if lower_is_better:
+        scores = 1.0 - scores
+    return past, cause_of(past.looks, Series(scores))
 
 
 _LossKey = tuple[str | None, tuple[str, ...], int]
@@ -148,19 +149,17 @@ class _Watch:
         line: RunLine,
         scores: Compact,
         run: RunScores,
-        policy: Policy,
+        rules: Mapping[str, DriftRule],
+        days: float,
     ) -> None:
-        self.line = line.model_copy(
-            update={"samples": scores.samples.key, "scores": dict(scores.scores)}
-        )
+        self.line = scores.kept_in(line)
         self.samples = scores.samples
         self.run = run
-        self.oldest = line.time - timedelta(days=policy.drift.days)
-        self.rules = _rules(policy, run)
-        tests = len(self.rules)
-        if tests > 1:
-            tests += 1  # their mean
-        self.level = LEVEL / max(1, tests)
+        self.oldest = line.time - timedelta(days=days)
+        self.rules = rules
+        self.level = LEVEL
+        if len(rules) > 1:
+            self.level /= len(rules) + 1  # with their mean
         looks = looks_before(history, line)
         self.newest: tuple[Look, ...] = ()
         if not was_run(looks, line):
@@ -284,7 +283,7 @@ class _Watch:
             scores = 1.0 - scores
         groups = None
         if self.samples.groups is not None:
-            groups = np.unique(self.samples.groups, return_inverse=True)[1]
+            groups = np.array(self.samples.groups)
         series = Series(scores, groups)
         if slice_ is not None:
             members = {
@@ -356,12 +355,13 @@ def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]
             if start is not None
         ]
     changes = [column.excess_at(start_of_mean) for column in columns]
-    fallen = list(means)
+    largest = min(changes)
+    fallen = []
     for column, start, change in zip(columns, starts, changes, strict=True):
-        limit = max(min(changes), -column.rule.max_drift / 2.0)
+        limit = max(largest, -column.rule.max_drift / 2.0)
         if start is not None or change <= limit:
-            fallen.insert(-1, column)
-    return [(column, start_of_mean) for column in fallen]
+            fallen.append(column)
+    return [(column, start_of_mean) for column in (*fallen, *means)]
 
 
 def _notice(part: BelowPart) -> str:

@@ -15,12 +15,11 @@ import numpy as np
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.policy import Policy
-from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
+from ragstone.history.lines import MeanPart, RunLine
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.stats.intervals import mean_interval
 
 _DIGITS = 5
-_TEXT = 500
 
 
 def run_line(
@@ -52,21 +51,20 @@ def run_line(
         if applicable:
             coverages.append(len(scores.values) / applicable)
     latencies = run.system.latencies_s.values()
-    commit, system = manifest.system.commit, manifest.system.version
     return RunLine(
         run=fingerprint,
         time=manifest.created_at,  # type: ignore[arg-type]  # pydantic parses it
-        commit=commit and commit[:_TEXT],
+        commit=manifest.system.commit,
         pull_request=pull_request,
         release=release,
         github_run=github_run,
         event=event,
         verdict=manifest.verdict or "none",
         eligible=standing.eligible and manifest.verdict is not None,
-        judge=manifest.judge.label()[:_TEXT],
+        judge=manifest.judge.label(),
         judge_key=judge_key(manifest.judge),
-        golden=manifest.golden.content_hash[:_TEXT],
-        system=system and system[:_TEXT],
+        golden=manifest.golden.content_hash,
+        system=manifest.system.version,
         part=manifest.system.part,
         metrics=_means(run.metrics, run.samples.keys()),
         versions={
@@ -78,15 +76,7 @@ def run_line(
         coverage=round(min(coverages, default=0.0), _DIGITS),
         latency_p50_s=round(median(latencies), 4) if latencies else None,
         cost_usd=manifest.cost.usd,
-        accepted=tuple(
-            AcceptedPart(
-                id=entry.id[:_TEXT],
-                metric=entry.metric,
-                slice=entry.slice,
-                drop=entry.drop,
-            )
-            for entry in standing.accepted
-        ),
+        accepted=standing.accepted,
     )
 
 

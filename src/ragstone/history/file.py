@@ -58,9 +58,7 @@ class History:
         samples = dict(self.samples)
         if scores is not None:
             samples[scores.samples.key] = scores.samples
-            line = line.model_copy(
-                update={"samples": scores.samples.key, "scores": dict(scores.scores)}
-            )
+            line = scores.kept_in(line)
         runs = [run for run in self.runs if run.attempt != line.attempt]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
@@ -78,8 +76,6 @@ class History:
                 break
             excess -= len(line_text(run)) + 1
             dropped.add(id(run))
-        if not dropped:
-            return self
         runs = tuple(run for run in self.runs if id(run) not in dropped)
         return replace(self, runs=runs)._with_samples_in_use()
 
@@ -130,10 +126,8 @@ def parse_history(body: bytes, where: str) -> History:
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
     runs: dict[tuple[str, int | None, str | None], tuple[str, RunLine]] = {}
-    no_history = None
     if len(body) > MAX_READ_BYTES:
-        no_history = f"larger than {MAX_READ_BYTES:,} bytes"
-        body = b""
+        raise _no_history(f"larger than {MAX_READ_BYTES:,} bytes", where)
     for number, raw in enumerate(body.split(b"\n"), start=1):
         if not raw.strip():
             continue
@@ -143,19 +137,13 @@ def parse_history(body: bytes, where: str) -> History:
         except ValueError as error:
             damaged.append(f"{place}: {error}; left out.")
             if len(damaged) > MAX_DAMAGED:
-                no_history = f"more than {MAX_DAMAGED:,} of its lines are damaged"
-                break
+                many = f"more than {MAX_DAMAGED:,} of its lines are damaged"
+                raise _no_history(many, where) from None
             continue
         if isinstance(line, SamplesLine):
             samples[line.key] = line
         else:
             runs[line.attempt] = (place, line)
-    if no_history is not None:
-        raise RunDirectoryError(
-            f"{no_history}, so it is probably not a history.",
-            where=where,
-            hint="Move it away to start a new one.",
-        )
     checked = []
     for place, line in runs.values():
         why = _misfit(line, samples)
@@ -164,6 +152,14 @@ def parse_history(body: bytes, where: str) -> History:
             line = line.model_copy(update={"samples": None, "scores": {}})
         checked.append(line)
     return History(_by_time(checked), samples, tuple(damaged))._with_samples_in_use()
+
+
+def _no_history(why: str, where: str) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{why}, so it is probably not a history.",
+        where=where,
+        hint="Move it away to start a new one.",
+    )
 
 
 def write_history(path: Path, history: History) -> None:

@@ -46,8 +46,6 @@ class MetricPast:
     """The first one since the last accepted drop."""
     open: tuple[BelowPart, ...] = ()
     """The losses that are not over."""
-    since: int = 0
-    """The index of the first run after the oldest of them."""
 
     @property
     def sound(self) -> list[int]:
@@ -59,7 +57,8 @@ class MetricPast:
         the branch as it is now."""
         indexes = self.sound
         if self.open and not main:
-            indexes = list(range(self.since, len(self.looks)))
+            first = min(self.place(part) for part in self.open)
+            indexes = list(range(first, len(self.looks)))
         return tuple(self.looks[index] for index in indexes[-LEVEL_RUNS:])
 
     def place(self, part: BelowPart) -> int:
@@ -118,7 +117,6 @@ def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
     # baseline's run alone.
     first_healthy = min(healthy, default=len(runs))
     open_losses = tuple(part for part in starts if starts[part] > first_healthy)
-    since = min((starts[part] for part in open_losses), default=len(runs))
     start = 0
     accepted_before: set[str] = set()
     for index in healthy:
@@ -128,7 +126,7 @@ def past_of(looks: Sequence[Look], line: RunLine, metric: str) -> MetricPast:
         if not accepted <= accepted_before:
             start = index
             accepted_before |= accepted
-    return MetricPast(runs, healthy, start, open_losses, since)
+    return MetricPast(runs, healthy, start, open_losses)
 
 
 def at_level(

@@ -8,18 +8,20 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-)
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter
+
+from ragstone.evaluation.manifest import AcceptedDrop, Part
 
 SCHEMA_VERSION: Literal[1] = 1
 
-Text = Annotated[str, StringConstraints(max_length=500)]
+_MAX_TEXT = 500
+
+
+def _cut(text: str) -> str:
+    return text[:_MAX_TEXT]
+
+
+Text = Annotated[str, AfterValidator(_cut)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8}$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
@@ -28,11 +30,7 @@ Count = Annotated[
 ]  # whole numbers that every reader of JSON has
 Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Verdict = Literal["pass", "fail", "inconclusive", "error", "none"]
-Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-
-
-class _Line(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -47,7 +45,7 @@ def _in_utc(value: datetime) -> datetime:
 Time = Annotated[datetime, AfterValidator(_in_utc)]
 
 
-class MeanPart(_Line):
+class MeanPart(Part):
     """A mean with its 95 % interval."""
 
     mean: Share
@@ -57,16 +55,7 @@ class MeanPart(_Line):
     """The number of samples."""
 
 
-class AcceptedPart(_Line):
-    """An accepted drop that was in force in the run: its id, metric, slice and size."""
-
-    id: Text
-    metric: Text
-    slice: Text | None = None
-    drop: Share
-
-
-class BelowPart(_Line):
+class BelowPart(Part):
     """A loss of a metric on the main branch that is not over, or is over with this
     run."""
 
@@ -85,7 +74,7 @@ class BelowPart(_Line):
     """The first run that counts as healthy again."""
 
 
-class FigurePart(_Line):
+class FigurePart(Part):
     """A figure of a window: its value, and of how many answers it is (0: it is a
     count)."""
 
@@ -93,7 +82,7 @@ class FigurePart(_Line):
     n: Count = 0
 
 
-class WindowPart(_Line):
+class WindowPart(Part):
     """A window of production, from the `time` of its line to `end`: its figures, and
     the means of its metrics."""
 
@@ -103,7 +92,7 @@ class WindowPart(_Line):
     """Figures and metrics that were beyond what is allowed."""
 
 
-class RunLine(_Line):
+class RunLine(Part):
     """One run of the main branch; without a verdict, any run, which is shown and
     compared with nothing by itself."""
 
@@ -138,16 +127,17 @@ class RunLine(_Line):
     metrics: dict[Text, MeanPart]
     versions: dict[Text, Text]
     """Metric to its version."""
-    slices: dict[Text, dict[Text, MeanPart]] = {}
+    slices: dict[Text, dict[Text, MeanPart]] = Field(default_factory=dict)
     coverage: Share
     latency_p50_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     cost_usd: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
-    accepted: tuple[AcceptedPart, ...] = ()
+    accepted: tuple[AcceptedDrop, ...] = ()
+    """The accepted drops that were in force."""
     below: tuple[BelowPart, ...] = ()
     """Losses that are not over, or are over with this run."""
     samples: Key | None = None
     """Key of the line that names the samples of `scores`."""
-    scores: dict[Text, str] = {}
+    scores: dict[Text, str] = Field(default_factory=dict)
     """Metric to base64 of two bytes a sample."""
     window: WindowPart | None = None
     """What was logged in production; null for other runs."""
@@ -173,15 +163,15 @@ class RunLine(_Line):
         return self.window.figures
 
 
-class SamplesLine(_Line):
-    """The samples that lines refer to, each by its code, and the codes of their groups,
-    if there are any."""
+class SamplesLine(Part):
+    """The samples that lines refer to, each by its code, and the numbers of their
+    groups, if there are any."""
 
     kind: Literal["samples"] = "samples"
     schema_version: Literal[1] = SCHEMA_VERSION
     key: Key
     ids: tuple[Code, ...]
-    groups: tuple[Code, ...] | None = None
+    groups: tuple[Count, ...] | None = None
 
 
 AnyLine = RunLine | SamplesLine

@@ -13,6 +13,7 @@ Onghena, "Randomization Tests", 2007, chapter 3).
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,17 +70,18 @@ class Flips:
         return Flips(broken & ~mended, mended & ~broken, chance)
 
 
-def flips_of(changes: Sequence[Change], questions: int) -> Flips:
-    """The flips of `questions` questions in several metrics, whose units are indices of
-    questions.
+def flips_of(changes: Sequence[Change], same: Bools) -> Flips:
+    """The flips of questions in several metrics, whose units are indices of questions;
+    `same` (questions,) are those with one answer now, given once or several times.
 
     A question broke if it did in a metric and was mended in none, and the other way
     round.
     """
+    questions = len(same)
     broken = np.zeros(questions, dtype=np.bool_)
     mended = np.zeros(questions, dtype=np.bool_)
-    choices_that_look_broken: list[set[Places]] = [set() for _ in range(questions)]
-    choices_that_look_mended: list[set[Places]] = [set() for _ in range(questions)]
+    choices_that_look_broken: dict[int, set[Places]] = defaultdict(set)
+    choices_that_look_mended: dict[int, set[Places]] = defaultdict(set)
     choices = np.ones(questions)
     for change in changes:
         both = np.concatenate([change.then, change.now], axis=1)
@@ -94,7 +96,7 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
             mended[unit] |= latest.min() - earlier.max() >= GAP
             # Scores of runs that are equal to the one before: perhaps of one answer.
             earlier = earlier[np.diff(earlier, prepend=np.nan) != 0.0]
-            if change.alike[row]:
+            if same[unit]:
                 latest = latest[:1]
             scores = np.concatenate([earlier, latest])
             choices_that_look_broken[unit] |= _apart(scores, earlier.size)
@@ -102,10 +104,8 @@ def flips_of(changes: Sequence[Change], questions: int) -> Flips:
             choices[unit] = math.comb(scores.size, earlier.size)
     # In one metric it broke, in none it was mended.
     looks_broken = [
-        len(of_broken - of_mended)
-        for of_broken, of_mended in zip(
-            choices_that_look_broken, choices_that_look_mended, strict=True
-        )
+        len(choices_that_look_broken[unit] - choices_that_look_mended[unit])
+        for unit in range(questions)
     ]
     return Flips(broken & ~mended, mended & ~broken, np.array(looks_broken) / choices)
 

@@ -30,7 +30,6 @@ from ragstone.stats.score_model import SampledMeans, ScoreModel, drawn_choices, 
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 MEAN_WEIGHT = 2.0
 """Weight of the mean over the metrics, relative to one of them."""
@@ -73,8 +72,6 @@ class Change:
     """(n, k): their scores now, NaN where there is none."""
     then: Floats
     """(n, l): their scores before, NaN where there is none."""
-    alike: Bools
-    """(n,): the answers now are one answer that was given several times."""
     groups: Ints | None = None
     """Labels of all units, by index: related questions change together and count as
     one."""
@@ -192,7 +189,6 @@ def mean_change(changes: Sequence[Change]) -> Change:
         units[scored],
         now[scored],
         then[scored],
-        np.zeros(scored.sum(), np.bool_),
         changes[0].groups,
         float(np.mean([change.expected for change in changes])),
     )

@@ -58,14 +58,8 @@ class Step:
     """The change of the mean between two sets of runs."""
 
     change: float
-    level: float
-    """The mean after it."""
-    n: int
-    """The number of questions."""
     before: range
     """The runs before it."""
-    after: range
-    """The runs after it."""
     test: Change
 
     @property
@@ -107,21 +101,18 @@ class Series:
         common = np.flatnonzero(
             np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0)
         )
-        n = len(common)
-        if not n:
+        if not len(common):
             return None
         test = Change(
             common,
             now[:, common].T,
             then[:, common].T,
-            np.zeros(n, np.bool_),
             self.groups,
             expected=-allowed,
             apart=after.start - before.stop >= BEFORE,
             pooled=True,
         )
-        level = float(row_means(test.now).mean())
-        return Step(float(test.values.mean()), level, n, before, after, test)
+        return Step(float(test.values.mean()), before, test)
 
     def steps(self, allowed: float = 0.0) -> Iterator[Step]:
         """The steps to the newest 1, 2, 4 … runs, from those just before them and from
@@ -142,13 +133,15 @@ class Series:
             if step is not None:
                 yield step
 
-    def first_run_chances(self) -> Floats:
-        """The probability (t,) of each run to be the first after a lasting loss, if
-        there was one; 0 for the first.
+    def first_run_chances(self, newest: int) -> list[tuple[float, int]]:
+        """The probability of each of the `newest` runs to be the first after a lasting
+        loss, if there was one, and its index; the likeliest first.
 
         By the fall of the mean at each place, with a flat prior.
         """
-        scores = self.scores[:, np.isfinite(self.scores).any(axis=0)]
+        oldest = max(0, len(self.scores) - 1 - newest)
+        scores = self.scores[oldest:]
+        scores = scores[:, np.isfinite(scores).any(axis=0)]
         t, n = scores.shape
         centred = np.nan_to_num(scores - np.nanmean(scores, axis=0)).mean(axis=1)
         places = np.arange(1, t)
@@ -161,7 +154,9 @@ class Series:
         )
         exponents = np.maximum(0.0, falls * n) ** 2 / variances / 2.0
         weights = np.exp(exponents - exponents.max())
-        return np.concatenate([[0.0], weights / weights.sum()])
+        chances = weights / weights.sum()
+        order = np.argsort(-chances, kind="stable")
+        return [(float(chances[place]), oldest + 1 + int(place)) for place in order]
 
     def fall_p_value(
         self, before: range, after: range, *, min_errors: float = CLEARLY_NONE

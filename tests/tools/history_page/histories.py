@@ -9,11 +9,12 @@ from functools import cache
 
 import numpy as np
 
+from ragstone.evaluation.manifest import AcceptedDrop
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.history.codes import compact
 from ragstone.history.file import History
-from ragstone.history.lines import AcceptedPart, MeanPart, RunLine
+from ragstone.history.lines import MeanPart, RunLine
 from ragstone.stats.intervals import mean_interval
 from tests.history.seasons import HEADLINE, START
 
@@ -97,7 +98,7 @@ def made(
                 "coverage": 1.0 - 0.01 * (number % 3),
                 "latency_p50_s": 1.2 + 0.1 * np.sin(number / 5.0),
                 "cost_usd": 0.11 + 0.01 * (number % 5),
-                "accepted": [AcceptedPart(id="a1", metric="context_precision", drop=0.05)]
+                "accepted": [AcceptedDrop(id="a1", metric="context_precision", drop=0.05)]
                 if count * 0.3 < number < count * 0.4
                 else [],
             }

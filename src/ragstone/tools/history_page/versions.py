@@ -90,7 +90,7 @@ def paired_changes(
         return None
     labels = None
     if samples.groups is not None:
-        _, labels = np.unique(np.array(samples.groups)[scored], return_inverse=True)
+        labels = np.array(samples.groups)[scored]
     return PairedChanges(changes[scored], labels)
 
 
