@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ragstone.evaluation.directory import VERDICT, read_manifest
 from ragstone.github.api.client import RetryPolicy
 from ragstone.github.run_job import run_on_github
 from ragstone.settings.load import load_settings
+from tests.cli.project import read_json, read_rows, write_rows
 from tests.github.api.fake import BASE_SHA, TOKEN, FakeGitHub
 from tests.github.api.payloads import payload_of, pull_request, runner, with_payload, workflow_run
 from tests.github.api.test_text_channels import acting, parse_outputs
@@ -80,22 +81,32 @@ class Checkout:
         self.files = folder / "runner"
         self.root.mkdir()
         self.files.mkdir()
-        self.write("golden.jsonl", "".join(self._line(*fact) for fact in FACTS))
+        self.write_golden({"id": name, "question": question, "reference": fact} for name, question, fact in FACTS)
         self.write("thresholds.toml", POLICY)
         self.answer_well()
-
-    @staticmethod
-    def _line(name: str, question: str, reference: str) -> str:
-        return json.dumps({"id": name, "question": question, "reference": reference}) + "\n"
 
     def write(self, name: str, text: str) -> None:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
 
+    def program(self, name: str, text: str) -> None:
+        self.write(name, text)
+        (self.root / name).chmod(0o755)
+
+    def golden_rows(self) -> list[dict[str, Any]]:
+        return read_rows(self.root / "golden.jsonl")
+
+    def write_golden(self, rows: Iterable[dict[str, Any]]) -> None:
+        write_rows(self.root / "golden.jsonl", rows)
+
+    def read(self, name: str) -> Any:
+        """A document of the run, such as ``report.json``."""
+        return read_json(self.out / name)
+
     def answer(self, answers: dict[str, str]) -> None:
-        lines = [json.dumps({"id": name, "answer": answers[name], "contexts": [fact]}) for name, _, fact in FACTS]
-        self.write("outputs.jsonl", "\n".join(lines) + "\n")
+        rows = ({"id": name, "answer": answers[name], "contexts": [fact]} for name, _, fact in FACTS)
+        write_rows(self.root / "outputs.jsonl", rows)
 
     def answer_badly(self, text: str = "Bananas are purple and were invented in 1834 by a committee.") -> None:
         # Never quite the same twice: one answer to everything fails by itself.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from ragstone.github.api import base_tree
 from ragstone.github.api.base_tree import add_left_out, compared_commit, download_tree
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
-from ragstone.github.api.reviewed import reviewed_base
+from ragstone.github.api.reviewed import ReviewedBase, reviewed_base
 from ragstone.github.base_commit import find_base_commit, refuse_submodules
 from ragstone.github.plan import BaselineSource, JobPlan, JobTask
 from tests.github.api import fake as fakes
@@ -76,7 +75,7 @@ class Repository:
         return self.checkout.gate(event, **{"RAGSTONE_BASELINE": "commit", **more})
 
     def manifest(self, folder: str = "") -> Any:
-        return json.loads((self.checkout.out / folder / "manifest.json").read_text(encoding="utf-8"))
+        return self.checkout.read(f"{folder}/manifest.json" if folder else "manifest.json")
 
 
 @pytest.fixture
@@ -121,6 +120,10 @@ def test_a_push_to_the_branch_is_compared_with_the_newest_run(repository: Reposi
 NEWER = "e" * 40
 
 
+def base_of(api: GitHubApi, **pull: str) -> ReviewedBase:
+    return reviewed_base(api, build_event(runner("pull_request"), pull_request(**pull)))
+
+
 @pytest.mark.parametrize(
     ("parents", "compared"),
     [
@@ -138,10 +141,8 @@ def test_the_base_is_the_one_that_was_merged_with(
     del repository.github.parents[MERGE_SHA]
     if parents is not None:
         repository.github.parents[MERGE_SHA] = parents
-    payload = pull_request()
-    assert compared_commit(api, reviewed_base(api, build_event(runner("pull_request"), payload))) == compared
-    payload["pull_request"]["base"].update(ref="evil-base", sha="9" * 40)
-    unreviewed = reviewed_base(api, build_event(runner("pull_request"), payload))
+    assert compared_commit(api, base_of(api)) == compared
+    unreviewed = base_of(api, base="evil-base", base_sha="9" * 40)
     assert compared_commit(api, unreviewed) == BASE_SHA, "the default branch's"
 
 
@@ -158,8 +159,7 @@ def test_the_system_of_the_base_has_its_settings_and_files(repository: Repositor
 
 @pytest.mark.attack(by="pull request", tries="`baseline_commit` in the config file", stopped_by="refused on GitHub")
 @pytest.mark.parametrize(
-    "keys",
-    [("baseline_commit",), ("baseline_entrypoint",), ("baseline_folder",), ("baseline", "baseline_entrypoint")],
+    "keys", [("baseline_commit",), ("baseline_entrypoint",), ("baseline_folder",), ("baseline", "baseline_entrypoint")]
 )
 @pytest.mark.parametrize("source", ["commit", "artifact"])
 def test_a_pull_request_does_not_choose_what_it_is_compared_with(
@@ -248,11 +248,7 @@ def _archive(*entries: Entry) -> bytes:
     ids=["a path out", "a file below a link", "a link below a link", "a file twice", "too many", "too large"],
 )
 def test_an_archive_writes_nothing_outside_of_its_folder_and_no_more_than_is_bounded(
-    api: GitHubApi,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    entries: tuple[Entry, ...],
-    limits: dict[str, int],
+    api: GitHubApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: tuple[Entry, ...], limits: dict[str, int]
 ) -> None:
     monkeypatch.setattr(fakes, "tar_of", lambda *_: _archive(*entries))
     for name, limit in limits.items():

@@ -102,14 +102,6 @@ def test_of_several_attempts_the_newest_artifact_counts(main: Main, files: Files
     assert "can be a baseline" in main.reason()
 
 
-@pytest.mark.parametrize("verdict", ["inconclusive", None])
-def test_a_run_that_nothing_is_shown_against_may_be_the_baseline(
-    main: Main, tmp_path: Path, verdict: str | None
-) -> None:
-    main.github.add_run(1, artifact=files_of(make_run(tmp_path, verdict=verdict)))
-    assert main.found().run_id == 1
-
-
 def test_a_commit_counts_that_the_branch_holds_or_ends_with(main: Main, files: Files) -> None:
     queue = "gh-readonly-queue/main/pr-5-abc"
     main.github.add_run(1, event="merge_group", branch=queue, sha="e" * 40, artifact=files)

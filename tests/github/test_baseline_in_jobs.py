@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import CARRIED, carry
-from tests.cli.project import Completed, ragstone
+from tests.cli.project import ragstone
 from tests.github.api.fake import FakeGitHub
 from tests.github.builders import CONFIG, FACTS, Checkout, Outcome, pull_request
 from tests.github.runs import artifact_of, make_run
@@ -45,7 +44,7 @@ class Season:
         checkout.write("thresholds.toml", POLICY)
 
     def manifest(self) -> Any:
-        return json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
+        return self.checkout.read("manifest.json")
 
     def merge(self, event: str = "push", **more: str) -> Outcome:
         """A job on main, of a commit of its own, whatever comes of it, and the upload after it."""
@@ -101,47 +100,22 @@ def test_failed_runs_leave_the_good_baseline_until_one_passes(season: Season) ->
     assert season.job().baseline == str(900 + last)
 
 
-@pytest.mark.parametrize(
-    ("on_no_baseline", "bound", "bad", "is_baseline"),
-    [
-        ("warn", "", False, True),
-        ("fail", "", False, True),
-        ("fail", "min = 0.5\n", True, False),
-    ],
-    ids=["inconclusive without a baseline", "a baseline is required", "it fails by itself"],
-)
-def test_the_first_run_is_the_baseline_unless_it_fails_by_itself(
-    season: Season, on_no_baseline: str, bound: str, bad: bool, is_baseline: bool
+@pytest.mark.parametrize("fails_by_itself", [False, True])
+def test_a_first_run_that_lacks_its_baseline_is_one_unless_it_fails_by_itself(
+    season: Season, fails_by_itself: bool
 ) -> None:
-    policy = POLICY.replace("[gate]", f'[gate]\non_no_baseline = "{on_no_baseline}"')
-    season.checkout.write("thresholds.toml", policy.replace("max_drop", f"{bound}max_drop"))
-    if bad:
+    policy = POLICY.replace("[gate]", '[gate]\non_no_baseline = "fail"')
+    season.checkout.write("thresholds.toml", policy.replace("max_drop", "min = 0.5\nmax_drop"))
+    if fails_by_itself:
         season.checkout.answer_badly()
-    assert season.merge().verdict != "pass"
-    assert season.manifest()["baseline"]["eligible"] is is_baseline
-    season.checkout.answer_badly()
-    found = season.job()
-    assert found.baseline == ("901" if is_baseline else "")
-    assert found.code != 0
+    assert season.merge().code != 0
+    assert season.job().baseline == ("" if fails_by_itself else "901")
 
 
-TAG = {"GITHUB_REF": "refs/tags/main"}
-
-
-@pytest.mark.parametrize(
-    ("event", "more", "reason"),
-    [
-        ("pull_request", {}, "a run for a pull_request event can't be one"),
-        ("release", {}, "a run for a release event can't be one"),
-        ("push", TAG, "it ran on a tag, not on a branch"),
-    ],
-)
-def test_a_run_that_is_not_of_the_branch_makes_no_baseline_and_carries_none(
-    season: Season, event: str, more: dict[str, str], reason: str
-) -> None:
+def test_a_run_of_a_tag_makes_no_baseline_and_carries_none(season: Season) -> None:
     season.merge()
-    assert season.job(event, **more).code == 0
-    assert season.manifest()["baseline"]["reason"] == reason
+    assert season.job("push", GITHUB_REF="refs/tags/main").code == 0
+    assert season.manifest()["baseline"]["reason"] == "it ran on a tag, not on a branch"
     assert not (season.out / CARRIED).exists()
 
 
@@ -212,20 +186,6 @@ def trade_off(season: Season, wrong: int = 2) -> None:
     season.checkout.answer({name: BROKEN if i < wrong else fact for i, (name, _, fact) in enumerate(FACTS)})
 
 
-def command_in(comment: str) -> str:
-    [line] = [line for line in comment.splitlines() if line.startswith("ragstone accept")]
-    return line
-
-
-def run_as_printed(season: Season, line: str) -> Completed:
-    return ragstone(shlex.split(line)[1:], season.checkout.root)
-
-
-def accepted(season: Season) -> dict[str, Any]:
-    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
-    return dict(entry)
-
-
 @pytest.mark.heavy
 def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.merge().code == 0
@@ -233,8 +193,9 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     assert season.job().code == 1
     comment = season.checkout.comments[0]
     assert "<details><summary>If this drop is worth it, accept it</summary>" in comment
-    assert run_as_printed(season, command_in(comment)).returncode == 0
-    entry = accepted(season)
+    [line] = [line for line in comment.splitlines() if line.startswith("ragstone accept")]
+    ragstone(shlex.split(line)[1:], season.checkout.root, exit_code=0)
+    [entry] = tomllib.loads((season.checkout.root / "accepted.toml").read_text(encoding="utf-8"))["accepted"]
     assert (entry["metric"], entry["drop"]) == ("faithfulness", pytest.approx(0.5, abs=0.03))
 
     assert season.job().code == 0
@@ -251,70 +212,14 @@ def test_a_trade_off_is_accepted_merged_and_spent(season: Season) -> None:
     unchanged = season.job()
     assert (unchanged.code, unchanged.baseline) == (0, str(900 + season.runs - 1))
     assert f"({entry['id']}) is spent, because the baseline includes" in season.checkout.comments[0]
-    for _ in range(2):
-        trade_off(season, wrong=4)
-        assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
-        trade_off(season)
-        assert season.merge().code == 0
+    trade_off(season, wrong=4)
+    assert season.job().code == 1  # the entry is spent: it allows nothing on top of the new baseline
+    trade_off(season)
+    assert season.merge().code == 0
     assert season.manifest()["baseline"]["spent"] == [entry["id"]]
 
 
-def test_the_run_directory_will_do_in_place_of_the_figures(season: Season) -> None:
-    season.merge()
-    trade_off(season)
-    season.job()
-    line = "ragstone accept ragstone-run --metric faithfulness --reason 'half the latency' --expires 2099-01-31"
-    done = run_as_printed(season, line)
-    assert done.returncode == 0, done.stderr
-    entry = accepted(season)
-    printed = command_in(season.checkout.comments[0])
-    assert f"--of {entry['drop']}:{entry['run']}:{entry['baseline']}" in printed
-    assert str(entry["expires"]) == "2099-01-31"
-    assert season.job().code == 0
-    again = run_as_printed(season, printed)
-    assert (again.returncode, "already accepted" in again.stderr) == (2, True)
-
-
-# -- runs that were stopped, and judges that changed -------------------------------------------------------------------
-
-HANGING = """
-import pathlib, time
-
-FACTS = {facts!r}
-
-
-def answer(question):
-    if pathlib.Path("hang").exists():
-        time.sleep(600)
-    return {{"answer": FACTS[question], "contexts": [FACTS[question]]}}
-"""
-
-
-@pytest.mark.heavy
-def test_runs_that_were_stopped_are_passed_over(season: Season) -> None:
-    season.checkout.write("rag.py", HANGING.format(facts={question: fact for _, question, fact in FACTS}))
-    system = f'python:rag:answer"\npython = "{sys.executable}"\ntimeout_s = 600\n#'
-    text = CONFIG.replace("file:outputs.jsonl", system)
-    season.checkout.write("ragstone.toml", f"{text}time_limit_s = 60\n")
-    assert season.merge().code == 0
-    season.checkout.write("hang", "")
-    season.checkout.write("ragstone.toml", f"{text}time_limit_s = 5\n")
-    for _ in range(2):
-        assert season.merge().code == 124
-        assert season.manifest()["state"] == "stopped"
-    (season.checkout.root / "hang").unlink()
-    season.checkout.write("ragstone.toml", f"{text}time_limit_s = 60\n")
-    found = season.job()
-    assert (found.code, found.baseline) == (0, "901")
-
-
-def judged_by(season: Season, environ: Mapping[str, str] | None = None, **judge: str) -> None:
-    """A run on main whose artifact was judged by another judge."""
-    assert season.job("push", **(environ or {})).code == 0
-    manifest = season.manifest()
-    manifest["judge"].update(judge)
-    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    season.upload()
+# -- a judge that changed ----------------------------------------------------------------------------------------------
 
 
 def test_a_fork_that_is_judged_offline_is_guarded_too_by_a_baseline_whose_answers_are_only_judged(
@@ -324,7 +229,11 @@ def test_a_fork_that_is_judged_offline_is_guarded_too_by_a_baseline_whose_answer
     season.checkout.answer({name: fact + hostile * (name == "moon") for name, _, fact in FACTS})
     offline = 'name = "openai:gpt-x"\n[gate]\nwithout_key = "offline"\n'
     season.checkout.write("ragstone.toml", f"{CONFIG}[judge]\n{offline}")
-    judged_by(season, {"RAGSTONE_JUDGE": "offline"}, provider="openai", model="gpt-x", version="0" * 64)
+    assert season.job("push", RAGSTONE_JUDGE="offline").code == 0
+    manifest = season.manifest()
+    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
+    (season.out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    season.upload()
     season.checkout.answer_badly()
     found = season.job("pull_request", pull_request(fork=True))
     assert (found.code, found.verdict) == (1, "fail")

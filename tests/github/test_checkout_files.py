@@ -221,7 +221,7 @@ def test_what_is_replaced_while_the_job_runs_has_been_read(checkout: Checkout, n
     KINDS[kind](checkout.root / "replacement", checkout.files / "secret")
     answer = "The Moon is far away from the Earth."
     reply = f'{{"id": "%s", "answer": "{answer}", "contexts": ["{answer}"]}}'
-    checkout.write(
+    checkout.program(
         "rag.sh",
         f"""\
         #!/bin/sh
@@ -231,7 +231,6 @@ def test_what_is_replaced_while_the_job_runs_has_been_read(checkout: Checkout, n
         done
         """,
     )
-    (checkout.root / "rag.sh").chmod(0o755)
     found = checkout.gate()
     assert (checkout.root / "aside").exists()
     assert found.verdict in ("pass", "fail", "inconclusive"), found.log

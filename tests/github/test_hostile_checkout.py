@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES
 from ragstone.settings.load import load_settings
+from tests.cli.project import read_rows, write_rows
 from tests.github.api.fake import BASE_SHA
 from tests.github.builders import CONFIG, FACTS, Checkout
 
@@ -33,11 +33,11 @@ def falling(checkout: Checkout) -> Checkout:
 def forge(source: Path, target: Path) -> None:
     """A run whose scores do not follow from its judgements."""
     shutil.copytree(source, target)
-    records = [json.loads(line) for line in (target / SAMPLES).read_text(encoding="utf-8").splitlines()]
+    records = read_rows(target / SAMPLES)
     for record in records:
         for score in record["scores"].values():
             score["value"] = 0.01
-    (target / SAMPLES).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    write_rows(target / SAMPLES, records)
 
 
 @pytest.mark.attack(by="pull request", tries="a forged run as `[gate] baseline`", stopped_by="refused on GitHub")
@@ -98,8 +98,7 @@ done
 @pytest.mark.parametrize("committed", [False, True])
 def test_what_the_system_writes_while_it_runs_says_nothing(checkout: Checkout, committed: bool) -> None:
     checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", "command:./rag.sh"))
-    (checkout.root / "rag.sh").write_text(HOSTILE.format(forged=FORGED), encoding="utf-8")
-    (checkout.root / "rag.sh").chmod(0o755)
+    checkout.program("rag.sh", HOSTILE.format(forged=FORGED))
     if committed:
         checkout.write("templates/report.md.j2", "Our own words.")
         checkout.is_base()
@@ -112,7 +111,7 @@ def test_what_the_system_writes_while_it_runs_says_nothing(checkout: Checkout, c
         assert "evil.example" not in text
         assert "✅ Nothing" not in text
         assert ("Our own words." in text) is committed
-    report = json.loads((checkout.out / "report.json").read_text(encoding="utf-8"))
+    report = checkout.read("report.json")
     assert report["run"]["samples"] == len(FACTS)
 
 

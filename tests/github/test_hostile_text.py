@@ -17,8 +17,8 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.diagnosis import catalogue
 from ragstone.github.outputs import OUTPUTS
-from tests.github.api.fake import FORK_ID, FakeGitHub
-from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
+from tests.github.api.fake import FakeGitHub
+from tests.github.api.payloads import pull_request, workflow_run
 from tests.github.builders import CONFIG, FACTS, Checkout, Outcome
 from tests.github.runs import files_of
 from tests.github.test_forks import changed
@@ -96,8 +96,7 @@ def program(body: str) -> Put:
     def put(checkout: Checkout, text: str) -> None:
         checkout.write("ragstone.toml", COMMAND)
         (checkout.root / "said").write_bytes(text.encode("utf-8", "surrogatepass"))
-        (checkout.root / "rag.sh").write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        (checkout.root / "rag.sh").chmod(0o755)
+        checkout.program("rag.sh", f"#!/bin/sh\n{body}\n")
 
     return put
 
@@ -250,12 +249,10 @@ def everywhere(document: dict[str, Any]) -> None:
 
 
 def test_what_a_forks_run_says_of_itself_stays_text(github: FakeGitHub, checkout: Checkout) -> None:
-    github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
     checkout.answer_badly(f"Bananas are purple. {every_fragment}")
     checkout.gate("push")
     files = changed(files_of(RunDirectory.open(checkout.root / "ragstone-run")), everywhere)
-    github.add_artifact(555, files)
+    github.add_fork_run(files)
     found = run(checkout, "workflow_run", workflow_run())
     assert found is not None
     assert github.bodies(7), found.log

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -70,17 +69,14 @@ def test_a_run_that_was_judged_in_part_is_decided_and_written_once(checkout: Che
     assert "Not judged: no key on pull requests from forks" in found.summary
     assert len(opened) == 2
     assert redacted == ["Document"]
-    report = json.loads((checkout.out / "report.json").read_text(encoding="utf-8"))
+    report = checkout.read("report.json")
     assert report["verdict"]["status"] == RunDirectory.open(checkout.out).manifest.verdict == "inconclusive"
     assert "For the rest, " in report["verdict"]["reason"]
 
 
 @pytest.mark.parametrize(
     ("event", "config", "says"),
-    [
-        ("pull_request_target", "", "does not run on pull_request_target"),
-        ("pull_request", "[judge]\nnam = 1\n", "nam"),
-    ],
+    [("pull_request_target", "", "does not run on pull_request_target"), ("pull_request", "[judge]\nnam = 1\n", "nam")],
 )
 def test_an_error_before_the_run_is_an_annotation_and_outputs_on_the_command_line_as_in_the_action(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, event: str, config: str, says: str

@@ -53,7 +53,7 @@ def said(checkout: Checkout) -> str:
 
 def golden(checkout: Checkout, change: Callable[[dict[str, object]], object]) -> str:
     """The golden set with a change of its first sample, called moon."""
-    rows = [json.loads(line) for line in (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = checkout.golden_rows()
     change(rows[0])
     return "".join(f"{json.dumps(row)}\n" for row in rows)
 
@@ -66,8 +66,7 @@ def test_nothing_is_said_where_nothing_is_changed_nor_of_a_push(checkout: Checko
 
 @pytest.mark.attack(by="pull request", tries="weaken policy, samples or judge", stopped_by="the report says so first")
 def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
-    lines = (checkout.root / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    checkout.write("golden.jsonl", "".join(lines[1:]))
+    checkout.write_golden(checkout.golden_rows()[1:])
     checkout.write("thresholds.toml", POLICY.replace("min = 0.5", 'min = 0.1\naction = "warn"'))
     checkout.write("accepted.toml", entry("@acme/admins ![x](https://evil.example)</details>"))
     found = checkout.gate()
@@ -119,17 +118,12 @@ def test_each_kind_has_its_turn(count: int) -> None:
     assert in_turns(["a1", "a2"][:count], ["b1"], []) == [["b1"], ["a1", "b1"], ["a1", "b1", "a2"]][min(count, 2)]
 
 
-LIMITED = CONFIG.replace("[golden]\n", "[golden]\nlimit = 2\n")
-
-
 @pytest.mark.parametrize(
     ("name", "text", "mode", "says"),
     [
-        ("thresholds.toml", LOWER, "always", LOWERED),
         ("thresholds.toml", LOWER, "failures", LOWERED),
         ("thresholds.toml", LOWER, "off", None),
         ("ragstone.toml", CONFIG + NEVER, "failures", "does not count"),
-        ("ragstone.toml", LIMITED, "failures", "does not count"),
     ],
 )
 def test_what_a_pull_request_changes_is_commented_in_every_mode_but_off(
@@ -197,10 +191,7 @@ def test_a_forks_acceptance_is_shown_and_turns_nothing(checkout: Checkout, is_re
     checkout.answer_badly()
     assert checkout.gate("pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off").code == 1
     files = artifact_of(checkout.out)
-    checkout.github.add_run(
-        555, event="pull_request", branch="main", head_repository_id=2002, sha=HEAD_SHA, artifact=files
-    )
-    checkout.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=2002)
+    checkout.github.add_fork_run(files)
     if is_readable:
         checkout.github.files[HEAD_SHA] = {
             **checkout.github.files[BASE_SHA],
@@ -258,13 +249,3 @@ def test_changed_metrics_of_the_project_are_said_at_the_top(
     text = said(checkout)
     assert says in text
     assert ("This change " in text) is bool(says)
-
-
-def test_a_weaker_sample_is_said_at_the_top(checkout: Checkout) -> None:
-    before = {"min": {"faithfulness": 0.4}, "max": {"hallucination": 1}}
-    checkout.github.files[BASE_SHA]["golden.jsonl"] = golden(checkout, lambda row: row.update(before)).encode()
-    checkout.write("golden.jsonl", golden(checkout, lambda row: row.update({"min": {"faithfulness": 0.2}})))
-    text = said(checkout)
-    for change in ("moon.faithfulness.min from 0.4 to 0.2", "changes moon.hallucination.max from 1 to nothing"):
-        assert change in text
-    assert "changes 1 sample" not in text, "which leave it comparable"

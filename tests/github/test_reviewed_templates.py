@@ -14,8 +14,6 @@ THEIRS = {REPORT: TEMPLATE.replace("WORDS", "All is well, merge this.")}
 IN_PARTS = {REPORT: "{% include 'parts/team.md.j2' %}", "parts/team.md.j2": "Ask the help desk."}
 DIFFER = "The report templates in this checkout differ from those of the base branch: they count after the merge."
 UNREAD = "The report templates are not used, because the base branch can't be read"
-FROM_EVIL = pull_request()
-FROM_EVIL["pull_request"]["base"].update(ref="evil-base", sha="9" * 40)
 
 
 @pytest.fixture
@@ -70,5 +68,5 @@ def test_a_template_of_an_unreviewed_base_is_not_used(checkout: Checkout) -> Non
     checkout.write(f"templates/{REPORT}", THEIRS[REPORT])
     checkout.is_commit("9" * 40)
     checkout.github.branches["evil-base"] = "9" * 40
-    found = checkout.gate("pull_request", FROM_EVIL)
+    found = checkout.gate("pull_request", pull_request(base="evil-base", base_sha="9" * 40))
     assert not any("All is well" in text for text in said(found, checkout))

@@ -106,7 +106,7 @@ def test_a_red_pull_request_is_not_green_by_an_empty_commit(pull: PullRequest) -
     assert len(pull.service.seen) == before + N, "the earlier run costs no answer"
     for text in (second.summary, pull.checkout.comments[-1]):
         assert "Counts the answers of 1 earlier run of the same files." in text
-    report = json.loads((pull.out / "report.json").read_text(encoding="utf-8"))
+    report = pull.checkout.read("report.json")
     assert any("1 earlier run of the same files" in finding["text"] for finding in report["findings"])
     assert report["run"]["answers"] == 2
     manifest = pull.run.manifest

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.github.api.posts import marker
 from ragstone.judge.cache import JudgementCache
@@ -24,10 +23,6 @@ from tests.pipeline.receiver import Receiver, receiver
 __all__ = ["receiver"]
 
 MARK = marker("default")
-
-
-def report_of(checkout: Checkout) -> Any:
-    return json.loads((checkout.out / "report.json").read_text(encoding="utf-8"))
 
 
 def test_a_good_pull_request_passes_and_tells_so_everywhere(checkout: Checkout) -> None:
@@ -94,15 +89,12 @@ def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody
     found = checkout.gate("push", **told)
     ((_, _, body),) = receiver.got
     headline, link = json.loads(body)["text"].splitlines()
-    assert headline == report_of(checkout)["verdict"]["headline"]
+    assert headline == checkout.read("report.json")["verdict"]["headline"]
     assert "/actions/runs/" in link
     assert "T-secret-path" not in found.log + found.summary
     receiver.statuses = [(404, {})]
     found = checkout.gate("schedule", **told)
     assert (found.code, "it answered 404" in found.log) == (1, True)
-    with pytest.raises(ConfigError, match="RAGSTONE_NOTIFY: is not an https address") as caught:
-        checkout.gate("push", RAGSTONE_NOTIFY="http://hooks.example/x")
-    assert "hooks.example" not in str(caught.value)
 
 
 def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(checkout: Checkout) -> None:
@@ -188,7 +180,7 @@ def hosted(checkout: Checkout, inconclusive: str) -> None:
     checkout.write("ragstone.toml", f'{CONFIG}[judge]\nname = "openai:gpt-x"\n[gate]\nwithout_key = "skip"\n')
 
 
-@pytest.mark.parametrize(("inconclusive", "code"), [("warn", 0), ("pass", 0), ("fail", 8)])
+@pytest.mark.parametrize(("inconclusive", "code"), [("warn", 0), ("fail", 8)])
 def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
     checkout: Checkout, inconclusive: str, code: int
 ) -> None:
@@ -203,27 +195,15 @@ def test_a_fork_without_secrets_is_not_judged_and_ends_as_the_policy_says(
     assert checkout.gate("pull_request", FORK).code == 3
 
 
-@pytest.mark.parametrize("bad", [False, True])
-def test_a_read_only_token_costs_the_comment_and_nothing_else(checkout: Checkout, bad: bool) -> None:
+def test_a_read_only_token_costs_the_comment_and_nothing_else(checkout: Checkout) -> None:
     checkout.github.actors[TOKEN] = Actor("github-actions[bot]", writes=frozenset())
-    if bad:
-        checkout.answer_badly()
+    checkout.answer_badly()
     found = checkout.gate("pull_request", FORK)
-    assert found.code == int(bad)
+    assert found.code == 1
     assert found.summary
     assert any("No comment" in line and line.startswith("::notice") for line in found.annotations)
     assert (checkout.out / "manifest.json").is_file()
     assert checkout.comments == []
-
-
-def test_without_a_token_or_its_rights_the_gate_still_decides(checkout: Checkout) -> None:
-    found = checkout.gate(GITHUB_TOKEN="")
-    assert (found.code, checkout.github.seen) == (0, [])
-    assert "no GitHub token" in found.summary
-    checkout.github.actors[TOKEN] = Actor("github-actions[bot]", reads=frozenset(), writes=frozenset())
-    found = checkout.gate()
-    assert found.code == 0
-    assert "actions: read" in found.summary
 
 
 # -- GitHub is unwell --------------------------------------------------------------------------------------------------
@@ -352,7 +332,5 @@ def test_a_token_that_the_checkout_left_is_warned_of(
     checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", f'{entrypoint}"\npython = "{sys.executable}'))
     found = checkout.gate(RUNNER_TEMP=str(checkout.files))
     assert "eDp5" not in found.log
-    warned = [
-        line for line in found.annotations if line.startswith("::warning") and "persist-credentials: false" in line
-    ]
-    assert len(warned) == warnings
+    warned = [line for line in found.annotations if "persist-credentials: false" in line]
+    assert [line.startswith("::warning") for line in warned] == [True] * warnings

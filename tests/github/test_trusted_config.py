@@ -29,7 +29,7 @@ from ragstone.settings.load import OPTIONS, load_settings
 from ragstone.settings.settings import TABLES, JudgeSettings, Settings
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FakeGitHub
 from tests.github.api.payloads import pull_request, runner
-from tests.github.builders import FACTS, Checkout, Outcome
+from tests.github.builders import Checkout, Outcome
 from tests.loopback import answering
 
 KEY = "sk-the-judges-own-key-0123456789"
@@ -225,9 +225,7 @@ REFUSED = {
         "another cluster": Change(CLUSTER_ELSEWHERE),
         "another cluster than the base's": Change(CLUSTER_ELSEWHERE, '[run]\ndask = "tcp://ours:1"\n'),
     },
-    DIGESTS: {
-        "a fitted judge of its own": Change(FITTED + DIGEST, FITTED),
-    },
+    DIGESTS: {"a fitted judge of its own": Change(FITTED + DIGEST, FITTED)},
     "passes the secret OPENAI_API_KEY": {
         "the key by name": Change('[system]\nenv = ["OPENAI_API_KEY"]\n', "", OPENAIS_KEY),
         "the key by pattern": Change('[system]\nenv = ["OPENAI_*"]\n', "", OPENAIS_KEY),
@@ -235,19 +233,15 @@ REFUSED = {
     "passes the secret A_COPY": {
         "a copy of the key": Change(
             '[system]\nenv = ["PLAIN", "A_COPY"]\n', "", {**OPENAIS_KEY, "A_COPY": f" {KEY}", "PLAIN": "x"}
-        ),
+        )
     },
-    "passes the secret SEARCH_TOKEN": {
-        "another secret": Change('[system]\nenv = ["SEARCH_*"]\n', "", SEARCH),
-    },
+    "passes the secret SEARCH_TOKEN": {"another secret": Change('[system]\nenv = ["SEARCH_*"]\n', "", SEARCH)},
     "in the workspace, 'creds.json'": {
         "credentials in the workspace": Change(VERTEX, VERTEX, {GOOGLES: "creds.json"}),
         "a link to them": Change(VERTEX, VERTEX, {GOOGLES: "$HEAD/../link.json"}),
         "credentials, and an unreadable base": Change(VERTEX, None, {GOOGLES: "$HEAD/creds.json"}),
     },
-    "is a file in the workspace": {
-        "a fitted judge that nobody names": Change(FITTED, FITTED),
-    },
+    "is a file in the workspace": {"a fitted judge that nobody names": Change(FITTED, FITTED)},
 }
 ATTEMPTS = {name: (says, change) for says, changes in REFUSED.items() for name, change in changes.items()}
 
@@ -437,31 +431,18 @@ def test_a_config_that_the_workflow_names_is_held_against_the_same_file(
     assert restrict_to_base(job, BaseFiles(job), []).judge.base_url == listener.url
 
 
-SENT_TO = {"base_url", "embeddings_base_url", "ca_bundle", "parameters"}
-"""Settings of [judge] that decide who gets a request, or what is in it."""
-
-SPENT = {"prices", "max_cost_usd"}
-OF_FITTED_JUDGES = {"model_digests"}
-NEVER_IN_A_FILE = {"api_key", "headers", "embeddings_api_key"}
 PROVIDER = {"name", "embeddings"}
-"""They choose among addresses that Ragstone knows. A provider's own key goes to that provider only; see
-`test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs`."""
+"""Settings of [judge] that choose among addresses that Ragstone knows. A provider's own key goes to it alone."""
 
-HARMLESS = {
-    *("concurrency", "patience_s", "timeout_s"),
-    *("context_window", "canaries", "planted", "earlier_contexts"),
-}
+HARMLESS = {*("concurrency", "patience_s", "timeout_s"), *("context_window", "canaries", "planted", "earlier_contexts")}
 """How often and how fast the same address is asked, within the budget."""
 
 
 def test_every_setting_of_the_judge_has_a_decision_on_pull_requests() -> None:
-    """A new setting belongs to one of these sets, and to `github/trusted_config.py` if it can move a key."""
-    decided = [SENT_TO, SPENT, OF_FITTED_JUDGES, NEVER_IN_A_FILE, PROVIDER, HARMLESS]
-    assert sorted(name for names in decided for name in names) == sorted(JudgeSettings.model_fields)
-    assert {f"judge.{name}" for name in SENT_TO | SPENT - {"max_cost_usd"}} == set(GUARDED)
-    assert {f"judge.{name}" for name in OF_FITTED_JUDGES} == {DIGESTS}
-    secret = {option.name for option in OPTIONS if option.table == "judge" and option.secret and not option.in_file}
-    assert secret == NEVER_IN_A_FILE
+    """A new setting is secret, or in one of these sets, or in `github/trusted_config.py` if it can move a key."""
+    secret = [option.name for option in OPTIONS if option.table == "judge" and option.secret and not option.in_file]
+    guarded = [key.removeprefix("judge.") for key in (*GUARDED, DIGESTS, "judge.max_cost_usd")]
+    assert sorted([*secret, *guarded, *PROVIDER, *HARMLESS]) == sorted(JudgeSettings.model_fields)
     in_tables = {f"{table}.{name}" for table in TABLES[:-1] for name in type(getattr(Settings(), table)).model_fields}
     addresses = {key for key in in_tables if key.endswith(("url", "folder", "dask", "entrypoint", "http"))}
     assert addresses == {
@@ -478,17 +459,6 @@ NOT_IN_A_FILE = ("region", "project", "deployment", "credentials_file", "api_key
 def test_a_config_file_has_no_region_project_key_or_header(tmp_path: Path, setting: str) -> None:
     with pytest.raises(ConfigError, match=f"'judge.{setting}'"):
         held(tmp_path, Change(f'{BEDROCK}{setting} = "evil"\n', "", OPENAIS_KEY))
-
-
-def test_the_budget_of_the_base_ends_the_job(github: FakeGitHub, checkout: Checkout, listener: Listener) -> None:
-    judge = 'name = "openai:gpt-5.4-mini"\n'
-    github.files[BASE_SHA]["ragstone.toml"] = config(f"{judge}max_cost_usd = 0.000001\n").encode()
-    mine = f"{judge}max_cost_usd = 1000.0\n"
-    found = gate(checkout, mine, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=listener.url)
-    assert found.code == 5
-    assert "the budget of under $0.01 is used up" in found.log
-    assert any("does not count" in line for line in found.annotations)
-    assert listener.heard == []
 
 
 @pytest.mark.heavy
@@ -513,8 +483,7 @@ def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(checkout: Ch
     by="pull request", tries="have the key passed to the system", stopped_by="only the base's `env` counts"
 )
 def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Checkout) -> None:
-    checkout.write("rag.sh", '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n')
-    (checkout.root / "rag.sh").chmod(0o755)
+    checkout.program("rag.sh", '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n')
     text = config('name = "offline"\n', 'env = ["OPENAI_*"]\n')
     checkout.write("ragstone.toml", text.replace("file:outputs.jsonl", "command:./rag.sh"))
     refused(checkout.gate(OPENAI_API_KEY=KEY), "'system.env' passes the secret", "system-env")
@@ -566,25 +535,4 @@ def test_a_pull_request_can_not_say_that_a_failing_gate_passes(
     assert any("'gate.fail_on' is" in line for line in found.annotations) == bool(code)
     # The workflow may say so, and so may the branch itself.
     assert checkout.gate("pull_request", pull_request(), RAGSTONE_FAIL_ON="never").code == 0
-    assert checkout.gate("push").code == 0
-
-
-LIMITED = GOLDEN.replace('jsonl"\n[system]', 'jsonl"\nlimit = 2\n[system]') + METRICS
-MUST_PASS = '[metrics.faithfulness]\nmin = 0.1\n[must_pass]\nsamples = ["earth"]\nmin = 0.9\n'
-"""The fourth of four samples."""
-
-
-@pytest.mark.parametrize(("theirs", "code"), [(GOLDEN + METRICS, 1), (LIMITED, 0)])
-def test_a_pull_request_can_not_leave_out_a_must_pass_sample(
-    github: FakeGitHub, checkout: Checkout, theirs: str, code: int
-) -> None:
-    checkout.answer({name: fact if name != "earth" else "Bananas are purple." for name, _, fact in FACTS})
-    checkout.write("thresholds.toml", MUST_PASS)
-    github.files[BASE_SHA]["ragstone.toml"] = theirs.encode()
-    checkout.write("ragstone.toml", LIMITED)
-    found = checkout.gate("pull_request", pull_request())
-    assert found.code == code, found.log
-    assert ("must-pass samples and slices that are left out are not checked" in found.log) == (code == 0)
-    # The workflow may say so, and so may the branch itself.
-    assert checkout.gate("pull_request", pull_request(), RAGSTONE_LIMIT="2").code == 0
     assert checkout.gate("push").code == 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.settings.load import load_settings
-from tests.github.api.fake import BASE_SHA, FORK_ID, FakeGitHub
+from tests.github.api.fake import BASE_SHA, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
 from tests.github.builders import CONFIG, FACTS, POLICY, Checkout, Outcome
 from tests.github.runs import artifact_of
@@ -43,10 +42,7 @@ def checkout(github: FakeGitHub, checkout: Checkout) -> Checkout:
     return checkout
 
 
-def to(branch: str = EVIL, **more: Any) -> dict[str, Any]:
-    payload = pull_request(**more)
-    payload["pull_request"]["base"].update(ref=branch, sha=EVIL_SHA)
-    return payload
+TO_EVIL = pull_request(base=EVIL, base_sha=EVIL_SHA)
 
 
 def in_the_evil_base(checkout: Checkout, name: str, text: str) -> None:
@@ -83,7 +79,7 @@ def test_the_key_does_not_go_where_such_a_base_says(
     checkout: Checkout, listener: Listener, judge: str, variable: str, without_key: str
 ) -> None:
     in_the_evil_base(checkout, "ragstone.toml", config(judge.format(url=listener.url)) + without_key)
-    found = checkout.gate("pull_request", to(), AWS_REGION="eu-west-1", **{variable: KEY}, **identity(listener))
+    found = checkout.gate("pull_request", TO_EVIL, AWS_REGION="eu-west-1", **{variable: KEY}, **identity(listener))
     assert listener.heard == []
     not_passed(found)
     if "bedrock" in judge:  # the machine may have an identity, so the address is the default branch's or none
@@ -101,16 +97,6 @@ def identity(listener: Listener) -> dict[str, str]:
     return {**of_job, **account, "OPENAI_BASE_URL": listener.url}
 
 
-def test_a_protected_base_counts(checkout: Checkout, listener: Listener) -> None:
-    checkout.github.protected.add(EVIL)
-    judge = f'name = "openai:gpt-5.4-mini"\nbase_url = "{listener.url}"\n'
-    in_the_evil_base(checkout, "ragstone.toml", config(judge))
-    found = checkout.gate("pull_request", to(), OPENAI_API_KEY=KEY)
-    assert found.code == 5  # the listener refuses everybody
-    assert listener.heard
-    assert NEITHER not in found.summary
-
-
 def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(checkout: Checkout, tmp_path: Path) -> None:
     log = tmp_path / "seen"
     in_the_evil_base(checkout, "rag.py", system(log, "head"))
@@ -118,14 +104,14 @@ def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(checkout: Che
     text = f'[golden]\npaths = "golden.jsonl"\n{env}{METRICS}'
     in_the_evil_base(checkout, "ragstone.toml", text)
     given = {"DB_PASSWORD": "hunter2-hunter2", "OPENAI_API_KEY": KEY, "PLAIN": f"Bearer {KEY}"}
-    found = checkout.gate("pull_request", to(), **given)
+    found = checkout.gate("pull_request", TO_EVIL, **given)
     assert found.code == 2, found.log
     assert "passes the secret DB_PASSWORD" in found.log
     assert not log.exists()
     assert NEITHER in top_of(found)
     # What the default branch passes on, it gets, but for the key of a judge, under any name.
     checkout.github.files[BASE_SHA]["ragstone.toml"] = text.encode()
-    not_passed(checkout.gate("pull_request", to(), **given))
+    not_passed(checkout.gate("pull_request", TO_EVIL, **given))
     assert "hunter2-hunter2" in log.read_text()
     assert KEY not in log.read_text()
 
@@ -135,7 +121,7 @@ def test_what_fails_the_job_is_what_the_default_branch_says(checkout: Checkout) 
     in_the_evil_base(checkout, "ragstone.toml", f'{limited}[gate]\nfail_on = "never"\n')
     in_the_evil_base(checkout, "thresholds.toml", "[gate]\nmin_coverage = 0.1\nconfirm = false\n")
     checkout.github.files[BASE_SHA]["thresholds.toml"] = POLICY.encode()
-    found = checkout.gate("pull_request", to())
+    found = checkout.gate("pull_request", TO_EVIL)
     not_passed(found)
     top = found.summary.replace("\\", "")
     assert top.index(NEITHER) < top.index("This change ")
@@ -144,11 +130,11 @@ def test_what_fails_the_job_is_what_the_default_branch_says(checkout: Checkout) 
     # Bad answers fail, whatever the branch says.
     checkout.write("thresholds.toml", POLICY)
     checkout.answer_badly()
-    assert checkout.gate("pull_request", to()).code == 1
+    assert checkout.gate("pull_request", TO_EVIL).code == 1
 
 
 def test_a_run_that_has_nothing_against_it_is_unproven(checkout: Checkout) -> None:
-    found = checkout.gate("pull_request", to())
+    found = checkout.gate("pull_request", TO_EVIL)
     assert (found.code, found.verdict) == (8, "inconclusive")
     not_passed(found)
     for text in (*checkout.comments, found.summary):
@@ -158,7 +144,7 @@ def test_a_run_that_has_nothing_against_it_is_unproven(checkout: Checkout) -> No
     assert manifest.verdict == "inconclusive"
     assert manifest.baseline is not None
     assert not manifest.baseline.eligible
-    never = checkout.gate("pull_request", to(), RAGSTONE_FAIL_ON="never")
+    never = checkout.gate("pull_request", TO_EVIL, RAGSTONE_FAIL_ON="never")
     assert (never.code, never.verdict) == (0, "inconclusive"), "by the workflow"
     # The very same run for the default branch passes.
     assert checkout.gate("pull_request", pull_request()).code == 0
@@ -169,9 +155,9 @@ def test_the_baseline_is_the_default_branchs(checkout: Checkout) -> None:
     checkout.uploaded()
     checkout.github.add_run(2, branch=EVIL, sha=EVIL_SHA, artifact=artifact_of(checkout.out))
     checkout.github.merged.add(EVIL_SHA)
-    assert checkout.gate("pull_request", to()).baseline == "1"
+    assert checkout.gate("pull_request", TO_EVIL).baseline == "1"
     checkout.github.protected.add(EVIL)
-    assert checkout.gate("pull_request", to()).baseline == "2"
+    assert checkout.gate("pull_request", TO_EVIL).baseline == "2"
 
 
 @pytest.mark.attack(by="pull request", tries="choose the baseline's branch", stopped_by="only a reviewed one")
@@ -192,10 +178,7 @@ def test_baseline_branch_names_a_reviewed_branch(checkout: Checkout) -> None:
 def test_a_forks_run_for_such_a_base_is_reported_against_the_default_branch(checkout: Checkout) -> None:
     assert checkout.gate("pull_request", pull_request(fork=True)).code == 0
     files = artifact_of(checkout.out)
-    checkout.github.add_run(
-        555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA, artifact=files
-    )
+    checkout.github.add_fork_run(files, base=EVIL)
     checkout.github.files[HEAD_SHA] = {}
-    checkout.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base=EVIL)
     assert checkout.gate("workflow_run", workflow_run()).verdict == "inconclusive"
     assert NEITHER in checkout.comments[-1]

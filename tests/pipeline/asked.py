@@ -41,11 +41,7 @@ async def gate(settings: Settings, context: RunContext) -> GateOutcome:
 
 
 async def rescore(
-    source: Path,
-    settings: Settings,
-    context: RunContext,
-    *,
-    golden_paths: Sequence[str] = (),
+    source: Path, settings: Settings, context: RunContext, *, golden_paths: Sequence[str] = ()
 ) -> RunDirectory:
     golden = load_golden_set(golden_paths, root=settings.root) if golden_paths else GoldenSet(())
     plan = run_plan(settings, context, golden=golden, command=None)

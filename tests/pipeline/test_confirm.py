@@ -132,12 +132,7 @@ def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) 
         (always_bad(*range(15)), POLICY, Status.FAIL, 1),
         (always_bad(*WORSE), POLICY.replace("true", "false"), Status.FAIL, 1),
         (always_bad(*WORSE), POLICY.replace("true", "true\nconfirm_repeats = 1"), Status.FAIL, 2),
-        (
-            bad_at_first(1),
-            f'{POLICY}min = 0.0\n[must_pass]\nsamples = ["q1"]\nmin = 0.5\n',
-            Status.PASS,
-            2,
-        ),
+        (bad_at_first(1), f'{POLICY}min = 0.0\n[must_pass]\nsamples = ["q1"]\nmin = 0.5\n', Status.PASS, 2),
     ],
     ids=["nothing fell", "a clear fall", "switched off", "once", "a sample that must pass, by chance"],
 )

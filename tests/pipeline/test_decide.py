@@ -194,8 +194,7 @@ def test_a_draft_that_counted_in_the_baseline_is_named(
 
 
 @pytest.mark.parametrize(
-    ("by_score_file", "today", "in_force"),
-    [(False, True, True), (False, False, False), (True, True, False)],
+    ("by_score_file", "today", "in_force"), [(False, True, True), (False, False, False), (True, True, False)]
 )
 def test_drops_are_accepted_between_run_directories_alone(
     tmp_path: Path, by_score_file: bool, today: bool, in_force: bool

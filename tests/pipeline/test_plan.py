@@ -52,8 +52,7 @@ def test_samples_that_move_together_count_for_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "drop"),
-    [([], 0.05), ([0.025], 0.05), ([0.026], 0.1), ([0.02, 0.3], 0.5), ([0.6], 0.5)],
+    ("allowed", "drop"), [([], 0.05), ([0.025], 0.05), ([0.026], 0.1), ([0.02, 0.3], 0.5), ([0.6], 0.5)]
 )
 def test_a_drop_clearly_beyond_what_is_allowed_is_planned_for(allowed: list[float], drop: float) -> None:
     rules = {f"m{number}": {"max_drop": bound} for number, bound in enumerate(allowed)}

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from scripts.github_description import (
-    TARGET,
-    as_text,
-    pruned_document,
-    references,
-)
+from scripts.github_description import TARGET, as_text, pruned_document, references
 
 DESCRIPTION = TARGET / "api.github.com.json"
 

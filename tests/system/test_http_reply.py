@@ -221,11 +221,7 @@ def test_events_are_read_with_each_line_end_of_the_standard(room: Any, server: S
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        events(*(["x"] * 11)),
-        events(*({"type": "ping"} for _ in range(11))),
-        sent("application/x-ndjson", "{}\n" * 11),
-    ],
+    [events(*(["x"] * 11)), events(*({"type": "ping"} for _ in range(11))), sent("application/x-ndjson", "{}\n" * 11)],
 )
 def test_a_stream_of_endless_pieces_is_refused(
     room: Any, server: Server, monkeypatch: pytest.MonkeyPatch, reply: Reply

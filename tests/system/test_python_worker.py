@@ -230,8 +230,7 @@ def test_a_cancelled_question_does_not_answer_the_next_one(room: Any) -> None:
 
 def test_closing_while_questions_are_asked_ends_everything(room: Any) -> None:
     room.write(
-        "app.py",
-        "import os, time\ndef answer(q):\n    open(q, 'w').write(str(os.getpid()))\n    time.sleep(600)\n",
+        "app.py", "import os, time\ndef answer(q):\n    open(q, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
     )
 
     async def scenario() -> list[Response]:
@@ -408,8 +407,7 @@ def _defined_names(tree: ast.Module) -> list[str]:
 @pytest.mark.heavy
 def test_the_worker_runs_in_every_python_found_here(room: Any) -> None:
     room.write(
-        "app.py",
-        "import sys\nclass Rag:\n    async def aquery(self, q):\n        return str(sys.version_info[:2])\n",
+        "app.py", "import sys\nclass Rag:\n    async def aquery(self, q):\n        return str(sys.version_info[:2])\n"
     )
     ran = 0
     for minor in range(8, 15):

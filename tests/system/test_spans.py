@@ -243,11 +243,7 @@ def test_recorded_interactions_have_the_steps_of_their_traces(room: Any) -> None
         (json.dumps(span(CHAT, 1)) + "\n{", "outputs.spans.jsonl:2", "not valid JSON"),
         (json.dumps(span(CHAT, 1)) + '\n{"a": 1}', "outputs.spans.jsonl:2", "neither spans nor a document of OTLP"),
         ("[" * 100_000, "outputs.spans.jsonl:1", "not valid JSON"),
-        (
-            json.dumps({**span(CHAT, 1), "traceId": "other"}),
-            "file:outputs.jsonl",
-            "no recorded answer has",
-        ),
+        (json.dumps({**span(CHAT, 1), "traceId": "other"}), "file:outputs.jsonl", "no recorded answer has"),
     ],
 )
 def test_spans_that_fit_no_answer_are_an_error_with_their_place(room: Any, text: str, where: str, message: str) -> None:

@@ -19,12 +19,7 @@ from tests.system.service import failure
 
 SEARCH = {"type": "retrieval", "query": "returns", "contexts": ["Returns take 30 days."], "source": "docs"}
 LOOKUP = {"type": "tool", "name": "lookup_order", "arguments": {"order_id": 7}, "result": "Shipped on 3 May."}
-MODEL = {
-    "type": "model",
-    "model": "gpt-5",
-    "usage": {"input_tokens": 800, "output_tokens": 12},
-    "latency_s": 1.2,
-}
+MODEL = {"type": "model", "model": "gpt-5", "usage": {"input_tokens": 800, "output_tokens": 12}, "latency_s": 1.2}
 READ = (
     Retrieval("returns", (Context("Returns take 30 days."),), "docs"),
     ToolCall("lookup_order", {"order_id": 7}, "Shipped on 3 May."),

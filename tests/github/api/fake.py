@@ -27,10 +27,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.github.api.openapi import Contract
+from tests.github.api.payloads import FORK_ID, HEAD_SHA, REPOSITORY_ID
 from tests.loopback import answering
 
-REPOSITORY_ID = 1001
-FORK_ID = 2002
 WORKFLOW_ID = 42
 BASE_SHA = "c" * 40
 TOKEN = "ghs_the-workflow-token"
@@ -207,6 +206,13 @@ class FakeGitHub:
         pull["base"].update(ref=base)
         pull["base"]["repo"].update(id=REPOSITORY_ID)
         self.pulls.append(pull)
+
+    def add_fork_run(
+        self, artifact: Mapping[str, bytes] | bytes | None = None, *, base: str = "main"
+    ) -> dict[str, Any]:
+        """The run 555 of the fork's pull request 7, which a trusted job reports."""
+        self.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID, base=base)
+        return self.add_run(555, event="pull_request", head_repository_id=FORK_ID, sha=HEAD_SHA, artifact=artifact)
 
     def fail(self, method: str, path: str, status: int = 0, **more: Any) -> None:
         self.faults.append(Fault(method, path, status, **more))

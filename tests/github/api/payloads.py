@@ -19,15 +19,16 @@ HEAD_SHA = "a" * 40
 MERGE_SHA = "b" * 40
 
 
-def pull_request(*, fork: bool = False, number: int = 7, author: str = "dev", gone: bool = False) -> dict[str, Any]:
-    head_repository = None if gone else FORK if fork else REPOSITORY
+def pull_request(
+    *, fork: bool = False, number: int = 7, author: str = "dev", base: str = "main", base_sha: str = "c" * 40
+) -> dict[str, Any]:
     return {
         "action": "synchronize",
         "number": number,
         "pull_request": {
             "number": number,
-            "head": {"ref": "main" if fork else "topic", "sha": HEAD_SHA, "repo": head_repository},
-            "base": {"ref": "main", "sha": "c" * 40, "repo": REPOSITORY},
+            "head": {"ref": "main" if fork else "topic", "sha": HEAD_SHA, "repo": FORK if fork else REPOSITORY},
+            "base": {"ref": base, "sha": base_sha, "repo": REPOSITORY},
             "user": {"login": author},
         },
         "repository": REPOSITORY,

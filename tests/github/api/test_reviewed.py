@@ -15,8 +15,7 @@ from tests.github.api.payloads import REPOSITORY, payload_of, pull_request, runn
 
 
 def pull_to(branch: str, *, repository: dict[str, Any] = REPOSITORY) -> Event:
-    payload = pull_request()
-    payload["pull_request"]["base"].update(ref=branch, sha="e" * 40)
+    payload = pull_request(base=branch, base_sha="e" * 40)
     return build_event(runner("pull_request"), {**payload, "repository": repository})
 
 
@@ -116,11 +115,7 @@ def test_a_default_branch_that_the_event_does_not_name_is_asked_for(github: Fake
 
 @pytest.mark.parametrize(
     ("group", "unreviewed"),
-    [
-        ({"base_ref": "refs/heads/main"}, None),
-        ({"base_sha": "e" * 40}, "is not known"),
-        ({}, None),
-    ],
+    [({"base_ref": "refs/heads/main"}, None), ({"base_sha": "e" * 40}, "is not known"), ({}, None)],
 )
 def test_a_merge_queue_whose_branch_is_not_named_is_not_reviewed(
     api: GitHubApi, group: dict[str, str], unreviewed: str | None
