@@ -171,16 +171,6 @@ def test_a_metric_has_the_version_of_its_text(tmp_path: Path) -> None:
     assert all(one.startswith("rubric ") for one in versions)
 
 
-def test_metrics_are_selected_by_name_and_by_default(tmp_path: Path) -> None:
-    own = function("painted") + function("keyless")
-    for named, selected in (
-        ("", ["painted", "keyless"]),
-        ('[run]\nmetrics = ["keyless", "mrr"]\n', ["mrr", "keyless"]),
-    ):
-        settings = settings_of(tmp_path, named + own)
-        assert [metric.info.name for metric in project_metrics(settings).select()][-2:] == selected
-
-
 @pytest.mark.parametrize(
     ("config", "said"),
     [

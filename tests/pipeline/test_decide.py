@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +21,6 @@ from ragstone.pipeline.accept import Accepted, Shown
 from ragstone.pipeline.compare import compare, read_compare_policy
 from ragstone.pipeline.decide import ComparedRun, FailOn, Terms, decide, exit_code_of
 from ragstone.pipeline.gate import GateOutcome
-from tests.cli.project import change_rows
-from tests.evaluation.opened import opened_for_reading
 from tests.gate.verdicts import verdict_of
 from tests.pipeline.asked import accept
 from tests.pipeline.conftest import write
@@ -75,39 +72,6 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
     passed = all_three()
     assert passed.exit_code == 0
     assert any("accepted.toml accepts a drop" in warning for warning in passed.verdict.warnings)
-
-
-def test_a_gate_decides_on_one_reading_and_reads_both_runs_once_more_for_the_page(project: Path) -> None:
-    gated(project, "main", system__concurrency=1)
-    with opened_for_reading("golden.jsonl") as once:
-        ragstone.load_golden_set(project / "golden.jsonl")
-    with opened_for_reading("samples.jsonl", "golden.jsonl", "thresholds.toml") as opened:
-        found = gated(project, "out", gate__baseline="main", system__concurrency=1)
-    assert found.verdict.status is Status.PASS
-    names = Counter(f"{Path(path).parent.name}/{Path(path).name}" for path in opened)
-    assert names == {
-        "main/samples.jsonl": 2,
-        "out/samples.jsonl": 2,
-        "repo/thresholds.toml": 1,
-        "repo/golden.jsonl": len(once),
-    }
-
-
-def test_samples_that_are_given_ids_stay_paired_with_the_baseline(project: Path) -> None:
-    golden = project / "golden.jsonl"
-    named = golden.read_text(encoding="utf-8")
-    change_rows(project, lambda row: row | {"id": None})
-    gated(project, "main")
-    golden.write_text(named, encoding="utf-8")
-    regress(project)
-    found = gated(project, "out", gate__baseline="main")
-    assert found.verdict.status is Status.FAIL
-    assert found.verdict.comparability is not None
-    assert found.verdict.comparability.paired == 30
-    worst = found.document.samples.worst[0]
-    assert worst.id.startswith("house-")
-    assert worst.baseline_answer is not None
-    assert worst.baseline_answer.startswith("House number")
 
 
 def golden_of(project: Path, count: int) -> None:

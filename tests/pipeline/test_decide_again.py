@@ -71,45 +71,27 @@ def test_an_honest_run_is_decided_as_the_gate_decided_it_and_nothing_is_written(
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
-def in_sample(place: int, **changes: object) -> Tampering:
-    def tamper(run: Path) -> None:
-        with records_of(run) as lines:
-            lines[place]["sample"] |= changes
-
-    return tamper
+Lines = list[dict[str, Any]]
 
 
-def left_out(run: Path) -> None:
-    write_lines(run, lines_of(run)[1:])
+def in_sample(place: int, **changes: object) -> Callable[[Lines], None]:
+    return lambda lines: lines[place]["sample"].update(changes)
 
 
-def doubled(run: Path) -> None:
-    with records_of(run) as lines:
-        lines.append(lines[3])
+def put_one_in_the_place_of_another(lines: Lines) -> None:
+    lines[0] = lines[3]
 
 
-def put_in_the_place_of_another(run: Path) -> None:
-    lines = lines_of(run)
-    write_lines(run, [*lines[1:], lines[3]])
+def swap_ids(lines: Lines) -> None:
+    lines[0]["sample"]["id"], lines[2]["sample"]["id"] = lines[2]["sample"]["id"], lines[0]["sample"]["id"]
 
 
-def with_ids_swapped(run: Path) -> None:
-    with records_of(run) as lines:
-        lines[0]["sample"]["id"], lines[2]["sample"]["id"] = lines[2]["sample"]["id"], lines[0]["sample"]["id"]
+def add_an_easy_question(lines: Lines) -> None:
+    lines.append({**lines[0], "sample": {**lines[0]["sample"], "id": "easy"}})
 
 
-def with_questions_of_its_own(*ids: str) -> Tampering:
-    def tamper(run: Path) -> None:
-        with records_of(run) as lines:
-            first = lines[0]
-            lines += [{**first, "sample": {**first["sample"], "id": name}} for name in ids]
-
-    return tamper
-
-
-def not_asked(run: Path) -> None:
-    with records_of(run) as lines:
-        lines[4]["response"] = {"sample_id": "house-4", "failure": {"kind": "missing", "message": "no answer"}}
+def not_ask(lines: Lines) -> None:
+    lines[4]["response"] = {"sample_id": "house-4", "failure": {"kind": "missing", "message": "no answer"}}
 
 
 @pytest.mark.attack(
@@ -118,12 +100,12 @@ def not_asked(run: Path) -> None:
 @pytest.mark.parametrize(
     ("tamper", "named"),
     [
-        (left_out, "'house-0' is missing"),
-        (doubled, "'house-3' is doubled"),
-        (put_in_the_place_of_another, "'house-3' is doubled, 'house-0' is missing"),
-        (with_ids_swapped, "'house-2' has another question, reference, 'house-0' has another question, reference"),
-        (with_questions_of_its_own("easy"), "'easy' is not in the golden set"),
-        (not_asked, "'house-4' was not asked"),
+        (lambda lines: lines.pop(0), "'house-0' is missing"),
+        (lambda lines: lines.append(lines[3]), "'house-3' is doubled"),
+        (put_one_in_the_place_of_another, "'house-3' is doubled, 'house-0' is missing"),
+        (swap_ids, "'house-2' has another question, reference, 'house-0' has another question, reference"),
+        (add_an_easy_question, "'easy' is not in the golden set"),
+        (not_ask, "'house-4' was not asked"),
         (in_sample(5, question="*** is the colour of house number 5?"), "'house-5' has another question"),
         (in_sample(5, reference="It is painted."), "'house-5' has another reference"),
         (in_sample(5, review={"status": "draft"}), "'house-5' has another review"),
@@ -133,9 +115,12 @@ def not_asked(run: Path) -> None:
         (in_sample(4, other_references=["Any colour."]), "'house-4' has another other references"),
     ],
 )
-def test_a_question_that_is_not_as_in_the_golden_set_is_named(world: World, tamper: Tampering, named: str) -> None:
+def test_a_question_that_is_not_as_in_the_golden_set_is_named(
+    world: World, tamper: Callable[[Lines], object], named: str
+) -> None:
     with world.copy(world.good) as run:
-        tamper(run)
+        with records_of(run) as lines:
+            tamper(lines)
         code, said = world.refusal(run)
     assert (code, named in said) == (OTHER_QUESTIONS, True), said
 
@@ -282,21 +267,18 @@ def with_a_stored_pass(run: Path) -> None:
     (run / VERDICT).write_text(json.dumps(body), encoding="utf-8")
 
 
+def with_a_broken_verdict(run: Path) -> None:
+    (run / VERDICT).write_text("{", encoding="utf-8")
+
+
 def without_baseline_and_verdict(run: Path) -> None:
     set_field(run, "baseline", None)
     (run / VERDICT).unlink()
 
 
-def with_verdict(text: str) -> Tampering:
-    def tamper(run: Path) -> None:
-        (run / VERDICT).write_text(text, encoding="utf-8")
-
-    return tamper
-
-
 @pytest.mark.attack(by="stored run", tries="write higher scores", stopped_by="computed from the judgements")
 @pytest.mark.parametrize(
-    "tamper", [with_higher_scores, with_a_stored_pass, with_verdict("{"), without_baseline_and_verdict]
+    "tamper", [with_higher_scores, with_a_stored_pass, with_a_broken_verdict, without_baseline_and_verdict]
 )
 def test_what_the_run_says_of_itself_is_not_believed(world: World, tamper: Tampering) -> None:
     with world.copy(world.bad) as run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection
 from typing import Any
 
@@ -65,46 +64,12 @@ def test_who_answered_and_how_it_was_asked_is_kept_also_from_the_cache(project: 
     assert project.calls == calls
 
 
-def test_a_name_that_was_moved_is_not_compared_as_the_same_judge(project: Project) -> None:
-    project.gate("one")
-    project.fake.served = "gpt-4o-mini-2026-11-01"
-    answer(project, " or so", first=5)
-    verdict = project.gate("two", "one").verdict
-    assert any("gpt-4o-mini-2026-11-01" in warning for warning in verdict.warnings)
-    assert verdict.comparability is not None
-    assert "faithfulness" not in verdict.comparability.metrics
-
-
-@pytest.mark.heavy
-def test_a_judge_that_moved_is_told_at_the_top_of_the_report(project: Project) -> None:
-    baseline = run_of(project.gate("one"))
-    chosen = [canary.record.sample.id for canary in choose_canaries(baseline.records(), CANARIES)]
-    doubting(project.fake, set(chosen[:4]))
-    run = run_of(project.gate("two", "one", judge__canaries=CANARIES))
-    assert run.rounds.judge.canaries is not None
-    assert run.rounds.judge.canaries.differing == 4
-    assert "The judge's behaviour changed: 4 of 20 verdicts differ" in project.report("two")
-    # Scores are of judgements that were kept, and did not change; what was asked again is not kept.
-    again = run_of(project.gate("three", "two"))
-    assert again.scores().metrics["faithfulness"].values == baseline.scores().metrics["faithfulness"].values
-
-
 def test_the_same_judgements_are_chosen_each_time_and_each_counts_once(project: Project) -> None:
     records = list(run_of(project.gate("one")).records())
     chosen = choose_canaries(records)
     assert chosen == choose_canaries(reversed(records))
     assert len({canary.record.sample.id for canary in chosen}) == CANARIES
     assert choose_canaries(records, 7) == chosen[:7]
-
-
-def test_a_judge_that_fails_when_asked_again_spoils_no_run(project: Project) -> None:
-    project.gate("one")
-    project.fake.fill = lambda _schema, _prompt: {}
-    found = project.gate("two", "one", judge__canaries=CANARIES)
-    run = run_of(found)
-    assert run.manifest.state == "finished"
-    assert run.rounds.judge.canaries is not None
-    assert run.rounds.judge.canaries.unanswered == CANARIES
 
 
 def letting_pass(fake: FakeLlm, *, until: int = 99, ordered: bool = False) -> None:
@@ -221,31 +186,19 @@ def test_without_a_gate_it_is_an_error_too(project: Project) -> None:
 
 
 def misquoting(schema: Any, prompt: str) -> Any:
-    """Every tenth sample is misquoted, also when asked again; every fifth has a context that says the opposite."""
+    """The first sample is misquoted, also when asked again."""
     filled = fill_in(schema, prompt)
-    if PLANTED.search(prompt):
-        return filled
-    chance = zlib.crc32(prompt.rpartition("<<<context c1 ")[2][13:20].encode()) % 20
-    for verdict in filled.get("verdicts", ()):
-        verdict["against"] = ["c2"] if chance % 5 == 0 else []
-        verdict["quote"] = "words of its own" if chance < 2 else verdict["quote"]
-    for quote in filled.get("quotes", ()):
-        quote["quote"] = "words of its own"
+    if "\n0 is a number." in prompt and not PLANTED.search(prompt):
+        for found in (*filled.get("verdicts", ()), *filled.get("quotes", ())):
+            found["quote"] = "words of its own"
     return filled
 
 
 def test_misquotes_are_counted_cost_no_sample_and_end_the_job_where_the_policy_demands_quotes(project: Project) -> None:
-    project.write_golden(40, references=False)
-    contexts = ["{} is a number.", "{} is no number."]
-    rows = ({"id": f"q{n}", "answer": f"It is {n}.", "contexts": [c.format(n) for c in contexts]} for n in range(40))
-    project.write("outputs.jsonl", rows)
     project.policy("[metrics.faithfulness]\nmin = 0.5\n")
     project.fake.fill = misquoting
     outcome = project.gate("one")
-    assert set(run_of(outcome).scores().metrics["faithfulness"].values.values()) == {1.0}
-    assert len(run_of(outcome).scores().metrics["faithfulness"].values) == 40
-    notes = "\n".join(outcome.verdict.notes)
-    assert "the judge quoted words that are not in the contexts, also when asked again" in notes
+    assert list(run_of(outcome).scores().metrics["faithfulness"].values.values()) == [1.0] * SAMPLES
     assert "are not in the contexts, also when asked again" in project.report("one")
     project.policy("[gate]\nmax_unquoted = 0.0\n[metrics.faithfulness]\nmin = 0.5\n")
     verdict = project.gate("two").verdict

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import EXIT_PASS, ConfigError
+from ragstone.errors import EXIT_PASS
 from ragstone.evaluation.replay import confirm
-from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.verdict import CheckKind
 from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.pipeline.gate import GateOutcome
@@ -90,9 +89,3 @@ def test_a_run_with_preferences_can_be_replayed_and_is_no_baseline_for_them(proj
     assert later.verdict.comparability is not None
     assert NAME not in later.verdict.comparability.metrics
     assert NAME not in later.verdict.comparability.skipped
-
-
-@pytest.mark.parametrize("key", ["max_drop", "max_drift"])
-def test_a_comparison_with_the_baseline_has_no_drop(key: str) -> None:
-    with pytest.raises(ConfigError, match="so it has no drop"):
-        policy_from_mapping({"metrics": {NAME: {key: 0.05}}})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS, BaselineError
+from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.pipeline.gate import GateOutcome
 from tests.cli.project import read_json
@@ -158,14 +158,3 @@ def test_a_run_whose_gate_is_stopped_before_the_verdict_is_no_baseline(
     manifest = project.opened("new").manifest
     assert (manifest.state, manifest.standing.eligible) == ("finished", False)
     assert "stopped before its verdict" in manifest.standing.reason
-
-
-def test_the_policy_can_skip_the_comparison_or_fail(project: Project) -> None:
-    project.policy(POLICY.replace("rejudge", "skip"))
-    found = project.gate("skipped", "main", judge=NEW)
-    assert project.calls == 2 * N
-    assert any("metrics that use the judge are not compared" in warning for warning in found.verdict.warnings)
-    project.policy(POLICY.replace("rejudge", "fail"))
-    found = project.gate("failed", "main", judge=NEW)
-    assert found.exit_code == BaselineError.exit_code
-    assert "on_judge_change" in found.verdict.reason
