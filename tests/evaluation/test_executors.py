@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
+import signal
 import struct
+import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -33,7 +38,6 @@ from ragstone.metrics.registry import select_metrics
 from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response, SystemFailure, SystemFailureKind
 from tests.evaluation.builders import Answering, samples
-from tests.evaluation.dask_cluster import cluster
 from tests.processes import all_end
 from tests.processes import workers_of as worker_processes_of
 
@@ -65,12 +69,8 @@ def task_for(judge: Judge, **more: Any) -> Task:
 def here(golden: GoldenSet, **more: Any) -> list[str]:
     """The lines of a run in this process."""
     lines: list[str] = []
-
-    judge = more.pop("judge", None) or offline(golden)
-    metrics = more.pop("metrics", METRICS)
-    asyncio.run(
-        run_samples(Work(golden, Answering(answer), judge, metrics, **more), lambda record: lines.append(record.line))
-    )
+    work = Work(golden, Answering(answer), offline(golden), METRICS, **more)
+    asyncio.run(run_samples(work, lambda record: lines.append(record.line)))
     return sorted(lines)
 
 
@@ -78,26 +78,22 @@ async def judged(
     workers: Workers,
     golden: GoldenSet,
     sink: Callable[[RecordLine], None],
-    *,
     system: Answering | None = None,
     **more: Any,
 ) -> None:
-    judge = more.pop("judge", None) or offline(golden)
-    metrics = more.pop("metrics", METRICS)
     try:
         await workers.start()
-        await run_samples(Work(golden, system or Answering(answer), judge, metrics, **more), sink, workers)
+        work = Work(golden, system or Answering(answer), offline(golden), METRICS, **more)
+        await run_samples(work, sink, workers)
     finally:
         await workers.close()
 
 
-def there(golden: GoldenSet, *, task: Task | None = None, **more: Any) -> list[str]:
+def there(golden: GoldenSet, *, task: Task | None = None, repeats: int = 1, **more: Any) -> list[str]:
     """The lines of a run in two worker processes."""
     lines: list[str] = []
-    judge = more.get("judge") or offline(golden)
-    own = {name: more[name] for name in ("metrics", "repeats") if name in more}
-    workers = ProcessWorkers(2, task or task_for(judge, **own))
-    asyncio.run(judged(workers, golden, lambda record: lines.append(record.line), **more))
+    workers = ProcessWorkers(2, task or task_for(offline(golden), repeats=repeats))
+    asyncio.run(judged(workers, golden, lambda record: lines.append(record.line), repeats=repeats, **more))
     return sorted(lines)
 
 
@@ -250,6 +246,41 @@ def test_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- a Dask cluster ----------------------------------------------------------------------------------------------------
 
+END = ("--idle-timeout", "10 minutes")
+"""A cluster whose tests are killed ends by itself."""
+QUIET = {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False", "DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE": "False"}
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 0) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a Dask cluster on loopback, and its processes: the scheduler, then the workers."""
+    folder.mkdir()
+    file, processes = folder / "scheduler.json", list[subprocess.Popen[bytes]]()
+
+    def start(*words: str) -> None:
+        command = [sys.executable, "-m", "dask", *words, "--no-dashboard"]
+        with (folder / f"{len(processes)}.log").open("wb") as log:
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            environ = {**os.environ, **QUIET}
+            processes.append(subprocess.Popen(command, env=environ, cwd=folder, start_new_session=True, **streams))
+
+    try:
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), *END)
+        deadline = time.monotonic() + 120
+        while not file.exists() or not file.read_text():
+            assert processes[0].poll() is None, (folder / "0.log").read_text()
+            assert time.monotonic() < deadline, (folder / "0.log").read_text()
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        for _ in range(workers):
+            start("worker", address, "--nthreads", "1", "--local-directory", str(folder), "--no-nanny")
+        yield address, processes
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
 
 def on_cluster(
     address: str, golden: GoldenSet, sink: Callable[[RecordLine], None], *, patience_s: float = 120.0
@@ -261,32 +292,32 @@ def on_cluster(
 def test_a_cluster_gives_the_records_of_one_process_also_if_a_worker_is_killed(tmp_path: Path) -> None:
     golden = samples(600)
     lines: list[str] = []
-    with cluster(tmp_path / "cluster", workers=2) as found:
+    with cluster(tmp_path / "cluster", workers=2) as (address, processes):
 
         def sink(record: RecordLine) -> None:
             lines.append(record.line)
             if len(lines) == 100:
-                found.workers[0].kill()
+                processes[1].kill()
 
-        on_cluster(found.address, golden, sink)
+        on_cluster(address, golden, sink)
     assert sorted(lines) == here(golden)
 
 
 @pytest.mark.heavy
 def test_a_cluster_without_workers_or_without_its_scheduler_ends_the_run(tmp_path: Path) -> None:
     golden = samples(600)
-    with cluster(tmp_path / "empty") as found:
+    with cluster(tmp_path / "empty") as (address, _):
         silent = r"no result for 1 second\.(.|\n)*dask worker tcp://127"
         with pytest.raises(JudgeError, match=silent):
-            on_cluster(found.address, golden, lambda _: None, patience_s=1.0)
+            on_cluster(address, golden, lambda _: None, patience_s=1.0)
     lines: list[str] = []
-    with cluster(tmp_path / "cluster", workers=1) as found:
+    with cluster(tmp_path / "cluster", workers=1) as (address, processes):
 
         def sink(record: RecordLine) -> None:
             lines.append(record.line)
-            if len(lines) == 100 and found.scheduler is not None:
-                found.scheduler.kill()
+            if len(lines) == 100:
+                processes[0].kill()
 
         with pytest.raises(JudgeError, match="the connection with the Dask scheduler was lost"):
-            on_cluster(found.address, golden, sink)
+            on_cluster(address, golden, sink)
     assert 100 <= len(lines) < 600

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import RunDirectoryError
+from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.judge.protocol import Ledger
 
@@ -61,3 +62,8 @@ def test_neither_a_pipe_nor_a_folder_is_read_and_no_link_is_written_to(tmp_path:
     with pytest.raises(RunDirectoryError, match="can't be written"):
         write_spent(tmp_path / "dangling", Ledger(calls=1))
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(("first", "second", "total"), [(1.0, 0.5, 1.5), (None, 0.5, None), (0.5, None, None)])
+def test_a_cost_that_is_not_known_stays_unknown(first: float | None, second: float | None, total: float | None) -> None:
+    assert Cost(usd=first).plus(Cost(usd=second)).usd == total

@@ -187,22 +187,6 @@ def test_long_references_are_judged_in_several_calls_too(world: Any) -> None:
         assert shown == seen.asked["reference_statements"]
 
 
-def test_a_run_that_stops_between_two_calls_pays_for_neither_twice(world: Any, tmp_path: Any) -> None:
-    many = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 21)]
-    world.fake.always = lambda seen: "no" if "s9" in seen.asked["verdicts"] else None
-    judge = world.judge(cache=tmp_path / "judgements.sqlite")
-    with pytest.raises(JudgementFailed):
-        world.run(judge.support(CONTEXTS, many, call=Call("q1")))
-    world.run(judge.close())
-    world.fake.seen.clear()
-    world.fake.always = None
-    resumed = world.judge(cache=tmp_path / "judgements.sqlite")
-    table = world.run(resumed.support(CONTEXTS, many, call=Call("q1")))
-    assert len(table.supports) == 20
-    asked = [name for seen in world.fake.chats for name in seen.asked["verdicts"]]
-    assert asked == [f"s{n}" for n in range(9, 17)]
-
-
 def plausible() -> st.SearchStrategy[object]:
     """Values that look like what is asked for, and often are not."""
     words = st.sampled_from(["supported", "unsupported", "contradicted", "yes", "c1", "c2", "c9", "", "nan"])

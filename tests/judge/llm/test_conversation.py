@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from ragstone.golden.sample import Message, Sample
 from ragstone.judge.collect import asked_in_full, collect_judgements
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.offline import OfflineJudge
-from ragstone.judge.protocol import Call, Ledger
+from ragstone.judge.protocol import Call
 from ragstone.metrics.registry import select_metrics
 from ragstone.system.response import Context, Response
 from tests.judge.conftest import fill_in
@@ -59,16 +58,6 @@ def test_every_judgement_is_made_with_the_question_written_out(world: Any) -> No
     assert all(WRITTEN_OUT in seen.data and SAMPLE.question not in seen.data for seen in asked)
     (compared,) = world.fake.embeddings
     assert WRITTEN_OUT in str(compared.body)
-
-
-def test_a_conversation_is_read_once_however_often_its_answer_changes(world: Any, tmp_path: Path) -> None:
-    world.fake.fill = fill
-    judge = world.judge(cache=tmp_path / "cache.sqlite")
-    for answer in ("Not at all.", "Never."):
-        world.run(
-            collect_judgements(judge, SAMPLE, replace(RESPONSE, answer=answer), KINDS, Call("q1", ledger=Ledger()))
-        )
-    assert world.fake.kinds().count("question") == 1
 
 
 def test_a_turn_can_neither_close_its_block_nor_pose_as_another(world: Any) -> None:

@@ -3,66 +3,35 @@
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.prompts import USES, VERDICTS, schema_of
 from ragstone.judge.llm.provider import Stop
-from ragstone.judge.llm.replies import read_reply
+from ragstone.judge.llm.replies import Field, read_reply
 from ragstone.judge.llm.reply_schemas import answer_field, attribution_fields, context_fields, support_fields
-from ragstone.system.response import Context
-from tests.judge.conftest import asked_of, contexts_of
 
-CONTEXTS = [Context(f"Context {rank}. It has two sentences.") for rank in range(1, 13)]
-STATEMENTS = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, 13)]
+CONTEXTS = {"c1": "Context 1. It has two sentences.", "c2": "Context 2."}
+STATEMENTS = [Statement(f"s{at}", f"Statement {at}.") for at in range(1, 4)]
 ANSWER = "It opened in 1931, and it was built by many people over a long time. " * 12
-
-
-def thoughtful(schema: Mapping[str, Any], data: str, name: str = "", group: str = "") -> Any:
-    """A model with an opinion of its own on each id, which it does not change when it is asked again."""
-    chance = zlib.crc32(name.encode())
-    inner = schema.get("properties", {})
-    asked = asked_of(data)
-    if schema.get("type") == "array" and name in asked:
-        ids = [f"r{at}" for at in range(1, 9)] if asked[name] == ["*"] else asked[name]
-        return [thoughtful(schema["items"], data, item_id, group=name) for item_id in ids]
-    if "kind" in inner:
-        return {"kind": "answers", "statements": [f'Claim {at}, "so to say" {{}}.' for at in range(1, 9)]}
-    if group:
-        verdict = VERDICTS[chance % 3]
-        named = contexts_of(data)[:2]
-        own: dict[str, Any] = {
-            "id": name,
-            "text": f"Is this {name}, or is it not?",
-            "evidence": [] if verdict == "unsupported" else named,
-            "against": [],
-            "quote": "" if verdict == "unsupported" else "It has two",
-            "verdict": verdict,
-            "found_in": named[: chance % 3],
-            "use": USES[chance % 2],
-            "needed": [1, 2][: chance % 3],
-        }
-        return {key: own[key] for key in inner}
-    if inner:
-        return {key: thoughtful(value, data, key) for key, value in inner.items()}
-    return 10 if 10 in schema["enum"] else schema["enum"][chance % len(schema["enum"])]
-
-
-SHOWN = "<<<context c1 0>>>\n<<<context c2 0>>>\n"
-FORMS = {
-    "statements": ([answer_field(ANSWER)], "x"),
+CLAIMS = {"answer": {"kind": "answers", "statements": [f'Claim {at}, "so to say" {{}}.' for at in range(1, 9)]}}
+FOUND = {"evidence": ["c1"], "against": [], "quote": "It has two", "verdict": "supported"}
+NOT_FOUND = {"evidence": [], "against": [], "quote": "", "verdict": "unsupported"}
+FORMS: dict[str, tuple[Sequence[Field], object]] = {
+    "statements": ([answer_field(ANSWER)], CLAIMS),
     "support": (
-        support_fields(STATEMENTS, {"c1": CONTEXTS[0].text, "c2": CONTEXTS[1].text}),
-        f"{SHOWN}Asked for: verdicts: {', '.join(item.id for item in STATEMENTS)}.",
+        support_fields(STATEMENTS, CONTEXTS),
+        {"verdicts": [{"id": "s1", **FOUND}, {"id": "s2", **NOT_FOUND}, {"id": "s3", **FOUND}]},
     ),
     "context_use": (
-        (*context_fields(["c1", "c2"]), *attribution_fields("", STATEMENTS[:3], ["c1", "c2"])),
-        f"{SHOWN}Asked for: contexts: c1, c2; reference_statements: s1, s2, s3.",
+        (*context_fields(["c1", "c2"]), *attribution_fields("", STATEMENTS, ["c1", "c2"])),
+        {
+            "contexts": [{"id": "c1", "use": "useful"}, {"id": "c2", "use": "not_useful"}],
+            "reference_statements": [{"id": one.id, "text": "", "found_in": ["c1"]} for one in STATEMENTS],
+        },
     ),
 }
 
@@ -73,19 +42,17 @@ FORMS = {
 def test_at_every_single_character_the_values_are_those_of_the_whole_reply(
     form: str, indent: int | None, stop: Stop
 ) -> None:
-    fields, data = FORMS[form]
-    text = json.dumps(thoughtful(schema_of(form), data), indent=indent)
-    whole = read_reply(text, Stop.COMPLETE, fields)
-    assert len(whole) == len(fields)
+    fields, reply = FORMS[form]
+    text = json.dumps(reply, indent=indent)
+    assert len(read_reply(text, Stop.COMPLETE, fields)) == len(fields)
     for at in range(len(text)):
-        found = read_reply(text[:at], stop, fields)
-        assert not found
+        assert not read_reply(text[:at], stop, fields)
 
 
 def test_a_whole_object_in_a_reply_that_was_cut_off_was_closed_by_a_gateway(world: Any) -> None:
     repaired = json.dumps({"answer": {"kind": "answers", "statements": ["Claim 1."]}})
     reply = world.fake.completion
-    world.fake.fill = thoughtful
+    world.fake.fill = lambda *_: CLAIMS
     world.fake.script.append(
         lambda seen: web.json_response(json.loads(json.dumps(reply(seen, repaired)).replace('"stop"', '"length"')))
     )

@@ -20,6 +20,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Statement
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
+from ragstone.judge.providers import PROVIDERS
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context
@@ -408,3 +409,15 @@ def test_the_block_of_each_provider_judges_over_its_shapes(world: Any, provider:
     found = [judgements.statements, judgements.support, judgements.context_use, judgements.reverse_questions]
     assert [each.reason for each in found if isinstance(each, JudgementFailure)] == []
     assert {seen.path for seen in world.fake.chats} == {path}
+
+
+LLM_JUDGES = (Path(__file__).parents[3] / "docs" / "llm-judges.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", LLM_JUDGES, re.DOTALL))
+def test_every_config_on_the_page_of_llm_judges_builds_one(world: Any, block: str, tmp_path: Path) -> None:
+    (tmp_path / "ragstone.toml").write_text(block, encoding="utf-8")
+    settings = load_settings(directory=tmp_path, environ={"RAGSTONE_JUDGE_API_KEY": "k-123"})
+    judge = build_judge(settings.judge, golden_set=GoldenSet(()), cache=None, environ={})
+    assert judge.identity.provider in PROVIDERS
+    world.run(judge.close())  # type: ignore[attr-defined]

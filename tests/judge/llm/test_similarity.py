@@ -69,12 +69,6 @@ def test_both_encodings_are_read_and_the_index_counts(world: Any) -> None:
     assert all(0.9 < value <= 1.0 for value in plain.similarities)
 
 
-def test_a_request_that_fails_fails_its_judgement(world: Any, refuse: Any) -> None:
-    world.fake.always = lambda seen: refuse(500, "down")(seen) if seen.path.endswith("/embeddings") else None
-    with pytest.raises(JudgementFailed, match="no reply after"):
-        ask(world)
-
-
 def test_a_request_for_embeddings_is_booked_as_a_call(world: Any) -> None:
     call = Call("q1", ledger=Ledger())
     ask(world, call=call)
