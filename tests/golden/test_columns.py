@@ -22,23 +22,14 @@ def load(folder: Path, *rows: object, **columns: str) -> GoldenSet:
     ("row", "recorded"),
     [
         ({"question": "A?", "truth": "t"}, {}),
-        ({"Query": "A?", "Expected Answer": "t"}, {}),
         ({"userInput": "A?", "groundTruth": "t"}, {}),
-        ({"question": "A?", "answer": "t"}, {}),
         ({"user_input": "A?", "reference_contexts": ["c"], "reference": "t", "synthesizer_name": "multi_hop"}, {}),
-        ({"question": "A?", "contexts": ["c"], "ground_truth": "t"}, {}),
-        ({"inputs": {"question": "A?"}, "outputs": {"answer": "t"}}, {}),
-        ({"inputs": {"question": "A?"}, "expectations": {"expected_response": "t"}}, {}),
         ({"id": "1", "question": "A?", "context": "c", "answers": {"text": ["t"], "answer_start": [3]}}, {}),
         ({"input": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "A?"}], "ideal": "t"}, {}),
         ({"input": "A?", "passages": [{"title": "p", "text": "c"}], "output": [{"answer": "t"}, {"answer": "u"}]}, {}),
         (
             {"question": "A?", "answer": "said", "contexts": ["r"], "ground_truths": ["t"]},
             {"answer": "answer", "contexts": "contexts"},
-        ),
-        (
-            {"user_input": "A?", "retrieved_contexts": ["r"], "response": "said", "reference": "t"},
-            {"answer": "response", "contexts": "retrieved_contexts"},
         ),
         (
             {
@@ -53,10 +44,6 @@ def load(folder: Path, *rows: object, **columns: str) -> GoldenSet:
         (
             {"user_input": "A?", "retrieved_contexts": ["r"], "response": "said", "context": ["c"], "reference": "t"},
             {"answer": "response", "contexts": "retrieved_contexts"},
-        ),
-        (
-            {"input": "A?", "actual_output": "said", "expected_output": "t", "context": ["c"]},
-            {"answer": "actual_output"},
         ),
         (
             {"query": "A?", "response": "said", "context": "r", "ground_truth": "t"},
@@ -96,7 +83,6 @@ def test_an_answer_beside_retrieved_contexts_is_what_a_system_said(tmp_path: Pat
         ({"input": "not this", "question": "A?", "prompt": "nor this"}, ("input", "prompt")),
         ({"question": "A?", "inputs": {"question": "not this"}}, ("inputs",)),
         ({"question": "A?", "inputs": {"answer": "t", "cost": 3}}, ("inputs.cost",)),
-        ({"question": "A?", "cost": 3, "author": {"name": "x"}}, ("cost", "author")),
         ({"question": "A?", "meta": {"refrence": "x"}}, ("meta",)),
         ({"instruction": ["a"], "prompt": "A?"}, ("instruction",)),
         *(
@@ -119,13 +105,10 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
     [
         ({"is_impossible": True}, "answerable", False),
         ({"out_of_scope": "no"}, "answerable", True),
-        ({"out_of_scope": None}, "answerable", True),
         ({"expected_refusal": True}, "answerable", False),
         ({"has_answer": True, "answers": {"text": [], "answer_start": []}}, "answerable", True),
         ({"answerable": True, "is_impossible": True}, "answerable", True),
         ({"relevant_docs": ["d1"]}, "relevant_ids", {"d1": 1.0}),
-        ({"expected_id": "d1"}, "relevant_ids", {"d1": 1.0}),
-        ({"relevant_sources": ["d1"]}, "relevant_ids", {"d1": 1.0}),
         ({"expected_files": ["d1"]}, "relevant_ids", {"d1": 1.0}),
         (
             {"qrels": [{"doc_id": "d1", "relevance": 2}, {"id": "d2"}, 7]},
@@ -133,9 +116,7 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
             {"d1": 2.0, "d2": 1.0, "7": 1.0},
         ),
         ({"status": "draft"}, "draft", True),
-        ({"status": "reviewed"}, "draft", False),
         ({}, "draft", False),
-        ({}, "generated", False),
         ({"provenance": "ragstone generate 1.0, openai gpt-x; a1"}, "generated", True),
         ({"provenance": "ragstone generate 1.0; a1", "status": "draft"}, "generated", True),
         ({"provenance": "ragstone generate 1.0; a1", "status": "reviewed"}, "generated", False),
@@ -148,15 +129,11 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
         ({"references": "['a', 'b']"}, "references", ("a", "b")),
         ({"answers": ["", "one"]}, "references", ("one",)),
         ({"answer": 35}, "reference", "35"),
-        ({"answer": True}, "reference", "true"),
-        ({"answer": 0.5}, "reference", "0.5"),
         ({"answer": "t", "keyword_score": 0.5}, "reference", "t"),
         ({"answer": "t", "actual_sources": ["a"]}, "reference", "t"),
         ({"faithfulness": 1.0}, "reference", None),
-        ({"reference": None, "answer": "t"}, "reference", "t"),
         ({"answer": "said", "retrieved_contexts": ["r"]}, "reference", None),
         ({"answer": "a", "actual_output": "s", "contexts": ["c"]}, "reference_contexts", ("c",)),
-        ({"answer": "t", "context": "c"}, "reference_contexts", ("c",)),
         ({"response": "s", "retrieved_contexts": ["r"], "contexts": ["c"]}, "reference_contexts", ("c",)),
         ({"output": {"answer": "t"}}, "reference", None),
         ({"outputs": {"answer": "t"}}, "reference", "t"),
@@ -257,14 +234,6 @@ def test_an_empty_answer_as_squad_writes_it_means_unanswerable(tmp_path: Path) -
     assert [sample.answerable for sample in golden] == [True, False, True]
 
 
-def test_recorded_results_of_an_evaluation_are_told_from_its_references(tmp_path: Path) -> None:
-    header = "questions,true_answers,predicted_answers,contexts\n"
-    (tmp_path / "results.csv").write_text(f"{header}A?,right,guessed,\"['p', 'q']\"\n", encoding="utf-8")
-    golden = load_golden_set("results.csv", root=tmp_path)
-    assert [(s.reference, s.reference_contexts) for s in golden] == [("right", ())]
-    assert golden.mappings[0].recorded == {"answer": "predicted_answers", "contexts": "contexts"}
-
-
 @pytest.mark.parametrize("label", [0, 1, "Incorrect", None])
 def test_a_file_that_rates_its_references_is_refused_unless_they_are_mapped(tmp_path: Path, label: object) -> None:
     row = {"query": "A?", "expected_response": "right", "expected_score": label}
@@ -303,10 +272,6 @@ def test_layouts_of_several_references(tmp_path: Path, row: dict[str, object]) -
 MANY = [f"answer {n}" for n in range(1001)]
 
 
-def test_a_sample_may_have_as_many_references_as_the_limit(tmp_path: Path) -> None:
-    assert len(load(tmp_path, {"question": "A?", "references": MANY[1:]})[0].references) == 1000
-
-
 @pytest.mark.parametrize(
     ("row", "says"),
     [
@@ -315,6 +280,7 @@ def test_a_sample_may_have_as_many_references_as_the_limit(tmp_path: Path) -> No
     ],
 )
 def test_what_is_no_reference_is_refused(tmp_path: Path, row: dict[str, object], says: str) -> None:
+    assert len(load(tmp_path, {"question": "A?", "references": MANY[1:]})[0].references) == 1000
     with pytest.raises(GoldenSetError, match=says) as caught:
         load(tmp_path, {"question": "A?", **row})
     assert "[golden.columns]\n  reference = " in str(caught.value) or "1,001" in says
@@ -335,8 +301,7 @@ def test_document_ids_are_not_taken_for_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "field"),
-    [("Refernce", "reference"), ("unanswerble", "unanswerable"), ("max_wrds", "max_words")],
+    ("column", "field"), [("Refernce", "reference"), ("unanswerble", "unanswerable"), ("max_wrds", "max_words")]
 )
 def test_a_column_that_is_almost_a_field_is_refused_in_any_row_with_the_name_that_was_meant(
     tmp_path: Path, column: str, field: str

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from ragstone.errors import GoldenSetError
-from ragstone.golden.cells import CellError, text
 from ragstone.golden.in_memory import read_rows
 from ragstone.golden.load import golden_set_of, load_golden_set
 from ragstone.golden.rows import MAX_DEPTH
@@ -72,9 +71,6 @@ def test_a_value_may_be_as_deep_as_the_limit() -> None:
     assert plain(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
     with pytest.raises(GoldenSetError, match=str(MAX_DEPTH)):
         plain(nested(MAX_DEPTH + 1))
-    assert text(nested(MAX_DEPTH)) == "inside"
-    with pytest.raises(CellError):
-        text(nested(MAX_DEPTH + 1))
 
 
 def test_yaml_may_be_as_deep_as_the_limit(tmp_path: Path) -> None:

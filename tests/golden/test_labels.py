@@ -18,20 +18,10 @@ from tests.golden.loading import load_rows, load_text
 BOUNDS = (("min", "assertions", 1.0), ("min", "faithfulness", 0.8), ("max", "hallucination", 0.2))
 ROW = {"id": "a", "question": "How long?", "min": {"faithfulness": 0.8, "assertions": 1}, "max": {"hallucination": 0.2}}
 CSV = 'id,question,min,max\na,How long?,"{""faithfulness"": 0.8, ""assertions"": 1}","{""hallucination"": 0.2}"\n'
-YAML = """
-- id: a
-  question: How long?
-  min: {faithfulness: 0.8, assertions: 1}
-  max:
-    hallucination: 0.2
-- {id: b, question: Why?}
-"""
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("g.jsonl", json.dumps(ROW)), ("g.json", json.dumps([ROW])), ("g.csv", CSV), ("g.yaml", YAML)]
-)
-def test_every_format_has_them_and_they_survive_a_rewriting(tmp_path: Path, name: str, text: str) -> None:
+@pytest.mark.parametrize(("name", "text"), [("g.jsonl", json.dumps(ROW)), ("g.csv", CSV)])
+def test_floors_and_ceilings_are_read_and_survive_a_rewriting(tmp_path: Path, name: str, text: str) -> None:
     sample = load_text(tmp_path, name, text)[0]
     assert sample.bounds == BOUNDS
     free = replace(sample, min={}, max={})

@@ -40,11 +40,10 @@ def load_table(folder: Path, *rows: dict[str, Any], **columns: str) -> GoldenSet
         {"inputs": ASKED, "expectations": {"expected_response": "24 months."}, "outputs": "Said."},
         {"inputs": str(ASKED), "reference_outputs": str(RIGHT)},
         {"inputs.query": "How long?", "inputs.ground_truth": "24 months.", "outputs.groundedness.groundedness": 4},
-        {"query": "How long?", "response": "Said.", "context": "A passage.", "ground_truth": "24 months."},
     ],
     ids=[
         *("LangSmith", "LangSmith's experiment", "LangSmith's data frame", "Langfuse", "Langfuse's text", "a chat"),
-        *("MLflow", "as pandas writes it", "Azure's results", "Azure"),
+        *("MLflow", "as pandas writes it", "Azure's results"),
     ],
 )
 def test_the_exports_of_other_tools_are_read(tmp_path: Path, row: dict[str, Any]) -> None:
@@ -135,36 +134,27 @@ def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
     assert any("llm-rubric is left out" in note for note in golden.mappings[0].notes)
 
 
+REAL = {"Nr": "A-1", "Thema": "Garantie", "Anfrage": "Wie lange?", "Lösung": "Zwei Jahre ab dem Kauf."}
+
+
 @pytest.mark.parametrize(
-    ("rows", "lines"),
+    ("row", "question", "reference"),
     [
-        ([{"No.": "1", "Frage": "Wie lange?", "Erwartete Antwort": "24 Monate"}], ("Frage", "Erwartete Antwort")),
-        (
-            [
-                {
-                    "Nr": "A-1",
-                    "Thema": "Garantie und Service",
-                    "Anfrage": "Wie lange?",
-                    "Lösung": "Zwei Jahre ab dem Kauf.",
-                }
-            ],
-            ("Anfrage", "Lösung"),
-        ),
-        ([{"番号": "A1", "質問": "保証期間は何年ですか？", "回答": "購入日から二年間です。"}], ("質問", "回答")),
-        ([{"code": "x7", "fact": "The pump has a guarantee."}], ("fact", None)),
-        ([{"code": "x7", "city": "Bonn"}], ("NAME OF THE COLUMN", None)),
-        ([{"code": "x7", "answer_preview": "It lasts.", "top_source": "a b.md"}], ("NAME OF THE COLUMN", None)),
+        ({"No.": "1", "Frage": "Wie lange?", "Erwartete Antwort": "24 Monate"}, "Frage", "Erwartete Antwort"),
+        (REAL, "Anfrage", "Lösung"),
+        ({"番号": "A1", "質問": "保証期間は何年ですか？", "回答": "購入日から二年間です。"}, "質問", "回答"),
+        ({"code": "x7", "fact": "The pump has a guarantee."}, "fact", None),
+        ({"code": "x7", "city": "Bonn"}, None, None),
+        ({"code": "x7", "answer_preview": "It lasts.", "top_source": "a b.md"}, None, None),
     ],
 )
 def test_an_unknown_file_is_refused_with_the_columns_that_it_has(
-    tmp_path: Path, rows: list[dict[str, Any]], lines: tuple[str, str | None]
+    tmp_path: Path, row: dict[str, Any], question: str | None, reference: str | None
 ) -> None:
     with pytest.raises(GoldenSetError) as caught:
-        load_table(tmp_path, *rows)
-    question, reference = lines
-    written = f'[golden.columns]\n  question = "{question}"' + (f'\n  reference = "{reference}"' if reference else "")
-    assert str(caught.value).endswith(written)
-    if question != "NAME OF THE COLUMN":
+        load_table(tmp_path, row)
+    written = f'[golden.columns]\n  question = "{question or "NAME OF THE COLUMN"}"'
+    assert str(caught.value).endswith(written + (f'\n  reference = "{reference}"' if reference else ""))
+    if question is not None:
         mapped = {"question": question, **({"reference": reference} if reference else {})}
-        sample = load_table(tmp_path, *rows, **mapped)[0]
-        assert sample.reference == (rows[0][reference] if reference else None)
+        assert load_table(tmp_path, row, **mapped)[0].reference == (row[reference] if reference else None)

@@ -98,18 +98,7 @@ def test_an_assertion_without_weight_or_with_an_unsupported_option_is_not_made(t
     assert asserted(tmp_path, idle, heavy, unsupported) == ["contains: yes"]
 
 
-OTHERS: list[object] = [
-    [],
-    [{"vars": 1}],
-    [1],
-    {"tests": []},
-    {"tests": [{"question": "A?"}]},
-    {},
-    "x",
-    [{"success": 1}],
-]
-
-
+OTHERS: list[object] = [[], [{"vars": 1}], [1], {"tests": []}, {"tests": [{"question": "A?"}]}, "x", [{"success": 1}]]
 NO_RESULTS = [{"results": [{"vars": {}}]}, {"results": [{"success": True, "vars": {}}, {"success": True}]}]
 
 
@@ -147,8 +136,6 @@ def test_results_of_other_prompts_and_providers_are_left_out_by_number(tmp_path:
         ({"response": {"output": "So.", "metadata": {"context": ["One."]}}}, "retrieval_context", ["One."]),
         ({"response": {"output": {"contexts": ["One."]}, "metadata": {"context": []}}}, "retrieval_context", ["One."]),
         ({"vars": {"question": "Why?", "context": "One."}}, "retrieval_context", "One."),
-        ({"response": {"output": "So.", "metadata": {"cost": 1}}}, "retrieval_context", None),
-        ({"response": {"output": {"answer": "So."}}}, "actual_output", "So."),
         ({"response": {"output": [1]}}, "actual_output", "[1]"),
         ({"response": {}}, "error", "no output"),
         ({"response": {}, "error": "down"}, "error", "down"),
@@ -156,7 +143,6 @@ def test_results_of_other_prompts_and_providers_are_left_out_by_number(tmp_path:
         ({}, "error", None),
         ({"latencyMs": 1500}, "latency_s", 1.5),
         ({"latencyMs": True}, "latency_s", None),
-        ({"latencyMs": "1500"}, "latency_s", None),
     ],
 )
 def test_a_result_has_what_the_system_returned(fields: dict[str, object], column: str, value: object) -> None:
