@@ -37,10 +37,8 @@ def test_the_headline_metrics_take_four_chat_calls_whatever_the_number_of_contex
     assert sorted(world.fake.kinds()) == ["answer", "contexts", "questions", "verdicts"]
     assert len(world.fake.embeddings) == (1 if name.startswith("openai:") else 0)
     assert ledger.calls == 4 + len(world.fake.embeddings)
-    scores = [
-        metric.score(SAMPLE, RESPONSE, judgements) for metric in select_metrics(("faithfulness", "context_recall"))
-    ]
-    assert scores == [Scored(1.0), Scored(1.0)]
+    metrics = select_metrics(("faithfulness", "context_recall"))
+    assert [metric.score(SAMPLE, RESPONSE, judgements) for metric in metrics] == [Scored(1.0)] * 2
 
 
 def test_a_second_run_makes_no_call_and_moves_no_judgement(world: Any, tmp_path: Path) -> None:
@@ -97,15 +95,9 @@ def test_judgements_against_one_reference_share_its_statements_even_when_they_st
 
 
 def test_repeats_are_judged_independently_and_once_each(world: Any, tmp_path: Path) -> None:
-    cache = tmp_path / "judgements.sqlite"
-    judge = world.judge(cache=cache)
-    support = {"contexts": CONTEXTS, "statements": [Statement("s1", "It opened.")]}
-
-    async def ask(judge: Any, repeat: int) -> None:
-        await judge.support(**support, call=Call("q1", repeat))
-
+    judge = world.judge(cache=tmp_path / "judgements.sqlite")
     for repeat in (0, 1, 0, 1):
-        world.run(ask(judge, repeat))
+        world.run(judge.support(CONTEXTS, [Statement("s1", "It opened.")], call=Call("q1", repeat)))
     assert len(world.fake.chats) == 2
 
 

@@ -65,15 +65,6 @@ def test_bedrock_is_asked_with_a_signature_of_the_jobs_credentials(world: Any, s
     assert request.body["output_config"]["format"]["type"] == "json_schema"
 
 
-def test_vertex_is_asked_with_an_access_token(world: Any, seen: list[Seen]) -> None:
-    assert world.ask(judge(world, VERTEX, GOOGLE, api_key=TOKEN)).statements
-    [request] = seen
-    assert request.path == (
-        "/projects/acme/locations/europe-west1/publishers/anthropic/models/claude-sonnet-5:rawPredict"
-    )
-    assert request.headers["authorization"] == f"Bearer {TOKEN}"
-
-
 def test_vertex_signs_in_with_the_workload_identity_that_a_jobs_file_describes(
     world: Any, seen: list[Seen], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,36 +76,29 @@ def test_vertex_signs_in_with_the_workload_identity_that_a_jobs_file_describes(
 
     async def exchange(request: web.Request) -> web.Response:
         asked.append(str((await request.post())["subject_token"]))
-        return web.json_response(
-            {
-                "access_token": TOKEN,
-                "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
-                "token_type": "Bearer",
-                "expires_in": 3600,
-            }
-        )
+        issued = {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer"}
+        return web.json_response({"access_token": TOKEN, "expires_in": 3600, **issued})
 
     world.fake.extra |= {"GET /idtoken": job, "POST /sts": exchange}
-    source = {
-        "url": f"{world.fake.url}/idtoken",
-        "headers": {"Authorization": "Bearer request-token"},
-        "format": {"type": "json", "subject_token_field_name": "value"},
-    }
     described = {
         "type": "external_account",
         "audience": "//iam.googleapis.com/locations/global/workloadIdentityPools/p/providers/github",
         "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
         "token_url": f"{world.fake.url}/sts",
-        "credential_source": source,
+        "credential_source": {
+            "url": f"{world.fake.url}/idtoken",
+            "headers": {"Authorization": "Bearer request-token"},
+            "format": {"type": "json", "subject_token_field_name": "value"},
+        },
     }
-    path = tmp_path / "credentials.json"
-    path.write_text(json.dumps(described), encoding="utf-8")
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+    (tmp_path / "credentials.json").write_text(json.dumps(described), encoding="utf-8")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "credentials.json"))
     published: list[str] = []
     world.ask(judge(world, VERTEX, GOOGLE, tell_secret=published.append))
     assert published == [TOKEN]
     assert asked == ["Bearer request-token", "id-token-of-the-job"]
-    assert seen[0].headers["authorization"] == f"Bearer {TOKEN}"
+    path = "/projects/acme/locations/europe-west1/publishers/anthropic/models/claude-sonnet-5:rawPredict"
+    assert (seen[0].path, seen[0].headers["authorization"]) == (path, f"Bearer {TOKEN}")
 
 
 @pytest.mark.parametrize(("name", "environ", "settings"), [(BEDROCK, AWS, {}), (VERTEX, GOOGLE, {"api_key": TOKEN})])

@@ -22,16 +22,8 @@ TURNS = (Message("user", "How long may I return shoes?"), Message("assistant", "
 SAMPLE = Sample("q1", "And without the receipt?", reference="Then not at all.", history=TURNS)
 RESPONSE = Response("q1", "Not at all.", (Context("Shoes without a receipt can't be returned."),))
 WRITTEN_OUT = "How long may I return shoes without the receipt?"
-KINDS = frozenset(
-    {
-        JudgementKind.STATEMENTS,
-        JudgementKind.SUPPORT,
-        JudgementKind.CONTEXT_USE,
-        JudgementKind.REVERSE_QUESTIONS,
-        JudgementKind.REFERENCE_MATCH,
-        JudgementKind.CONTEXT_RELEVANCE,
-    }
-)
+NAMES = ("statements", "support", "context_use", "reverse_questions", "reference_match", "context_relevance")
+KINDS = frozenset(map(JudgementKind, NAMES))
 
 
 def fill(schema: Any, data: str) -> Any:

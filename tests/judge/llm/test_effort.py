@@ -14,7 +14,6 @@ from ragstone.settings.settings import JudgeSettings
 
 CASES: dict[str, dict[str, Any]] = {
     "openai:gpt-6.1-sol": {"reasoning_effort": "low"},
-    "openai:gpt-6-luna": {"reasoning_effort": "none"},
     "openai:gpt-5.4-mini-2026-03-17": {"reasoning_effort": "none"},
     "openai:gpt-5-mini": {"reasoning_effort": "minimal"},
     "openai:o4-mini": {"reasoning_effort": "low"},
@@ -22,7 +21,6 @@ CASES: dict[str, dict[str, Any]] = {
     "anthropic:claude-sonnet-5": {"thinking": {"type": "disabled"}},
     "anthropic:claude-haiku-4-5": {},
     "openai-compatible:Qwen/Qwen3-32B": {"chat_template_kwargs": {"enable_thinking": False}},
-    "openai-compatible:qwen3:8b": {"chat_template_kwargs": {"enable_thinking": False}},
     "openai-compatible:openai/gpt-oss-120b": {"reasoning_effort": "low"},
     "openai-compatible:openai/gpt-5.4-mini": {"reasoning_effort": "none"},
     "openai-compatible:llama3.3": {},

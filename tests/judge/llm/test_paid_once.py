@@ -66,15 +66,10 @@ def test_the_reply_to_a_call_that_was_stopped_is_stored_and_counted(world: Any, 
     assert len(world.fake.seen) == before
 
 
-def test_questions_are_stored_before_they_are_compared(world: Any, tmp_path: Path) -> None:
+def test_questions_are_stored_before_they_are_compared(world: Any, refuse: Any, tmp_path: Path) -> None:
     cache = tmp_path / "judgements.sqlite"
 
-    def lost(seen: Any) -> Any:
-        from aiohttp import web
-
-        return web.json_response({"error": {"message": "no"}}, status=400) if "input" in seen.body else None
-
-    world.fake.always = lost
+    world.fake.always = lambda seen: refuse(400, "no")(seen) if "input" in seen.body else None
     with pytest.raises(JudgementFailed):
         world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
     world.fake.always = None
