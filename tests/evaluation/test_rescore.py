@@ -90,16 +90,6 @@ def test_recorded_interactions_need_no_golden_set_and_keep_their_other_fields(pr
     assert [one.response.extra for one in again.records()] == [one.response.extra for one in found]
 
 
-def test_a_log_that_has_grown_costs_only_what_is_new(project: Project) -> None:
-    interactions(project, 3)
-    project.rescore("log.jsonl", "production", run__metrics=("faithfulness",))
-    calls = project.calls
-    interactions(project, 4)
-    run = project.rescore("log.jsonl", "production", run__metrics=("faithfulness",))
-    assert run.manifest.counts.scored == 4
-    assert project.calls == calls + 2  # the statements of one answer, and their support
-
-
 def test_a_golden_set_gives_interactions_their_references(project: Project) -> None:
     interactions(project, 4)
     run = project.rescore("log.jsonl", "production", judge="offline", golden_paths=("golden.jsonl",))

@@ -79,7 +79,6 @@ def match(*verdicts: Verdict) -> ReferenceMatch:
 @pytest.mark.parametrize(
     ("answer", "ids"),
     [
-        (judged(OTHER, BY_WORDS), set()),
         (judged(OTHER, BY_WORDS, match=match(SUPPORTED)), set()),
         (judged(PASSAGE, table(SUPPORTED), match=match(SUPPORTED, UNSUPPORTED)), {"s2"}),
         (judged(PASSAGE, match=match(UNSUPPORTED)), {"s1"}),
@@ -98,7 +97,6 @@ def use(text: str, verdict: Verdict) -> ContextUse:
 @pytest.mark.parametrize(
     ("answer", "texts"),
     [
-        (judged(OTHER, BY_WORDS), []),
         (judged(OTHER, table(SUPPORTED), use=use(PASSAGE, SUPPORTED)), []),
         (judged(OTHER, table(SUPPORTED), use=use(PASSAGE, UNSUPPORTED)), [PASSAGE]),
         (judged(OTHER, use=use(PASSAGE, UNSUPPORTED)), [PASSAGE]),
@@ -114,7 +112,6 @@ def test_statements_of_the_reference_that_the_contexts_lack(answer: Answer, text
     ("answer", "shown"),
     [
         (judged(PASSAGE), Rewording()),
-        (judged(PASSAGE, SupportTable(())), Rewording()),
         (judged(OTHER, table(UNSUPPORTED), match=match(SUPPORTED)), Rewording()),
         (judged(PASSAGE, table(SUPPORTED)), Rewording(grounded=True)),
         (judged(PASSAGE, table(SUPPORTED), match=match(UNSUPPORTED)), Rewording(grounded=True)),

@@ -17,7 +17,6 @@ from ragstone.judge.protocol import Ledger
     "spent",
     [
         Ledger(),
-        Ledger(calls=1, input_tokens=2, cached_input_tokens=1, output_tokens=3, cost_usd=0.1 + 0.2),
         Ledger(calls=10**12, input_tokens=10**15, cached_input_tokens=10**15, output_tokens=10**15, cost_usd=1e-300),
         Ledger(calls=3, cost_usd=None),
     ],
