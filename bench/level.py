@@ -2,13 +2,13 @@
 
     python bench/level.py --seasons 8 --sizes 80   # the table of docs/history.md
 
-The system is that of bench/losses.py, with 40 % of the answers new in each run. The history is the real one: lines with
-compact scores. What is measured here is what the history adds: the drop checks of each run, which find a large loss at
-once, are left out.
+The system, its judge and its policy are those of bench/losses.py, with 40 % of the answers new in each run. The history
+is the real one: lines with compact scores. Each run is decided as one of main is: drops from the level, asked again
+where that helps, and losses that several runs show together.
 
-A row says which share of the runs of an unchanged branch is red, counting every red run; in which share of seasons a
-loss is found within 5 merges, named within one merge, and absorbed (half of the level's runs are after the loss, 15
-runs after it, and nothing was said).
+A row says which share of the runs of an unchanged branch is red, and the longest spell of red runs; in which share of
+seasons a loss is red within 5 merges, named within one merge, and absorbed (half of the level's runs are after the
+loss, 15 runs after it, and no run was red).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import numpy as np
-from losses import System
+from losses import METRICS, POLICY, System, confirmed
 
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.gate.policy import Policy, policy_from_mapping
-from ragstone.gate.verdict import Status
+from ragstone.evaluation.scores import RunScores
+from ragstone.gate.decide import decide_gate
+from ragstone.gate.eligibility import eligibility
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.history.codes import compact
-from ragstone.history.drift import Drift, find_cause, measure_drift
+from ragstone.history.drift import find_cause, measure_drift
 from ragstone.history.file import History
-from ragstone.history.level import looks_before, past_of
+from ragstone.history.level import at_level, looks_before, past_of
 from ragstone.history.lines import RunLine
 
-METRICS = ("faithfulness", "answer_relevancy", "context_recall", "context_precision")
 FIRST_RUNS = 20
 MERGES_IN_A_SEASON = 60
 BETWEEN = timedelta(hours=8.4)
@@ -43,60 +43,67 @@ class Branch:
     """A main branch: each merge adds its run to the history, with what was found."""
 
     system: System
-    policy: Policy
     history: History = field(default_factory=History)
     merges: int = 0
+    baseline: RunScores | None = None
+    """The newest run that may be one."""
 
-    def merge(self) -> Drift:
-        """Add a run of main to the history. Returns what its checks say."""
-        scores = self.system.ask()
-        names = [f"q{index}" for index in range(len(scores))]
-        run = RunScores(
-            label="run",
-            metrics={
-                name: MetricScores(dict(zip(names, scores[:, j].tolist(), strict=True)), version="1")
-                for j, name in enumerate(METRICS)
-            },
-            samples={name: SampleFacts(content_hash=name) for name in names},
-        )
-        line = RunLine.model_validate(
+    def merge(self) -> GateVerdict:
+        """Decide a run of main, and add it to the history."""
+        run, decided = confirmed(self.system.ask, self._decide, METRICS)
+        eligible, _ = eligibility(decided)
+        line, codes = self._line(eligible=eligible), compact(run, METRICS)
+        drift = measure_drift(self.history, line, codes, run, POLICY, decided=decided.checks)
+        self.history = self.history.with_run(line.model_copy(update={"below": drift.below}), codes)
+        if eligible:
+            self.baseline = run
+        self.merges += 1
+        return decided
+
+    def _decide(self, run: RunScores) -> GateVerdict:
+        line = self._line(eligible=False)
+        drift = measure_drift(self.history, line, compact(run, METRICS), run, POLICY)
+        level = self.baseline
+        if level is not None:
+            looks = looks_before(self.history, line)
+            # `past_of` compares versions of metrics that the line has scores for.
+            scored = line.model_copy(update={"scores": dict.fromkeys(METRICS, "")})
+            level = at_level(
+                level, run, {metric: past_of(looks, scored, metric).level(main=True) for metric in METRICS}
+            )
+        return decide_gate(run, level, POLICY, drift=drift.checks)
+
+    def _line(self, *, eligible: bool) -> RunLine:
+        return RunLine.model_validate(
             {
                 "run": f"{self.merges:016x}",
                 "time": datetime(2026, 1, 5, tzinfo=UTC) + BETWEEN * self.merges,
                 "commit": f"{self.merges:040x}",
-                "verdict": "pass",
-                "eligible": True,
+                "verdict": "pass" if eligible else "fail",
+                "eligible": eligible,
                 "judge": "judge",
                 "judge_key": "0" * 16,
                 "golden": "golden",
-                "metrics": {name: {"mean": 0.9, "low": 0.8, "high": 1.0, "n": len(names)} for name in METRICS},
+                "metrics": {},
                 "versions": dict.fromkeys(METRICS, "1"),
                 "coverage": 1.0,
             }
         )
-        codes = compact(run, METRICS)
-        found = measure_drift(self.history, line, codes, run, self.policy)
-        red = any(check.status is not Status.PASS for check in found.checks)
-        line = line.model_copy(update={"eligible": not red, "below": found.below})
-        self.history = self.history.with_run(line, codes)
-        self.merges += 1
-        return found
-
-
-def is_red(found: Drift) -> bool:
-    return any(check.status is Status.FAIL for check in found.checks)
 
 
 def unchanged(n: int, seasons: int, seed: int, *, reshuffle: float = 0.0) -> dict[str, float]:
     """The share of red runs of a branch that neither gains nor loses."""
-    red = 0
+    red, longest = 0, 0
     for season in range(seasons):
         branch = _branch(n, seed, season, 0)
+        spell = 0
         for merge in range(MERGES_IN_A_SEASON):
             if reshuffle and merge % 10 == 9:
                 branch.system.reshuffle(reshuffle)
-            red += is_red(branch.merge())
-    return {"red": red / (seasons * MERGES_IN_A_SEASON)}
+            spell = spell + 1 if branch.merge().status is Status.FAIL else 0
+            red += spell > 0
+            longest = max(longest, spell)
+    return {"red": red / (seasons * MERGES_IN_A_SEASON), "longest": longest}
 
 
 def lost(n: int, seasons: int, seed: int, loss: float, metrics: Sequence[int], *, runs: int = 16) -> dict[str, float]:
@@ -108,7 +115,7 @@ def lost(n: int, seasons: int, seed: int, loss: float, metrics: Sequence[int], *
             branch.merge()
         branch.system.lose(loss, metrics)
         for merge in range(1, runs):
-            if is_red(branch.merge()):
+            if branch.merge().status is Status.FAIL:
                 delays.append(merge)
                 misses.append(_named(branch, FIRST_RUNS))
                 break
@@ -142,11 +149,10 @@ def _absorbed(branch: Branch, metric: int) -> bool:
 
 def _branch(n: int, seed: int, season: int, kind: int) -> Branch:
     rng = np.random.Generator(np.random.PCG64((seed, n, season, kind)))
-    policy = policy_from_mapping({"metrics": {name: {"max_drop": 0.02} for name in METRICS}})
     system = System(n, rng)
     for _ in range(10):
         system.ask()
-    return Branch(system, policy)
+    return Branch(system)
 
 
 CELLS: dict[str, Callable[[int, int, int], dict[str, float]]] = {

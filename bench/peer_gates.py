@@ -23,7 +23,7 @@ from evalproof.compare import compare_runs
 from evalproof.config import GateConfig
 from evalproof.gate import decide
 from evalproof.models import CaseResult, Run, RunInfo, Score, SystemOutput
-from losses import KINDS, METRICS, RENEWED, Kind, System
+from losses import KINDS, METRICS, RENEWED, STATEMENTS, Kind, System
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 from statgate.config import GateSettings
@@ -79,33 +79,32 @@ GATES: dict[str, Callable[[Floats, Floats], str]] = {
 }
 
 
-def verdicts(kind: Kind, n: int, seed: int) -> dict[str, str]:
+def verdicts(kind: Kind, n: int, scores: str, seed: int) -> dict[str, str]:
     """What each gate says of one change."""
-    system = System(n, np.random.default_rng((seed, n, KINDS.index(kind))), RENEWED)
+    rng = np.random.default_rng((seed, n, KINDS.index(kind)))
+    system = System(n, rng, RENEWED, STATEMENTS[scores])
     for _ in range(10):
         system.ask()
-    then = system.ask()
-    system.lose(kind.mean, kind.metrics)
-    system.spoil(kind.spoiled)
-    system.reshuffle(kind.reshuffled)
-    now = system.ask()
+    then = system.ask().scores
+    system.change(kind)
+    now = system.ask().scores
     decided = {}
     for name, gate in GATES.items():
-        by_metric = [gate(then[:, metric], now[:, metric]) for metric in range(METRICS)]
+        by_metric = [gate(then[:, metric], now[:, metric]) for metric in range(len(METRICS))]
         undecided = "inconclusive" if "inconclusive" in by_metric else "pass"
         decided[name] = "fail" if "fail" in by_metric else undecided
     return decided
 
 
-def row(case: tuple[int, Kind], runs: int) -> str:
+def row(case: tuple[int, str, Kind], runs: int) -> str:
     """The shares of one kind of change."""
-    n, kind = case
-    decided = [verdicts(kind, n, seed) for seed in range(runs)]
+    n, scores, kind = case
+    decided = [verdicts(kind, n, scores, seed) for seed in range(runs)]
     cells = []
     for name in GATES:
         shares = [float(np.mean([each[name] == verdict for each in decided])) for verdict in ("fail", "inconclusive")]
         cells.append(" / ".join(f"{share:.3f}".removeprefix("0") for share in shares))
-    return f"| {n} | {kind.name} | {' | '.join(cells)} |"
+    return f"| {n} | {scores} | {kind.name} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -113,12 +112,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200, help="changes a row")
     parser.add_argument("--n", type=int, nargs="+", default=[20, 80, 200])
+    parser.add_argument("--scores", nargs="+", choices=tuple(STATEMENTS), default=["graded"])
+    parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
     parser.add_argument("--processes", type=int, default=None)
     options = parser.parse_args()
-    kinds = [kind for kind in KINDS if not kind.tagged]
-    print(f"| n | change | {' | '.join(GATES)} |\n| --- | --- |{' --- |' * len(GATES)}")
+    kinds = [KINDS[index] for index in options.kinds if not KINDS[index].tagged]
+    print(f"| n | scores | change | {' | '.join(GATES)} |\n| --- | --- | --- |{' --- |' * len(GATES)}")
     with ProcessPoolExecutor(options.processes) as pool:
-        for line in pool.map(partial(row, runs=options.runs), itertools.product(options.n, kinds)):
+        for line in pool.map(partial(row, runs=options.runs), itertools.product(options.n, options.scores, kinds)):
             print(line, flush=True)
 
 

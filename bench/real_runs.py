@@ -7,7 +7,7 @@ The data are whole runs of language models at temperature 0 that were repeated w
 282 questions, right or wrong; `../shared/data/README.md`). Each draw takes some of a system's questions, and its runs
 in random order: the first four are the history, the others are what the changed system answers. A loss takes half of
 their right answers from twice as many questions as make the mean; a reshuffle gives questions the answers of others.
-There is one metric, decided as in bench/losses.py, without the check that counts broken questions.
+There is one metric, decided as in bench/losses.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from losses import Floats, verdict
+from losses import Answers, Floats, level_of, verdict
 
+from ragstone.gate.policy import policy_from_mapping
+from ragstone.gate.verdict import Status
+
+METRICS = ("right",)
+"""A metric of a project: what the gate knows of its own ones, such as how many answers may be wrong, does not count."""
+POLICY = policy_from_mapping({"metrics": {"right": {"max_drop": 0.02}}})
 DATA = Path(__file__).parents[2] / "shared" / "data" / "repeated_runs.json.gz"
 
 
@@ -62,11 +68,16 @@ class ChangedSystem:
         always_right = np.flatnonzero(drawn.min(axis=1) == 1.0)
         self._share_lost[rng.permutation(always_right)[: kind.broken]] = 1.0
 
-    def ask(self) -> Floats:
-        """The scores (n, 1) of one run."""
+    def ask(self) -> Answers:
+        """One run."""
         answers = self._later[self._answers_of, self._asked % self._later.shape[1]]
         self._asked += 1
-        return np.where(self._rng.random(len(answers)) < self._share_lost, 0.0, answers)[:, None]
+        return answers_of(np.where(self._rng.random(len(answers)) < self._share_lost, 0.0, answers))
+
+
+def answers_of(marks: Floats) -> Answers:
+    """A run of answers (n,) of which only right or wrong is known: all right ones have one text."""
+    return Answers(marks[:, None], marks.astype(np.int64))
 
 
 def main() -> None:
@@ -85,8 +96,9 @@ def main() -> None:
             rng = np.random.default_rng((draw, options.n, options.history))
             scores = systems[rng.integers(len(systems))]
             system = ChangedSystem(scores, kind, options.n, options.history, rng)
-            verdicts.append(verdict(system.ask, system.history[:, None, :]))
-        fails, doubts = (verdicts.count(name) / options.draws for name in ("fail", "inconclusive"))
+            level = level_of([answers_of(run) for run in system.history.T], METRICS)
+            verdicts.append(verdict(system.ask, level, METRICS, policy=POLICY).status)
+        fails, doubts = (verdicts.count(status) / options.draws for status in (Status.FAIL, Status.INCONCLUSIVE))
         print(f"| {kind.name} | {fails:.3f} | {doubts:.3f} |", flush=True)
 
 

@@ -6,21 +6,25 @@ import level
 import losses
 import pytest
 
+from ragstone.gate.verdict import Status
+
 pytestmark = pytest.mark.heavy
 
 
 def test_a_large_loss_fails_and_no_change_passes() -> None:
     none, large = losses.KINDS[0], losses.KINDS[4]
-    verdicts = {
-        kind.name: [losses.decide(kind, 80, losses.RUNS, losses.RENEWED, (seed, 80)) for seed in range(6)]
+    statuses = {
+        kind.name: [
+            losses.decide(kind, 80, losses.RUNS, losses.RENEWED, "graded", (seed, 80)).status for seed in range(6)
+        ]
         for kind in (none, large)
     }
-    assert verdicts[none.name].count("fail") == 0
-    assert verdicts[large.name].count("fail") >= 4
+    assert statuses[none.name].count(Status.FAIL) == 0
+    assert statuses[large.name].count(Status.FAIL) >= 4
 
 
 def test_a_merged_loss_is_found_and_a_healthy_branch_is_not_red() -> None:
-    assert level.unchanged(80, seasons=1, seed=1) == {"red": 0.0}
+    assert level.unchanged(80, seasons=1, seed=1) == {"red": 0.0, "longest": 0}
     found = level.lost(80, seasons=2, seed=1, loss=0.1, metrics=(0,))
     assert found["within 15"] == 1.0
     assert found["absorbed"] == 0.0
