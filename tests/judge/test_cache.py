@@ -35,16 +35,22 @@ def alter(path: Path, statement: str, *rows: tuple[object, object]) -> None:
         db.commit()
 
 
+def entries(path: Path) -> dict[str, object]:
+    """The values of a cache by the letters of their keys."""
+    with closing(JudgementCache(path)) as cache:
+        found = {letter: cache.get(letter.encode() * 32) for letter in "abck"}
+    return {letter: value for letter, value in found.items() if value is not None}
+
+
+def restored(new: Path, old: Path) -> int:
+    with closing(JudgementCache(new)) as cache:
+        return cache.restore_from(old)
+
+
 def test_what_was_put_is_there_in_the_next_run(tmp_path: Path) -> None:
-    path = tmp_path / "run" / "judgements.sqlite"
-    cache = JudgementCache(path)
-    cache.put(A, {"verdicts": {"s1": "über"}})
-    cache.close()
+    path = cache_with(tmp_path / "run" / "judgements.sqlite", a={"verdicts": {"s1": "über"}})
     assert not path.with_name("judgements.sqlite-wal").exists()
-    again = JudgementCache(path)
-    assert again.get(A) == {"verdicts": {"s1": "über"}}
-    assert again.get(B) is None
-    again.close()
+    assert entries(path) == {"a": {"verdicts": {"s1": "über"}}}
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
@@ -52,10 +58,8 @@ def test_a_corrupt_file_is_set_aside_with_a_warning(tmp_path: Path, content: byt
     path = tmp_path / "c.sqlite"
     path.write_bytes(content)
     with pytest.warns(CacheWarning, match="set aside as c.sqlite.corrupt"):
-        cache = JudgementCache(path)
-    cache.put(A, 1)
-    assert cache.get(A) == 1
-    cache.close()
+        cache_with(path, a=1)
+    assert entries(path) == {"a": 1}
     assert path.with_name("c.sqlite.corrupt").read_bytes() == content
 
 
@@ -64,16 +68,14 @@ def test_a_file_of_another_kind_is_not_written_to(tmp_path: Path) -> None:
     alter(path, "CREATE TABLE precious (x)")
     with pytest.warns(CacheWarning, match="more than judgements"):
         JudgementCache(path).close()
-    db = sqlite3.connect(path.with_name("c.sqlite.corrupt"))
-    assert ("precious",) in db.execute("SELECT name FROM sqlite_master").fetchall()
-    db.close()
+    with closing(sqlite3.connect(path.with_name("c.sqlite.corrupt"))) as db:
+        assert ("precious",) in db.execute("SELECT name FROM sqlite_master").fetchall()
 
 
 def _fill(path: Path, start: int) -> None:
-    cache = JudgementCache(path)
-    for number in range(start, start + 200):
-        cache.put(number.to_bytes(32, "big"), {"n": number})
-    cache.close()
+    with closing(JudgementCache(path)) as cache:
+        for number in range(start, start + 200):
+            cache.put(number.to_bytes(32, "big"), {"n": number})
 
 
 def test_processes_share_a_file(tmp_path: Path) -> None:
@@ -86,32 +88,26 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
     for worker in workers:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
-    cache = JudgementCache(path)
-    assert len(cache) == 400
-    assert cache.get((399).to_bytes(32, "big")) == {"n": 399}
-    cache.close()
+    with closing(JudgementCache(path)) as cache:
+        assert len(cache) == 400
+        assert cache.get((399).to_bytes(32, "big")) == {"n": 399}
 
 
 def test_a_baseline_s_entries_are_taken_over_where_there_are_none(tmp_path: Path) -> None:
     old = cache_with(tmp_path / "old.sqlite", a="old", b="old")
-    cache = JudgementCache(tmp_path / "new.sqlite")
-    cache.put(A, "new")
-    assert cache.restore_from(old) == 1
-    assert (cache.get(A), cache.get(B)) == ("new", "old")
-    assert cache.restore_from(tmp_path / "missing.sqlite") == 0
-    cache.close()
+    new = cache_with(tmp_path / "new.sqlite", a="new")
+    assert restored(new, old) == 1
+    assert entries(new) == {"a": "new", "b": "old"}
+    assert restored(new, tmp_path / "missing.sqlite") == 0
 
 
 def test_a_baseline_in_a_folder_that_can_not_be_written_to_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "baseline"
-    old = cache_with(folder / "old.sqlite", a="old")
-    folder.chmod(0o500)
+    old = cache_with(tmp_path / "baseline" / "old.sqlite", a="old")
+    old.parent.chmod(0o500)
     try:
-        cache = JudgementCache(tmp_path / "new.sqlite")
-        assert cache.restore_from(old) == 1
-        cache.close()
+        assert restored(tmp_path / "new.sqlite", old) == 1
     finally:
-        folder.chmod(0o700)
+        old.parent.chmod(0o700)
 
 
 @pytest.mark.parametrize(
@@ -126,20 +122,16 @@ def test_a_baseline_in_a_folder_that_can_not_be_written_to_is_read(tmp_path: Pat
 def test_a_baseline_that_brings_more_than_data_is_refused(tmp_path: Path, statement: str) -> None:
     old = cache_with(tmp_path / "old.sqlite", a="old")
     alter(old, statement)
-    cache = JudgementCache(tmp_path / "new.sqlite")
     with pytest.warns(CacheWarning, match="not restored"):
-        assert cache.restore_from(old) == 0
-    assert cache.get(A) is None
-    cache.close()
+        assert restored(tmp_path / "new.sqlite", old) == 0
+    assert entries(tmp_path / "new.sqlite") == {}
 
 
 def test_entries_of_the_wrong_shape_are_left_behind(tmp_path: Path) -> None:
     old = cache_with(tmp_path / "old.sqlite", a="good")
     rows = [(b"short", '"x"'), (B, b"\xff\xfe"), ("text" * 8, '"x"'), (b"c" * 32, '"' + "x" * 1_000_001 + '"')]
     alter(old, "INSERT INTO judgements (key, value) VALUES (?, ?)", *rows)
-    cache = JudgementCache(tmp_path / "new.sqlite")
-    assert cache.restore_from(old) == 1
-    cache.close()
+    assert restored(tmp_path / "new.sqlite", old) == 1
 
 
 @settings(max_examples=10, deadline=None)
@@ -148,9 +140,8 @@ def test_a_value_that_is_no_json_is_a_miss(tmp_path_factory: pytest.TempPathFact
     path = cache_with(tmp_path_factory.mktemp("c") / "c.sqlite")
     value = "{" + text.encode("utf-8", "replace").decode()
     alter(path, "INSERT INTO judgements (key, value) VALUES (?, ?)", (A, value))
-    cache = JudgementCache(path)
-    found = cache.get(A)
-    cache.close()
+    with closing(JudgementCache(path)) as cache:
+        found = cache.get(A)
     assert found is None or isinstance(found, dict)
 
 
@@ -190,13 +181,12 @@ def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name
 def test_judgements_are_not_restored_through_a_link(tmp_path: Path) -> None:
     elsewhere = cache_with(tmp_path / "elsewhere", k=1)
     (tmp_path / "link").symlink_to(elsewhere)
-    with closing(JudgementCache(tmp_path / "c.sqlite")) as cache:
-        with pytest.warns(CacheWarning, match="a link, which is not followed"):
-            assert cache.restore_from(tmp_path / "link") == 0
-        assert cache.restore_from(elsewhere) == 1
+    with pytest.warns(CacheWarning, match="a link, which is not followed"):
+        assert restored(tmp_path / "c.sqlite", tmp_path / "link") == 0
+    assert restored(tmp_path / "c.sqlite", elsewhere) == 1
 
 
-def entries(path: Path) -> set[int]:
+def numbers_in(path: Path) -> set[int]:
     with closing(JudgementCache(path)) as cache:
         return {number for number in range(100) if cache.get(key_of(number)) is not None}
 
@@ -225,7 +215,7 @@ def test_what_three_runs_did_not_need_is_gone_and_its_text_too(tmp_path: Path) -
         run_with(path, range(10 * release, 10 * release + 40), baseline)
         baseline = path
     assert baseline is not None
-    assert entries(baseline) == set(range(30, 90))
+    assert numbers_in(baseline) == set(range(30, 90))
     assert b"text 29" not in baseline.read_bytes()
 
 
@@ -235,7 +225,7 @@ def test_a_run_that_was_stopped_drops_nothing_and_counts_for_nothing(tmp_path: P
     for _ in range(5):
         run_with(path, range(20, 30), finished=False)
     run_with(path, range(20, 30))
-    assert entries(path) == set(range(30))
+    assert numbers_in(path) == set(range(30))
 
 
 def test_past_its_limit_the_newest_are_kept_with_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,5 +234,5 @@ def test_past_its_limit_the_newest_are_kept_with_a_warning(tmp_path: Path, monke
     run_with(path, range(10))
     with pytest.warns(CacheWarning, match="those used last; 9 were dropped"):
         run_with(path, range(50, 61))
-    assert entries(path) > set(range(50, 61))
-    assert len(entries(path)) == 12
+    assert numbers_in(path) > set(range(50, 61))
+    assert len(numbers_in(path)) == 12
