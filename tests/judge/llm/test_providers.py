@@ -420,4 +420,4 @@ def test_every_config_on_the_page_of_llm_judges_builds_one(world: Any, block: st
     settings = load_settings(directory=tmp_path, environ={"RAGSTONE_JUDGE_API_KEY": "k-123"})
     judge = build_judge(settings.judge, golden_set=GoldenSet(()), cache=None, environ={})
     assert judge.identity.provider in PROVIDERS
-    world.run(judge.close())  # type: ignore[attr-defined]
+    world.run(judge.close())

@@ -87,7 +87,7 @@ def test_a_text_beyond_the_limit_is_refused_with_how_long_it_is_and_how_much_is_
         (judge.context_relevance("Where?", contexts, call=call), more),
     ):
         with pytest.raises(JudgementFailed, match="so nothing was judged") as failed:
-            asyncio.run(work)  # type: ignore[arg-type]
+            asyncio.run(work)
         assert failed.value.reason.startswith(said)
         assert not failed.value.not_applicable
 
