@@ -11,31 +11,26 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.judge.factory import build_judge
 from ragstone.judge.judgements import Statement, StatementList
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.scripted import ScriptedJudge
 from ragstone.settings.settings import JudgeSettings
 
-GOLDEN = GoldenSet((Sample("q1", "When?", reference="In 1931."),))
-
 
 def build(name: str, **settings: Any) -> Any:
     environ = settings.pop("environ", {})
-    return build_judge(JudgeSettings(name=name, **settings), golden_set=GOLDEN, cache=None, environ=environ)
+    return build_judge(JudgeSettings(name=name, **settings), golden_set=GoldenSet(()), cache=None, environ=environ)
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
         ("opnai:gpt-4o", "Did you mean 'openai:gpt-4o'?"),
-        ("antropic:claude", "Did you mean 'anthropic:claude'?"),
         ("gpt-4o", "Did you mean 'openai:gpt-4o'?"),
         ("no-such-model", "Known:"),
-        ("", "Known:"),
         ("openai", "openai:gpt-5.4-mini"),
-        ("openai:", "openai:gpt-5.4-mini"),
         ("scripted:", "scripted:judgements.json"),
         ("offline:2", "Use 'offline'"),
         ("openai:gpt-4o", "OPENAI_API_KEY"),
@@ -75,7 +70,6 @@ def test_identities_differ_in_all_that_bears_on_scores_and_hold_no_secret(world:
         ("anthropic:claude-haiku-4-5", None, "words and trigrams 1"),
         ("anthropic:claude-haiku-4-5", "openai:text-embedding-3-small", "openai text-embedding-3-small"),
         ("anthropic:claude-haiku-4-5", "voyage-3", None),
-        ("anthropic:claude-haiku-4-5", "voyage:voyage-3", None),
         ("anthropic:claude-haiku-4-5", "openai:", None),
         ("openai-compatible:llama", "bge", "openai-compatible bge"),
     ],

@@ -48,6 +48,8 @@ FIRST, SECOND = (
 YES, END = token("supported", SURE, 0.9), '"}]}'
 HALVES = token("un", {"un": 0.6, "supported": 0.3, "contr": 0.1}, 0.6)
 WIDE = token('":"supported"},{', {'":"supported"},{': 0.5, '":"unsupported"},{': 0.25, '": "x': 0.1}, 0.5)
+UNS = token("uns", {"uns": 0.8, "supp": 0.2}, 0.8)
+START, REST = FIRST.split("a ")
 EURO = [{"token": "\\xe2\\x82", "logprob": 0.0}, {"token": "?", "logprob": 0.0}]
 
 
@@ -55,25 +57,16 @@ EURO = [{"token": "\\xe2\\x82", "logprob": 0.0}, {"token": "?", "logprob": 0.0}]
     ("tokens", "expected"),
     [
         (cut([FIRST, YES, SECOND, HALVES, "supported", END]), (0.9, 0.3)),
-        (
-            cut([FIRST[:-3], WIDE, SECOND[4:], token("uns", {"uns": 0.8, "supp": 0.2}, 0.8), 'upported"}]}']),
-            (0.6667, 0.2),
-        ),
-        (
-            [*cut([FIRST.split("a ")[0]]), *EURO, *cut([FIRST.split("a ")[1], YES, SECOND, "unsupported", END])],
-            (0.9, 0.0),
-        ),
+        (cut([FIRST[:-3], WIDE, SECOND[4:], UNS, 'upported"}]}']), (0.6667, 0.2)),
+        ([*cut([START]), *EURO, *cut([REST, YES, SECOND, "unsupported", END])], (0.9, 0.0)),
         (cut([FIRST, token("supported", {"x": 0.5}, 0.5), SECOND, "un", "supported", END]), (1.0, 0.0)),
         (cut([FIRST, token("supported", {"x": 0.51}, 0.49), SECOND, "un", "supported", END]), (None, 0.0)),
         (cut([FIRST, "contradicted", SECOND, "un", "supported", END]), (None, 0.0)),  # not the verdict of the reply
     ],
     ids=[
-        "the token with which a verdict begins",
-        "a token that begins before the verdict and ends behind it",
-        "pieces of characters in the quote",
-        "alternatives of one half say enough",
-        "alternatives of less than one half say too little",
-        "another verdict than in the tokens",
+        *("the token with which a verdict begins", "a token that begins before the verdict and ends behind it"),
+        *("pieces of characters in the quote", "alternatives of one half say enough"),
+        *("alternatives of less than one half say too little", "another verdict than in the tokens"),
     ],
 )
 def test_the_probability_is_that_of_the_token_with_which_the_verdict_begins(
