@@ -31,26 +31,20 @@ def write_two(folder: Path, first: str, second: str) -> list[str]:
 
 
 def test_a_full_native_sample_is_read_field_by_field(tmp_path: Path) -> None:
-    row = {
+    texts = {
         "id": "travel-1",
-        "question": "What is the daily allowance?",
+        "question": "What is the allowance?",
         "reference": "It is 28 euros.",
-        "reference_contexts": ["The allowance is 28 euros."],
-        "relevant_ids": {"travel.md#allowance": 2, "travel.md": 0},
-        "answerable": False,
-        "tags": ["travel", "money"],
         "group": "travel.md",
     }
-    (sample,) = load_rows(tmp_path, row)
+    row = {"reference_contexts": ["The allowance is 28 euros."], "answerable": False, "tags": ["travel", "money"]}
+    (sample,) = load_rows(tmp_path, {**texts, **row, "relevant_ids": {"travel.md#allowance": 2, "travel.md": 0}})
     assert sample == Sample(
-        "travel-1",
-        "What is the daily allowance?",
-        "It is 28 euros.",
-        ("The allowance is 28 euros.",),
-        {"travel.md#allowance": 2.0, "travel.md": 0.0},
+        **texts,
+        reference_contexts=("The allowance is 28 euros.",),
+        relevant_ids={"travel.md#allowance": 2.0, "travel.md": 0.0},
         answerable=False,
         tags=("travel", "money"),
-        group="travel.md",
         origin=Origin("golden.jsonl", 1),
     )
 

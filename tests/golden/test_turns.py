@@ -40,15 +40,8 @@ ORDER: dict[str, Any] = {
 def test_each_turn_is_a_sample(tmp_path: Path) -> None:
     first, second, third, fourth = load_rows(tmp_path, ORDER)
     assert [sample.id for sample in (first, second, third, fourth)] == [f"order-17/turn-{n}" for n in (1, 2, 3, 4)]
-    assert [sample.turn for sample in (first, fourth)] == [
-        ConversationTurn("order-17", 1, 4),
-        ConversationTurn("order-17", 4, 4),
-    ]
-    assert (second.question, second.reference, second.other_references) == (
-        "Which day will that be?",
-        "Friday.",
-        ("On Friday.",),
-    )
+    assert [one.turn for one in (first, fourth)] == [ConversationTurn("order-17", n, 4) for n in (1, 4)]
+    assert (second.question, second.references) == ("Which day will that be?", ("Friday.", "On Friday."))
     assert (second.reference_contexts, second.relevant_ids) == (("Order 17 arrives on Friday.",), {"orders.md#17": 2.0})
     assert second.assertions is not None
     assert (second.assertions.must_contain, second.min) == (("Friday",), {"faithfulness": 0.5})
