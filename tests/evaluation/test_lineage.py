@@ -10,14 +10,8 @@ from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, lineage, used
 from ragstone.evaluation.manifest import BaselineFact
-from ragstone.evaluation.writer import write_manifest
+from ragstone.evaluation.writer import update_manifest
 from tests.github.runs import make_run
-
-
-def with_fact(run: RunDirectory, fact: BaselineFact | None, **update: object) -> RunDirectory:
-    manifest = run.manifest.model_copy(update={"baseline": fact, **update})
-    write_manifest(run.path, manifest)
-    return RunDirectory(run.path, manifest)
 
 
 @pytest.fixture
@@ -47,12 +41,12 @@ ELIGIBLE = BaselineFact(eligible=True, reason="it only lacked a baseline")
 def test_a_finished_run_stands_as_it_says_or_by_its_verdict(
     good: RunDirectory, fact: BaselineFact | None, update: dict[str, object], eligible: bool
 ) -> None:
-    assert with_fact(good, fact, **update).manifest.standing.eligible is eligible
+    assert update_manifest(good, baseline=fact, **update).manifest.standing.eligible is eligible
 
 
 def test_the_fingerprint_follows_the_records_and_not_the_verdict(good: RunDirectory, bad: RunDirectory) -> None:
     before = good.fingerprint
-    assert with_fact(good, None, verdict="fail").fingerprint == before
+    assert update_manifest(good, baseline=None, verdict="fail").fingerprint == before
     assert bad.fingerprint != before
     samples = good.path / SAMPLES
     samples.write_bytes(samples.read_bytes().replace(b'"latency_s"', b' "latency_s"'))
@@ -61,7 +55,7 @@ def test_the_fingerprint_follows_the_records_and_not_the_verdict(good: RunDirect
 
 def test_a_failed_run_leads_to_the_baseline_that_it_carries(good: RunDirectory, bad: RunDirectory) -> None:
     carry(good, bad.path)
-    failed = with_fact(bad, BaselineFact(eligible=False, reason="it failed", used=used(good, run_id=7)))
+    failed = update_manifest(bad, baseline=BaselineFact(eligible=False, reason="it failed", used=used(good, run_id=7)))
     found = eligible_run(failed)
     assert found is not None
     assert found.path == bad.path / CARRIED
@@ -75,13 +69,13 @@ def test_another_run_in_the_place_of_the_carried_one_is_refused(
     good: RunDirectory, bad: RunDirectory, tmp_path: Path
 ) -> None:
     other = make_run(tmp_path / "other", n=4)
-    failed = with_fact(bad, BaselineFact(eligible=False, reason="it failed", used=used(good)))
+    failed = update_manifest(bad, baseline=BaselineFact(eligible=False, reason="it failed", used=used(good)))
     carry(other, failed.path)
     with pytest.raises(RunDirectoryError, match="not the baseline that the run was compared with"):
         eligible_run(failed)
     worse = make_run(tmp_path / "worse", verdict="fail")
     carry(worse, bad.path)
-    assert eligible_run(with_fact(bad, None, verdict="fail")) is None, "it failed itself"
+    assert eligible_run(update_manifest(bad, baseline=None, verdict="fail")) is None, "it failed itself"
 
 
 def test_carrying_replaces_what_was_carried_and_follows_no_link(
@@ -103,5 +97,5 @@ def test_carrying_replaces_what_was_carried_and_follows_no_link(
 
 def test_the_lineage_is_bounded_and_newest_first(good: RunDirectory) -> None:
     older = tuple(f"{number:016x}" for number in range(MAX_LINEAGE))
-    run = with_fact(good, BaselineFact(eligible=True, reason="it passed", lineage=older))
+    run = update_manifest(good, baseline=BaselineFact(eligible=True, reason="it passed", lineage=older))
     assert lineage(run) == (run.fingerprint, *older[:-1])

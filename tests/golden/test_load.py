@@ -125,7 +125,6 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
     ("name", "text", "says"),
     [
         ("a.jsonl", "", "contains no samples"),
-        ("a.yaml", "", "contains no samples"),
         ("a.json", '"text"', "not samples"),
         ("a.json", "[1]", "item 1 is 1"),
         ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: found a list, expected an object"),

@@ -196,7 +196,6 @@ def cached_tokens(prompt: int, cached: int) -> dict[str, object]:
     [
         (cached_tokens(1000, 9000), (1000, 1000)),
         (cached_tokens(1000, 400), (1000, 400)),
-        (cached_tokens(900, 900), (900, 900)),
         ({"prompt_tokens": 1000, "prompt_cache_hit_tokens": 300}, (1000, 300)),
         ({"prompt_tokens": 1000, "prompt_tokens_details": 7}, (1000, 0)),
     ],

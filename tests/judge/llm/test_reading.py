@@ -177,7 +177,6 @@ LONG_QUOTE = "word " * 1_000
         ("Tolls ended in 1968", ""),  # not in this context
         ("in", ""),
         ("", ""),
-        (None, ""),
         (7, ""),
         (LONG_QUOTE, ""),
     ],
@@ -231,8 +230,6 @@ def test_what_is_not_in_the_context_is_no_quote(quote: str) -> None:
         ("30 seats", True),
         ("-30 seats", False),
         ("1968. It froze", True),
-        ("Tolls ended; 1968", True),
-        ("c1: Tolls", True),
     ],
 )
 def test_a_number_is_quoted_whole_with_its_sign(quote: str, found: bool) -> None:

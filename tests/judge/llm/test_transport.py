@@ -188,7 +188,6 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
     ("status", "message", "fault", "says"),
     [
         (400, NO_JSON, Broken, "HTTP 400"),
-        (422, NO_JSON, Broken, "HTTP 422"),
         (402, "Payment required", JudgeError, QUOTA),
         (429, "You exceeded your quota: insufficient_quota", JudgeError, QUOTA),
         (400, "You have reached your specified API usage limits", JudgeError, QUOTA),
@@ -203,7 +202,6 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
         (300, "", JudgeError, "redirects to nowhere"),
         (404, "", JudgeError, MODEL),
         (408, "", Broken, "HTTP 408"),
-        (425, "", Broken, "HTTP 425"),
         (500, "", Broken, "HTTP 500"),
         (499, "", Rejected, OTHER),
         (413, "", Rejected, WINDOW),
@@ -245,7 +243,6 @@ def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
         (400, "Extra inputs are not permitted", True),
         (500, "Failed to compile the grammar", True),
         (401, "Who are you?", False),
-        (402, "Pay", False),
         (429, "Slow down", False),
         (400, "max_tokens must be at least 1, got -186", False),
         (400, NO_JSON, False),
@@ -265,7 +262,6 @@ def test_which_refusals_may_be_about_a_feature(status: int, message: str, is_a_f
         ({"code": 4000, "message": "Odd"}, "HTTP 502"),
         ("Provider returned error", "HTTP 502"),
         ({}, None),
-        (None, None),
     ],
 )
 def test_an_error_in_a_reply_of_status_200_is_the_one_that_its_code_says(error: object, says: str | None) -> None:
@@ -277,7 +273,6 @@ def test_an_error_in_a_reply_of_status_200_is_the_one_that_its_code_says(error: 
     ("body", "reason"),
     [
         ([{"error": {"message": "Google's"}}], ": Google's"),
-        ([], ""),
         ({"error": "as text"}, ": as text"),
         ({"error": {"detail": "of FastAPI"}}, ": of FastAPI"),
         ({"error": {}}, ""),
@@ -342,7 +337,6 @@ def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int 
         ({"error": {"message": "You exceeded the limit of your pricing tier. Please retry after 6 seconds."}}, 6.0),
         ({"error": {"message": "Please retry after lunch, in 999999999999 ways."}}, None),
         ({"error": {"message": "Slow down.", "details": [{"retryDelay": {"s": 3}}]}}, None),
-        ({"error": {"message": "Slow down.", "details": [{"retryDelay": "about 3s"}]}}, None),
         ({"error": {"message": "Rate limit. Add credit at https://platform.openai.com/account/billing."}}, None),
     ],
 )

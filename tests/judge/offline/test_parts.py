@@ -54,8 +54,7 @@ def test_what_contradicts_a_page(page: str, statement: str, expected: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("1,200", "1200"), ("1.200,50", "1200.5"), ("1,200.50", "1200.5"), ("007", "7"), ("3.11.7", "3.11.7")],
+    ("text", "value"), [("1.200,50", "1200.5"), ("1,200.50", "1200.5"), ("007", "7"), ("3.11.7", "3.11.7")]
 )
 def test_numbers_are_compared_by_value(text: str, value: str) -> None:
     assert plain_number(text) == value
@@ -115,7 +114,6 @@ def test_the_statements_of_a_text(text: str, statements: list[str] | None) -> No
         ("灯台はどこにありますか", "ja"),
         ("灯塔在哪里", "zh"),
         ("", "en"),
-        ("12345", "en"),
     ],
 )
 def test_the_language_is_told_by_script_and_function_words(text: str, code: str) -> None:

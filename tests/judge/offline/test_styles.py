@@ -54,7 +54,6 @@ def test_what_an_answer_claims(answer: str, statements: list[str]) -> None:
     "text",
     [
         "The fine is 30 euros (20 for members).",
-        "The report was read by 30 people (2019).",
         "The boat (a gift of the town) is red.",
         "You should contact the skipper within 30 days.",
         "Use `a[1]` or `f(x)[2]` in the code.",
