@@ -77,8 +77,6 @@ def test_an_answer_may_be_broken_in_its_form(answer: str, expected: AnswerKind) 
 
 
 SENTENCE = "It costs 7 euros. "
-
-
 OTHERS = "Children under four travel free of charge if an adult is with them."
 
 

@@ -40,8 +40,6 @@ RECORDED: dict[str, Any] = {"golden_set": "golden.jsonl", "entrypoint": "file:ou
 
 NOT_STARTED = "Close_Fd sealing memfd copy: Device or resource busy"
 """What buildah says on a busy machine if it could not make the copy of itself that starts a container."""
-
-
 RUN = ("run", "--isolation", "chroot", "--cap-add", "CAP_NET_RAW,CAP_MKNOD,CAP_AUDIT_WRITE")
 """As Docker runs a container: buildah filters system calls as Docker does, but gives fewer capabilities."""
 

@@ -10,8 +10,6 @@ from tests.image.conftest import CAPABILITIES, Image
 
 pytestmark = pytest.mark.container
 ROOT = Path(__file__).parents[2]
-
-
 COMPILERS = "gcc cc g++ make ld rustc cargo go"
 
 

@@ -32,11 +32,7 @@ from ragstone.settings.settings import JudgeSettings
 T = TypeVar("T")
 KEY = "sk-test-0123456789abcdefghijklmnop"
 Fill = Callable[[Mapping[str, Any], str], Any]
-
-
 ASKED = re.compile(r"^Asked for: (.*)\.$", re.MULTILINE)
-
-
 PLANTED = re.compile("ferry carries|signed the treaty of|was rebuilt for|brewery from|feet long")
 """Words of each statement that runs plant to test their judge."""
 

@@ -44,8 +44,6 @@ WORKED = table(
     CitedStatement(ITEM, ("c2",), ("9", "9"), supported=False),
     CitedStatement(ITEM),
 )
-
-
 RIGHT = CitedStatement(ITEM, ("c1",), supported=True)
 IRRELEVANT = CitedStatement(ITEM, ("c1", "c2"), supported=True, irrelevant=("c2",))
 WRONG = CitedStatement(ITEM, ("c1", "c3"))

@@ -129,8 +129,6 @@ def ranked(*texts: str, name: str = "old") -> tuple[Context, ...]:
 CHUNKS = ranked(BEFORE, FACT, AFTER)
 WHOLE = f"{BEFORE} {FACT} {AFTER}".split()
 PIECES = [" ".join(WHOLE[at : at + 6]) for at in range(0, len(WHOLE), 6)]
-
-
 KEPT, LOWER, RECHUNKED, GONE = map(EvidenceChange, ("kept", "lower", "rechunked", "gone"))
 
 

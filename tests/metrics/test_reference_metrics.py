@@ -41,8 +41,6 @@ TAJ = (
     "The Taj Mahal is a white mausoleum on the river Yamuna in Agra. It was commissioned in 1631 by Shah Jahan for "
     "Mumtaz Mahal."
 )
-
-
 FLIGHT = "You take the Flynas Flight to Riyadh."
 
 

@@ -35,8 +35,6 @@ def lookup(**arguments: Any) -> ToolCall:
 
 
 A, B, C = expected("a"), expected("b"), expected("c")
-
-
 SEARCH = Retrieval("kettle", source="search")
 FAILED = ToolCall("lookup", {"id": 8}, error="no such order")
 FAILURE = "`lookup` fails: no such order"

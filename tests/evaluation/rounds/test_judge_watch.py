@@ -16,8 +16,6 @@ from ragstone.judge.scripted import ScriptedJudge
 from tests.evaluation.builders import judgement, record, samples
 
 GOLDEN = samples(6)
-
-
 REFUSED = JudgementFailure("refused")
 
 

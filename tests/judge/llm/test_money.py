@@ -17,8 +17,6 @@ from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.settings.settings import JudgeSettings, Price
 
 GOLDEN = GoldenSet(tuple(Sample(f"q{n}", "When was it opened?", reference="It was opened in 1931.") for n in range(10)))
-
-
 USAGE = Usage(input_tokens=10, cached_input_tokens=100, cache_write_tokens=20, output_tokens=5)
 OWN = {"llama": Price(input=1.0, output=2.0), "gpt-4o-mini": Price(input=1.0, cached_input=0.0, output=2.0)}
 
