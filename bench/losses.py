@@ -19,9 +19,10 @@ import argparse
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest

@@ -7,12 +7,12 @@ import inspect
 import json
 import textwrap
 import tomllib
-from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
-from pydantic import TypeAdapter
+import msgspec
+from msgspec import Struct
 
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.report.parts import Document
@@ -39,34 +39,41 @@ def policy_schema() -> dict[str, Any]:
 
 
 def report_schema() -> dict[str, Any]:
-    """The schema of the report: its dataclasses, with what is written below their fields as descriptions."""
-    schema = TypeAdapter(Document).json_schema(mode="serialization")
-    described = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    for kind in dataclasses_in(Document):
-        part = described if kind is Document else schema["$defs"][kind.__name__]
+    """The schema of the report: its parts, with what is written below their fields as descriptions."""
+    _, parts = msgspec.json.schema_components([Document], schema_hook=model_schema, ref_template="#/$defs/{name}")
+    for kind in parts_in(Document):
+        part = parts[kind.__name__]
+        part["description"] = " ".join(part["description"].split())
         for name, text in field_docs(kind).items():
             part["properties"][name]["description"] = text
-    return described
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts.pop("Document"), "$defs": parts}
+    schema: dict[str, Any] = json.loads(json.dumps(document))  # defaults are tuples
+    return schema
 
 
-def dataclasses_in(annotation: Any) -> set[type]:
-    """The dataclasses that a value of this type can hold."""
-    found: set[type] = set()
+def model_schema(kind: Any) -> dict[str, Any]:
+    """The schema of a part that is a model of pydantic."""
+    schema: dict[str, Any] = kind.model_json_schema(mode="serialization")
+    return schema
+
+
+def parts_in(annotation: Any) -> set[type[Struct]]:
+    """The structs that a value of this type can hold."""
+    found: set[type[Struct]] = set()
     waiting = [annotation]
     while waiting:
         kind = waiting.pop()
         waiting += get_args(kind)
-        if isinstance(kind, type) and is_dataclass(kind) and kind not in found:
+        if isinstance(kind, type) and issubclass(kind, Struct) and kind not in found:
             found.add(kind)
-            hints = get_type_hints(kind)
-            waiting += [hints[field.name] for field in fields(kind)]
+            waiting += [field.type for field in msgspec.structs.fields(kind)]
     return found
 
 
 def field_docs(kind: type) -> dict[str, str]:
-    """The text below each field of a dataclass and of those that it extends."""
+    """The text below each field of a struct and of those that it extends."""
     texts: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
+    for base in reversed(kind.__mro__[: kind.__mro__.index(Struct)]):
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
         body = definition.body if isinstance(definition, ast.ClassDef) else []
         for statement, after in pairwise(body):

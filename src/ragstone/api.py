@@ -11,10 +11,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
 from ragstone.errors import (
@@ -67,14 +68,12 @@ Result = TypeVar("Result")
 _NO_SYSTEM = (Mapping, list, tuple, set, int, float, bytes, type(None))
 
 
-class GoldenSet(sample.GoldenSet):
+class GoldenSet(sample.GoldenSet, frozen=True):
     """The samples of one evaluation, with unique ids, in the order of their file.
 
     ``len(golden)``, ``for sample in golden`` and ``golden[0]`` do what they say;
     ``golden[:5]`` is a golden set of five samples.
     """
-
-    __slots__ = ()
 
 
 class Report(str):
@@ -108,16 +107,15 @@ class Report(str):
         return str(self) if self.form == "md" else None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Verdict(GateVerdict):
+class Verdict(GateVerdict, frozen=True, eq=False, kw_only=True):
     """The verdict of a whole run, and its reports. Shows itself in notebooks.
 
     `document` is what the reports show, without secrets; `page` makes the samples of
     the HTML report.
     """
 
-    document: Document = field(kw_only=True)
-    page: Callable[[], Iterable[str]] = field(default=tuple, kw_only=True)
+    document: Document
+    page: Callable[[], Iterable[str]] = tuple
 
     @classmethod
     def of(
@@ -126,8 +124,7 @@ class Verdict(GateVerdict):
         document: Document,
         page: Callable[[], Iterable[str]] = tuple,
     ) -> Verdict:
-        values = {each.name: getattr(verdict, each.name) for each in fields(verdict)}
-        return cls(**values, document=document, page=page)
+        return cls(**asdict(verdict), document=document, page=page)
 
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises
@@ -139,8 +136,8 @@ class Verdict(GateVerdict):
         if not isinstance(other, GateVerdict):
             return NotImplemented
         return all(
-            getattr(self, each.name) == getattr(other, each.name)
-            for each in fields(GateVerdict)
+            getattr(self, name) == getattr(other, name)
+            for name in GateVerdict.__struct_fields__
         )
 
     __hash__ = None  # type: ignore[assignment]  # like GateVerdict, which holds mappings
@@ -153,8 +150,7 @@ class Verdict(GateVerdict):
         return self.to_markdown()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Run:
+class Run(Struct, frozen=True):
     """A finished evaluation. `path` is its run directory, `scores` is the gate's
     input."""
 

@@ -203,17 +203,24 @@ def parse_errors(
     kind: type[RagstoneError] = ConfigError,
     hint: str | None = None,
 ) -> Iterator[None]:
-    """Raise the first problem that pydantic found in the block as `kind`, after `what`
-    and a colon."""
+    """Raise the first problem that pydantic or msgspec found in the block as `kind`,
+    after `what` and a colon."""
+    from msgspec import DecodeError
     from pydantic_core import ValidationError
 
     try:
         yield
     except ValidationError as error:
-        message = f"{what}: {first_problem(error)}."
-        raise kind(
-            message, where=None if where is None else str(where), hint=hint
-        ) from None
+        problem = first_problem(error)
+    except DecodeError as error:
+        problem = str(error)
+    except RecursionError:
+        problem = "its values are nested too deeply"
+    else:
+        return
+    raise kind(
+        f"{what}: {problem}.", where=None if where is None else str(where), hint=hint
+    )
 
 
 def first_problem(error: ValidationError) -> str:

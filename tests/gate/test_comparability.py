@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import new_ids, pair_runs, with_ids_of, with_lost_contexts

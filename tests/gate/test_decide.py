@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.decide import decide_gate
@@ -163,7 +164,10 @@ def answering(text: str, verdict: Verdict = U) -> SampleRecord:
 
 def with_judgements(found: SampleRecord, **changed: Any) -> SampleRecord:
     answer = found.answers[0]
-    return replace(found, answers=(replace(answer, judgements=(replace(answer.judgements[0], **changed),)),))
+    return replace(
+        found,
+        answers=(dataclasses.replace(answer, judgements=(dataclasses.replace(answer.judgements[0], **changed),)),),
+    )
 
 
 def crashed(kind: SystemFailureKind = SystemFailureKind.TIMEOUT) -> SampleRecord:
@@ -173,12 +177,12 @@ def crashed(kind: SystemFailureKind = SystemFailureKind.TIMEOUT) -> SampleRecord
 GOOD = record()
 FOREIGN = "Die Garantie gilt für fünf Jahre ab dem Tag des Kaufs."
 LONG = record(answer="The warranty lasts five years. It begins on the day of purchase.")
-UNANSWERABLE = replace(SAMPLE, answerable=False)
+UNANSWERABLE = dataclasses.replace(SAMPLE, answerable=False)
 BARE = replace(GOOD, answers=(Answer(GOOD.response, ()),))
 WITHOUT_CONTEXTS = record([(U, ())], contexts=(), said=False)
 UNSAID: dict[str, Any] = {"said": False, "backed": False}
 WORSE = record([(U, ())], said=False)
-SAME_WORDS = replace(WORSE, answers=(replace(WORSE.answers[0], response=GOOD.response),))
+SAME_WORDS = replace(WORSE, answers=(dataclasses.replace(WORSE.answers[0], response=GOOD.response),))
 
 
 @pytest.mark.parametrize(
@@ -237,17 +241,17 @@ def test_the_cause_beside_a_baseline(now: SampleRecord, before: SampleRecord | N
 
 @pytest.mark.parametrize("use", ["as it was", "of the answer", "of nothing"])
 def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference(use: str) -> None:
-    judged = record(contexts=OTHERS, sample=replace(SAMPLE, reference_contexts=()))
+    judged = record(contexts=OTHERS, sample=dataclasses.replace(SAMPLE, reference_contexts=()))
     found = judged.judgements[0].context_use
     assert isinstance(found, ContextUse)
     if use == "of the answer":
-        found = replace(found, against_reference=False)
+        found = dataclasses.replace(found, against_reference=False)
     elif use == "of nothing":
-        found = replace(found, attributions=())
+        found = dataclasses.replace(found, attributions=())
     assert sample_change(with_judgements(judged, context_use=found)).evidence_lost is (use == "as it was")
 
 
-LABELLED = replace(SAMPLE, reference_contexts=(), relevant_ids={"p7": 1.0, "p0": 0.0})
+LABELLED = dataclasses.replace(SAMPLE, reference_contexts=(), relevant_ids={"p7": 1.0, "p0": 0.0})
 
 
 def returning(*ids: str, text: str = "…", supported: bool | None = None) -> SampleRecord:
@@ -258,7 +262,7 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
         use = ContextUse((), against_reference=True, attributions=(Support("r1", S if supported else U),))
     found = with_judgements(found, context_use=use)
     contexts = tuple(Context(text, name) for name in ids)
-    return replace(found, answers=(replace(found.answers[0], response=Response("q", "No.", contexts)),))
+    return replace(found, answers=(dataclasses.replace(found.answers[0], response=Response("q", "No.", contexts)),))
 
 
 @pytest.mark.parametrize(
@@ -274,7 +278,7 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
         (returning("", ""), False),
         (returning("p1", "p7", text=""), False),
         (returning("p1", text=""), True),
-        (replace(returning("p1", text=""), sample=replace(LABELLED, relevant_ids={})), False),
+        (replace(returning("p1", text=""), sample=dataclasses.replace(LABELLED, relevant_ids={})), False),
     ],
 )
 def test_labels_say_whether_the_evidence_is_there(now: SampleRecord, lost: bool) -> None:

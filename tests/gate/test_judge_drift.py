@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from scipy.stats import binom
 
 from ragstone.evaluation.round_facts import Canaries, JudgeFacts, Observed, RoundFacts
@@ -118,9 +119,9 @@ AZURE = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01
     ],
 )
 def test_a_model_that_was_not_asked_for_is_said(asked: str, replied: str, provider: str, news: bool) -> None:
-    judge = replace(make_manifest().judge, provider=provider, model=asked)
+    judge = dataclasses.replace(make_manifest().judge, provider=provider, model=asked)
     if provider == "azure":
-        judge = replace(judge, provider="openai", endpoint=AZURE)
+        judge = dataclasses.replace(judge, provider="openai", endpoint=AZURE)
     found = list(model_warnings(evidence_of(run(judge=judge, observed=seen(replied)))))
     assert [f"'{asked}', but '{replied}' replied" in text for text in found] == [True] * news
 
@@ -135,7 +136,7 @@ def test_a_model_that_was_not_asked_for_is_said(asked: str, replied: str, provid
     ],
 )
 def test_an_alias_that_the_baseline_saw(provider: str, replied: str, before: Observed | None, news: bool) -> None:
-    judge = replace(make_manifest().judge, provider=provider, model="judge")
+    judge = dataclasses.replace(make_manifest().judge, provider=provider, model="judge")
     then = run(judge=judge, observed=before)
     assert bool(list(model_warnings(evidence_of(run(judge=judge, observed=seen(replied)), then)))) is news
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, fingerprint
 from ragstone.evaluation.step_facts import step_facts
@@ -34,9 +35,9 @@ def samples_of(number: int) -> tuple[Sample, ...]:
     call = ExpectedCall(("lookup_order",), {"order_id": order(number)})
     evidence = (f"Order {order(number)} has a bill.", f"The bill of order {order(number)} is due in May.")
     return (
-        replace(first, expects_clarification=True),
-        replace(second, tools=(call,)),
-        replace(third, reference="In May.", reference_contexts=evidence, hops=(1, 2)),
+        dataclasses.replace(first, expects_clarification=True),
+        dataclasses.replace(second, tools=(call,)),
+        dataclasses.replace(third, reference="In May.", reference_contexts=evidence, hops=(1, 2)),
     )
 
 
@@ -74,7 +75,7 @@ def run_of(answer: Answer, bad: Sequence[str] = ()) -> RunScores:
     messages: dict[str, list[Message]] = {}
     for sample, number in samples:
         earlier = messages.setdefault(sample.id.rpartition("turn")[0], [])
-        response = replace(answer(sample, number), so_far=ConversationSoFar(tuple(earlier)))
+        response = dataclasses.replace(answer(sample, number), so_far=ConversationSoFar(tuple(earlier)))
         step = step_facts(sample, response)
         assert step is not None
         run.system.steps[sample.id] = step
@@ -94,7 +95,9 @@ def saying(text: str, *contexts: Context) -> Answer:
 
 def calling(*make: Callable[[str], ToolCall]) -> Answer:
     """The good answers with other calls at the second turn."""
-    return at(2, lambda sample, number: replace(good(sample, number), steps=tuple(call(number) for call in make)))
+    return at(
+        2, lambda sample, number: dataclasses.replace(good(sample, number), steps=tuple(call(number) for call in make))
+    )
 
 
 def counts(answer: Answer, baseline: Answer | None = good) -> dict[Problem, int]:
@@ -104,11 +107,13 @@ def counts(answer: Answer, baseline: Answer | None = good) -> dict[Problem, int]
 
 
 def loses(sample: Sample, number: str) -> Response:
-    return replace(good(sample, number), steps=good(sample, number).steps[:1])
+    return dataclasses.replace(good(sample, number), steps=good(sample, number).steps[:1])
 
 
 def asks_for_the_bill(sample: Sample, number: str) -> Response:
-    return replace(good(sample, number), answer="It is due in May.", steps=(Retrieval(f"bill of {number}"),))
+    return dataclasses.replace(
+        good(sample, number), answer="It is due in May.", steps=(Retrieval(f"bill of {number}"),)
+    )
 
 
 FORGETS = at(3, saying("I don't know."))
@@ -205,11 +210,13 @@ def test_problems_of_turns_hops_and_tools(
 
 def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
     def carries(sample: Sample, number: str) -> Response:
-        return replace(good(sample, number), answer=f"Which order? {number} has the parcel PK-55512.")
+        return dataclasses.replace(good(sample, number), answer=f"Which order? {number} has the parcel PK-55512.")
 
     def forgets(sample: Sample, number: str) -> Response:
         first = turn_of(sample) == 1
-        return carries(sample, number) if first else replace(good(sample, number), answer="It is due in May.")
+        return (
+            carries(sample, number) if first else dataclasses.replace(good(sample, number), answer="It is due in May.")
+        )
 
     problems = step_problems(run_of(forgets), run_of(carries))
     assert [(problem.kind, problem.place) for problem in problems] == [(ProblemKind.FORGOTTEN, "turn 2")]

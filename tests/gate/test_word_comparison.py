@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.scores import RunScores

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.gate.policy import default_policy, load_policy

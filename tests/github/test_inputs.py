@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.github.inputs import INPUTS, ActionInputs, CommentMode, read_inputs, read_variables

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import policy_from_mapping
@@ -72,7 +74,7 @@ def healthy() -> Branch:
 
 @pytest.fixture
 def branch() -> Branch:
-    return replace(healthy())
+    return dataclasses.replace(healthy())
 
 
 def test_the_level_is_the_newest_healthy_runs(branch: Branch) -> None:
@@ -124,7 +126,7 @@ def test_a_drop_that_failed_or_is_not_settled_lasts(branch: Branch) -> None:
     statuses = {check.metric: check.status for check in again.checks if check.status is not Status.PASS}
     assert statuses.get("faithfulness") in (Status.INCONCLUSIVE, Status.FAIL)
     assert 12 not in branch.level()
-    shown = replace(healthy())
+    shown = dataclasses.replace(healthy())
     shown.merge(0.1, decided=[drop(Status.FAIL)])
     assert all(part.shown for part in shown.past().open)
 
@@ -167,7 +169,7 @@ def test_a_slice_has_losses_of_its_own(branch: Branch) -> None:
         return RunScores("run", run.metrics, facts)
 
     one = drop(Status.FAIL)
-    sliced = Check(**{name: getattr(one, name) for name in one.__slots__} | {"slice": "billing"})
+    sliced = Check(**{name: getattr(one, name) for name in one.__struct_fields__} | {"slice": "billing"})
     branch.merge(0.0, decided=[sliced], run=tagged(12, 0.0))
     assert [(part.metric, part.slice) for part in branch.past().open] == [("faithfulness", "billing")]
     found = [branch.merge(0.0, run=tagged(branch.merges, 0.0)) for _ in range(3)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ragstone.evaluation import rescore as rescoring
 from ragstone.evaluation.directory import RunDirectory

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.errors import JudgeError, SystemUnderTestError
 from ragstone.evaluation.directory import RunDirectory

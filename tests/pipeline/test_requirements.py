@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.errors import GoldenSetError, JudgeError
 from ragstone.gate.policy import policy_from_mapping
@@ -24,7 +25,7 @@ from tests.evaluation.builders import record, samples
 
 
 def test_of_many_questions_the_first_are_named_the_others_counted_and_long_ids_are_cut() -> None:
-    records = [record(replace(samples(1)[0], id=f"{number} {'x' * 1_000}")) for number in range(40)]
+    records = [record(dataclasses.replace(samples(1)[0], id=f"{number} {'x' * 1_000}")) for number in range(40)]
     with pytest.raises(GoldenSetError) as refused:
         require_questions(records, samples(0), "run")
     assert refused.value.message.count("is not in the golden set") == MAX_NAMED
@@ -34,7 +35,7 @@ def test_of_many_questions_the_first_are_named_the_others_counted_and_long_ids_a
 
 def test_each_question_of_the_golden_set_counts_once() -> None:
     first, second, third = map(record, samples(3))
-    moved = replace(second, sample=replace(second.sample, origin=None))
+    moved = replace(second, sample=dataclasses.replace(second.sample, origin=None))
     require_questions([first, moved, third], samples(3), "run")
     require_questions([], GoldenSet(()), "run")
     with pytest.raises(GoldenSetError, match="'q0' is doubled, 'q2' is missing"):

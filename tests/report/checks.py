@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 
@@ -20,4 +20,4 @@ def metric_check(status: Status = Status.PASS, **changes: object) -> Check:
         interval=Interval(0.88, 0.92, 0.95, "bootstrap"),
         threshold=0.85,
     )
-    return replace(check, **changes)  # type: ignore[arg-type]
+    return replace(check, **changes)

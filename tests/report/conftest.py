@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.manifest import Cost, Counts, GoldenManifest, Invocation, Manifest, SystemManifest
 from ragstone.evaluation.record import SampleRecord

@@ -122,9 +122,11 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[" * 100_000, "not a valid verdict: Invalid JSON"),
-        ("{}", "not a valid verdict: 'run' is missing"),
-        (None, "not a valid verdict: 'document.verdict.status'"),
+        ("[" * 100_000, "not a valid verdict: Expected `object`, got `array`"),
+        ('{"run": "r', "not a valid verdict: Input data was truncated"),
+        ('{"more": ' + "[" * 100_000, "not a valid verdict: its values are nested too deeply"),
+        ("{}", "not a valid verdict: Object missing required field `run`"),
+        (None, "not a valid verdict: Invalid enum value 'great' - at `$.document.verdict.status`"),
     ],
 )
 def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) -> None:

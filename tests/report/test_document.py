@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.decide import decide_gate
@@ -196,14 +197,16 @@ def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
 def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
     text = Text()
     one = record(text)
-    talk = replace(one.sample, history=(Message("user", "Is there a gateway?"), Message("assistant", "Yes.")))
-    asked = replace(one.answers[0].judgements[0], standalone_question="Which port does the gateway use?")
-    shown = replace(one, sample=talk, answers=(replace(one.answers[0], judgements=(asked,)),))
+    talk = dataclasses.replace(
+        one.sample, history=(Message("user", "Is there a gateway?"), Message("assistant", "Yes."))
+    )
+    asked = dataclasses.replace(one.answers[0].judgements[0], standalone_question="Which port does the gateway use?")
+    shown = replace(one, sample=talk, answers=(dataclasses.replace(one.answers[0], judgements=(asked,)),))
     sample = helpdesk_report(details={text.id: shown}).samples.worst[0]
     assert sample.question == (
         f"{text.question} (after 2 earlier messages; judged as: Which port does the gateway use?)"
     )
-    unjudged = replace(shown, answers=(replace(shown.answers[0], judgements=()),))
+    unjudged = replace(shown, answers=(dataclasses.replace(shown.answers[0], judgements=()),))
     assert (
         helpdesk_report(details={text.id: unjudged}).samples.worst[0].question
         == f"{text.question} (after 2 earlier messages)"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 import ragstone
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.gate.diagnosis import Cause, diagnosis_of
 from ragstone.gate.findings import QUESTIONS, STEPS, Finding, Level

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import time
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.printable import clean
@@ -26,8 +27,8 @@ browser = pytest.mark.browser
 def answering(*contexts: Context, answer: str | None = None) -> dict[str, SampleRecord]:
     """The record of the worst sample with these contexts, and another answer if one is given."""
     mine = record(Text(), answer)
-    response = mine.response if not contexts else replace(mine.response, contexts=contexts)
-    return {"port-default": replace(mine, answers=(replace(mine.answers[0], response=response),))}
+    response = mine.response if not contexts else dataclasses.replace(mine.response, contexts=contexts)
+    return {"port-default": replace(mine, answers=(dataclasses.replace(mine.answers[0], response=response),))}
 
 
 def opened(page: Page, folder: Path, report: Document, html: str | None = None) -> Page:
@@ -196,7 +197,7 @@ def test_evidence_is_named_also_in_what_a_context_lost(page: Page, tmp_path: Pat
 
     def returning(*contexts: Context) -> dict[str, SampleRecord]:
         ((name, mine),) = answering(*contexts).items()
-        return {name: replace(mine, sample=replace(mine.sample, reference_contexts=(evidence,)))}
+        return {name: replace(mine, sample=dataclasses.replace(mine.sample, reference_contexts=(evidence,)))}
 
     now = returning(Context("Ports. See below.", "a"), Context("New.", "b"), Context("Last.", "c"))
     then = returning(Context("Gone.", "d"), Context(f"Ports. {evidence} See below.", "a"), Context("Last.", "c"))

@@ -8,10 +8,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
+import msgspec
 import pytest
-from pydantic import TypeAdapter
 
 from ragstone.errors import ConfigError
+from ragstone.evaluation.manifest import Cost
 from ragstone.gate.verdict import Action, Status
 from ragstone.report.parts import Document
 from ragstone.report.render import render
@@ -84,7 +85,7 @@ def test_a_document_fits_the_schema_and_is_read_as_it_was_written(status: Status
     report = helpdesk_report(status)
     text = render(report, "json")
     jsonschema.validate(json.loads(text), SCHEMA)
-    assert TypeAdapter(Document).validate_json(text) == report
+    assert msgspec.json.decode(text, type=Document, dec_hook=lambda kind, value: Cost(**value)) == report
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**json.loads(text), "schema_version": 2}, SCHEMA)
 

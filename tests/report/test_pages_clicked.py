@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.system.response import Context, ModelCall, Retrieval, ToolCall
 from ragstone.tools.history_page.page import history_page, render_history
@@ -42,7 +43,9 @@ def report() -> str:
     mine = record(text)
     contexts = (Context(BEGIN, BEGIN), Context(BEGIN * 3))
     steps = (Retrieval(BEGIN, contexts, BEGIN), ToolCall(BEGIN, {BEGIN: BEGIN}, error=BEGIN), ModelCall(BEGIN))
-    answer = replace(mine.answers[0], response=replace(mine.response, contexts=contexts, steps=steps))
+    answer = dataclasses.replace(
+        mine.answers[0], response=dataclasses.replace(mine.response, contexts=contexts, steps=steps)
+    )
     return paged(
         view,
         {view.samples.worst[0].id: replace(mine, answers=(answer,))},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from html import unescape
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Action, Attribution, CauseCount, Changed, Check, CheckKind, Side, Status

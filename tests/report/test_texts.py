@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.redact import Redactor
@@ -112,7 +113,9 @@ def test_scores_say_why_there_is_none() -> None:
 
 
 def test_a_failure_and_a_conversation_are_shown() -> None:
-    sample = replace(SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(MAX_ITEMS + 8)))
+    sample = dataclasses.replace(
+        SAMPLE, history=tuple(Message("user", f"turn {number}") for number in range(MAX_ITEMS + 8))
+    )
     failed = Response(sample.id, failure=SystemFailure(SystemFailureKind.TIMEOUT, "No answer within 60 s"))
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
     assert found["history"][-1] == ["user", f"turn {MAX_ITEMS - 1}"]
@@ -121,7 +124,7 @@ def test_a_failure_and_a_conversation_are_shown() -> None:
 
 
 def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_those_of_the_baseline() -> None:
-    sample = replace(
+    sample = dataclasses.replace(
         SAMPLE, turn=ConversationTurn("talk", 3, 3), history=(Message("user", "A?"), Message("user", "B?"))
     )
 
@@ -179,7 +182,7 @@ def test_secrets_are_gone_before_anything_is_cut(ahead: int) -> None:
         support=SupportTable((Support("s1", Verdict.CONTRADICTED, (leak,), quote=leak),)),
         standalone_question=leak,
     )
-    sample = replace(
+    sample = dataclasses.replace(
         SAMPLE, question=leak, reference=leak, reference_contexts=(leak,), history=(Message("user", leak),)
     )
     now = record(Context(leak, leak), answer=leak, sample=sample, judged=judged)
@@ -189,7 +192,9 @@ def test_secrets_are_gone_before_anything_is_cut(ahead: int) -> None:
 
 
 def test_nothing_invisible_gets_to_the_page() -> None:
-    sample = replace(SAMPLE, question=every_fragment, reference=every_fragment, reference_contexts=(every_fragment,))
+    sample = dataclasses.replace(
+        SAMPLE, question=every_fragment, reference=every_fragment, reference_contexts=(every_fragment,)
+    )
     found = repr(texts(record(Context(every_fragment, every_fragment), answer=every_fragment, sample=sample)))
     assert not any(sign in found for sign in ("\u202e", "\u2066", "\x1b", "\ud800", "\u200b", "\\x1b", "\\ud800"))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from ragstone.cli.context import redactor
 from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, settings_from

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from ragstone.cli.options import CONFIG, FORMAT, PATH, POLICY, option, settings_from
 from ragstone.cli.output import show
@@ -60,7 +60,7 @@ def command(
     )
     show(
         form,
-        lambda: {**asdict(sample_plan), "needed": sample_plan.needed},
+        lambda: {**to_builtins(sample_plan), "needed": sample_plan.needed},
         lambda: plan_text(sample_plan),
     )
     return 0

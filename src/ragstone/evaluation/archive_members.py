@@ -7,9 +7,9 @@ import io
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from ragstone.archive import ArchiveRefused
@@ -44,13 +44,12 @@ MEMBER_LIMITS = {
 """The files to read from a run directory, and their maximum decompressed size."""
 
 
-@dataclass(frozen=True, slots=True)
-class EligibleRun:
+class EligibleRun(Struct, frozen=True):
     """A run in an archive that can be a baseline: its manifest, and its files by
     name."""
 
     manifest: Manifest
-    files: Mapping[str, bytes] = field(repr=False)
+    files: Mapping[str, bytes]
 
 
 def manifest_of(files: Mapping[str, bytes]) -> Manifest:

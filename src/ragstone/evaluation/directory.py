@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.gather import Gathering

@@ -9,7 +9,8 @@ first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory

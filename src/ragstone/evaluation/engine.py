@@ -17,8 +17,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from ragstone.errors import first_in
 from ragstone.evaluation.conversation import ask_in_order
@@ -72,8 +73,7 @@ class Judging(Protocol):
         any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What is evaluated: each of `samples` is asked `answers` times, and each answer
     judged `repeats` times.
 
@@ -89,7 +89,7 @@ class Work:
     repeats: int = 1
     answers: int = 1
     progress: Progress = field(default_factory=Quiet)
-    custom: Mapping[str, Measure] = field(default_factory=dict)
+    custom: Mapping[str, Measure] = {}
     keeps_contexts: bool = True
 
 

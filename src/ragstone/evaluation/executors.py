@@ -22,7 +22,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
@@ -30,6 +29,8 @@ from queue import SimpleQueue
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
+
+from msgspec import Struct, field
 
 from ragstone.errors import JudgeError, RagstoneError
 from ragstone.evaluation.engine import Job
@@ -75,8 +76,7 @@ _RESUME = "Finished samples are saved: continue with --resume"
 _LOST_TWICE = "the worker that judged it was lost, and so was a second one; there may be too little memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """What a worker does with every sample: who judges, how often, and for which
     metrics.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, disk_errors
 from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
@@ -38,8 +41,7 @@ _RESPONSE_COLUMNS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Interactions:
+class Interactions(Struct, frozen=True):
     """Answers that were recorded outside of a run, each to a sample of another id.
 
     The file of `mapping` names their source in the manifest.
@@ -101,7 +103,7 @@ def _answers(
             # The same question may be asked often: an id of all that the row says.
             body = json.dumps(row.values, sort_keys=True, default=str)
             digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-            sample = replace(sample, id=f"i-{digest[:16]}")
+            sample = dataclasses.replace(sample, id=f"i-{digest[:16]}")
         if sample.id in ids:
             if not has_id:
                 continue
@@ -125,7 +127,7 @@ def _answers(
             steps=steps.get(trace_key(row.values.get("trace_id"))),
         )
         extra = {name: value for name, value in row.values.items() if name not in used}
-        yield sample, replace(response, extra=extra)
+        yield sample, dataclasses.replace(response, extra=extra)
 
 
 def _rows(source: SourceFile) -> Iterator[Row]:

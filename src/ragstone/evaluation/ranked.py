@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
@@ -20,8 +21,7 @@ from ragstone.system.response import Response
 MAX_IDS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class RankedContexts:
+class RankedContexts(Struct, frozen=True):
     """Hashes of the ids and texts of an answer's contexts, by rank: equal in this
     process if those are."""
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
+import msgspec
+from msgspec import Struct
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -96,8 +98,7 @@ class Answer:
         return self.judgements[0] if self.judgements else Judgements()
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRecord:
+class SampleRecord(Struct, frozen=True):
     """A line of samples.jsonl.
 
     `answers` are in the order in which the system was asked: at least one. `scores`
@@ -107,8 +108,8 @@ class SampleRecord:
 
     sample: Sample
     answers: tuple[Answer, ...]
-    scores: Mapping[str, Score] = field(default_factory=dict)
-    ledger: Ledger = field(default_factory=Ledger)
+    scores: Mapping[str, Score] = {}
+    ledger: Ledger = msgspec.field(default_factory=Ledger)
 
     @property
     def response(self) -> Response:
@@ -134,8 +135,7 @@ class SampleRecord:
         return "scored"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLine:
+class RecordLine(Struct, frozen=True):
     """A record as it is written, and what is counted of it. `line` is JSON, without a
     line end. `state` is that of the record."""
 

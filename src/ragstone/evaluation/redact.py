@@ -9,10 +9,11 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
+
+from msgspec import Struct
 
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS
 
@@ -80,7 +81,7 @@ class Redactor:
         return text
 
     def tree(self, value: T) -> T:
-        """A copy of `value` (a document, or any tree of dataclasses, tuples, lists and
+        """A copy of `value` (a document, or any tree of structs, tuples, lists and
         mappings) without any secret."""
         redacted: T = self._walk(value)
         return redacted
@@ -92,13 +93,12 @@ class Redactor:
             return type(value)(self._walk(item) for item in value)
         if isinstance(value, dict):
             return {self._walk(key): self._walk(item) for key, item in value.items()}
-        if is_dataclass(value) and not isinstance(value, type):
+        if isinstance(value, Struct):
             changed = {
-                field.name: self._walk(getattr(value, field.name))
-                for field in fields(value)
-                if field.init
+                name: self._walk(getattr(value, name))
+                for name in value.__struct_fields__
             }
-            return replace(value, **changed)
+            return type(value)(**changed)
         return value
 
 

@@ -7,7 +7,9 @@ refused or recomputed; metrics that this version can't recompute are unverified.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
@@ -107,8 +109,7 @@ def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Vouched:
+class Vouched(Struct, frozen=True):
     """The verified part of an untrusted run: its `scores` without the metrics that
     could not be recomputed.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import CACHE, ORACLE, SAMPLES, RunDirectory

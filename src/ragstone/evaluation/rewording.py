@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.evaluation.record import Answer
 from ragstone.golden.sample import Sample
@@ -23,8 +24,7 @@ from ragstone.judge.wording import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rewording:
+class Rewording(Struct, frozen=True):
     """What the words of an answer show, whatever a judge that compares words makes of
     it."""
 

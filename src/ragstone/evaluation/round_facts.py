@@ -4,10 +4,10 @@ and none writes another's."""
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import NonNegativeInt
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
@@ -99,8 +99,7 @@ class OracleFacts(Part):
     incomplete: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RoundFacts:
+class RoundFacts(Struct, frozen=True):
     """The facts of all rounds of a run. `oracle` is None if it has no oracle half."""
 
     judge: JudgeFacts = field(default_factory=JudgeFacts)

@@ -8,8 +8,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
@@ -38,12 +39,11 @@ _EXPECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Collector:
+class _Collector(Struct, frozen=True):
     """Collects single scores to a run."""
 
-    metrics: dict[str, MetricScores] = field(default_factory=dict)
-    samples: dict[str, SampleFacts] = field(default_factory=dict)
+    metrics: dict[str, MetricScores] = {}
+    samples: dict[str, SampleFacts] = {}
 
     def add(
         self,
@@ -175,8 +175,7 @@ def _with_fields(
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _TableRow:
+class _TableRow(Struct, frozen=True):
     """A row of a table with one sample per row, and what is known of the sample."""
 
     where: str

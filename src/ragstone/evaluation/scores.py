@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.evaluation.answer_kinds import AnswerKind
@@ -32,8 +34,7 @@ STEPS = 2520
 is exact."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleFacts:
+class SampleFacts(Struct, frozen=True):
     """The data of a sample that the gate and the reports need, without its record. The
     question is clipped."""
 
@@ -71,8 +72,7 @@ class SampleFacts:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class MetricScores:
+class MetricScores(Struct, frozen=True):
     """One metric over a run: every sample is in exactly one of the three, by id.
 
     `answers` has the score of each answer to a sample in `values`, in the order in
@@ -82,11 +82,11 @@ class MetricScores:
     """
 
     values: BySample[float]
-    not_applicable: BySample[str] = field(default_factory=dict)
-    failed: BySample[Failed] = field(default_factory=dict)
+    not_applicable: BySample[str] = {}
+    failed: BySample[Failed] = {}
     version: str | None = None
-    answers: BySample[tuple[float | None, ...]] = field(default_factory=dict)
-    readings: BySample[tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    answers: BySample[tuple[float | None, ...]] = {}
+    readings: BySample[tuple[tuple[float, ...], ...]] = {}
 
     @property
     def applies_to(self) -> Set[str]:
@@ -106,8 +106,7 @@ class MetricScores:
 _NO_SCORES = MetricScores({})
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictCounts:
+class VerdictCounts(Struct, frozen=True):
     """Statements of an answer: how many are supported, and of these how many
     `unquoted`."""
 
@@ -115,8 +114,7 @@ class VerdictCounts:
     unquoted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SystemFacts:
+class SystemFacts(Struct, frozen=True):
     """How the system under test behaved, by sample id.
 
     `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they
@@ -133,19 +131,19 @@ class SystemFacts:
     facts of the newest answer's steps, and of what a turn takes over from earlier ones.
     """
 
-    latencies_s: BySample[float] = field(default_factory=dict)
-    failures: BySample[str] = field(default_factory=dict)
-    failed_answers: BySample[int] = field(default_factory=dict)
-    answers: BySample[tuple[str, ...]] = field(default_factory=dict)
-    used_contexts: BySample[UsedContexts] = field(default_factory=dict)
-    usage: BySample[TokenUsage] = field(default_factory=dict)
-    contexts: BySample[int] = field(default_factory=dict)
-    kinds: BySample[tuple[AnswerKind, ...]] = field(default_factory=dict)
-    ranked: BySample[RankedContexts] = field(default_factory=dict)
-    citations: BySample[bool] = field(default_factory=dict)
-    reworded: BySample[Rewording] = field(default_factory=dict)
-    verdicts: BySample[VerdictCounts] = field(default_factory=dict)
-    steps: BySample[StepFacts] = field(default_factory=dict)
+    latencies_s: BySample[float] = {}
+    failures: BySample[str] = {}
+    failed_answers: BySample[int] = {}
+    answers: BySample[tuple[str, ...]] = {}
+    used_contexts: BySample[UsedContexts] = {}
+    usage: BySample[TokenUsage] = {}
+    contexts: BySample[int] = {}
+    kinds: BySample[tuple[AnswerKind, ...]] = {}
+    ranked: BySample[RankedContexts] = {}
+    citations: BySample[bool] = {}
+    reworded: BySample[Rewording] = {}
+    verdicts: BySample[VerdictCounts] = {}
+    steps: BySample[StepFacts] = {}
 
 
 def fingerprint(text: str) -> str:
@@ -161,8 +159,7 @@ def fingerprint(text: str) -> str:
 _Part = TypeVar("_Part", MetricScores, SystemFacts)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class RunScores:
+class RunScores(Struct, frozen=True):
     """A run for the gate. `manifest` is None for plain score files and mappings;
     `label` names it in messages. `remarks` are sentences on how a score file was read,
     `rounds` what the rounds of a run added to it.
@@ -226,6 +223,10 @@ class RunScores:
     def __contains__(self, metric: object) -> bool:
         return metric in self.metrics
 
+    def __repr__(self) -> str:
+        samples = counted(len(self.samples), "sample")
+        return f"RunScores({self.label!r}: {samples}, {means(self.metrics)})"
+
 
 def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
     """`run` with the ids that `name_of` gives to its samples; samples that get None are
@@ -241,10 +242,9 @@ def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
 
     def within(part: _Part) -> _Part:
         values_by_field: dict[str, Any] = {}
-        for attribute in fields(part):
-            value = getattr(part, attribute.name)
+        for name, value in asdict(part).items():
             if isinstance(value, Mapping):
-                values_by_field[attribute.name] = keyed(value)
+                values_by_field[name] = keyed(value)
         return replace(part, **values_by_field)
 
     return replace(

@@ -7,8 +7,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain, islice
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.clarification import asks_back
@@ -43,8 +45,7 @@ _DIGITS = re.compile(r"\d+")
 _SEPARATOR = re.compile(r"[/#:]")
 
 
-@dataclass(frozen=True, slots=True)
-class HopFacts:
+class HopFacts(Struct, frozen=True):
     """The evidence of one hop, and the source that it was found in; empty if that is
     not clear."""
 
@@ -53,8 +54,7 @@ class HopFacts:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True):
     """A tool call. `arguments` and `result` are fingerprints; `result` is None if there
     is none."""
 
@@ -63,8 +63,7 @@ class CallFacts:
     result: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepFacts:
+class StepFacts(Struct, frozen=True):
     """What an answer did. Of contexts without steps it is not known how they were
     found.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from statistics import fmean
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.settings.settings import SystemPrice
@@ -14,8 +16,7 @@ from ragstone.system.response import TokenUsage
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class SystemUsage:
+class SystemUsage(Struct, frozen=True):
     """The tokens of the first answer to each question, as with latency, so that they
     are independent."""
 

@@ -7,10 +7,11 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import IO
+
+from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.evaluation.directory import (
@@ -225,7 +226,7 @@ def update_manifest(run: RunDirectory, **changes: object) -> RunDirectory:
 
 def update_rounds(run: RunDirectory, **changes: object) -> RunDirectory:
     """`run` with the facts of these rounds changed, which are written."""
-    rounds = replace(run.rounds, **changes)  # type: ignore[arg-type]
+    rounds = replace(run.rounds, **changes)
     write_facts(run.path, rounds)
     return run.with_rounds(rounds)
 

@@ -9,10 +9,10 @@ import hashlib
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from msgspec import Struct
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -122,8 +122,7 @@ class _AcceptedFile(BaseModel):
     accepted: list[AcceptedEntry] = Field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """The drop, the rise of a guard's share, or the edit of the golden set, to accept
     for a check to pass."""
 
@@ -154,8 +153,7 @@ class Offer:
         return f"{shell_command(['cd', folder])} && {line}"
 
 
-@dataclass(frozen=True, slots=True)
-class InForce:
+class InForce(Struct, frozen=True):
     """The entries in force in a run, and a sentence on each that is no longer in
     force."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import Pairing
@@ -19,8 +20,7 @@ from ragstone.stats.losses import Change, Floats, row_means
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
+class Floor(Struct, frozen=True):
     """A floor to decide. Where less is better, all numbers are those of 1 − score."""
 
     rule: Rule
@@ -55,8 +55,7 @@ class Floor:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """A drop to decide. Where less is better, all numbers are those of 1 − score."""
 
     rule: Rule

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores, SampleFacts, rekeyed
 from ragstone.gate.observed_judge import observed_difference
@@ -17,17 +18,22 @@ from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pairing(Comparability):
+class Pairing(Comparability, frozen=True, kw_only=True):
     """Two runs, and the samples and metrics on which they are compared."""
 
-    current: RunScores = field(repr=False, compare=False)
-    baseline: RunScores = field(repr=False, compare=False)
+    current: RunScores
+    baseline: RunScores
     samples: tuple[str, ...] = ()
     """The ids of the samples that are compared, sorted."""
-    edited: Mapping[str, frozenset[Label]] = field(default_factory=dict, repr=False)
+    edited: Mapping[str, frozenset[Label]] = {}
     """The labels that are not the same in both, by sample: metrics that read one are
     not compared there."""
+
+    @property
+    def comparability(self) -> Comparability:
+        """What a verdict says of it, without the runs."""
+        names = Comparability.__struct_fields__
+        return Comparability(**{name: getattr(self, name) for name in names})
 
     def changes(self, metric: str) -> dict[str, float]:
         """The score of `metric` now minus the baseline's, by the sorted ids of the

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
@@ -79,7 +80,7 @@ def decide_gate(
         status,
         reason,
         findings,
-        evidence.pairing,
+        None if evidence.pairing is None else evidence.pairing.comparability,
         explanation,
         inconclusive_blocks=policy.gate.inconclusive == "fail",
     )

@@ -3,7 +3,7 @@ all, and reported as they are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ragstone.gate.verdict import CheckKind
 
@@ -12,8 +12,7 @@ _ROUND = 12
 binary."""
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(Struct, frozen=True):
     """The words and keys for metrics of one direction."""
 
     lower_is_better: bool

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import Drop, Floor, drops_of, floors_of
@@ -14,8 +16,7 @@ from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import Check, Explanation, Status
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The scores of a run, those of its baseline, and what the policy asks of them."""
 
     current: RunScores

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 ACCEPT = "accept"
 """The kind of a command that accepts what fails the run."""
@@ -54,8 +55,7 @@ class Level(StrEnum):
     """A check that passed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is said of a run."""
 
     kind: str

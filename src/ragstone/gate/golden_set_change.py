@@ -4,7 +4,9 @@ reworded, relabelled and so on."""
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import tally
@@ -12,8 +14,7 @@ from ragstone.gate.comparability import same_content, same_question
 from ragstone.gate.findings import GOLDEN_SET_CHANGE, Finding, Level
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenSetChange:
+class GoldenSetChange(Struct, frozen=True):
     """How many questions of the baseline are not as they were, and how many are new."""
 
     gone: int = 0

@@ -4,9 +4,9 @@ system always says the same."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import Drop, answers_per_sample
@@ -44,8 +44,7 @@ MIN_SAME = 5
 """Fewer questions with the same answer don't show that a system does not vary."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionChanges:
+class QuestionChanges(Struct, frozen=True):
     """What became of the paired questions."""
 
     questions: int

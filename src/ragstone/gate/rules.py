@@ -4,7 +4,9 @@ defaults."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import Target, title_of
@@ -17,8 +19,7 @@ from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One metric over all samples, or over those with a tag."""
 
     key: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.rewording import missing_statements, unsupported_statements
@@ -46,8 +47,7 @@ _NO_USE = ContextUse((), against_reference=False)
 _END = re.compile(r"[.!?…。！？][\W_]*$")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedAnswer:
+class JudgedAnswer(Struct, frozen=True):
     """The first answer to a sample, as far as it was judged."""
 
     empty: bool = False
@@ -86,8 +86,7 @@ class JudgedAnswer:
         return self.stated < baseline.stated or self.unsupported > baseline.unsupported
 
 
-@dataclass(frozen=True, slots=True)
-class SampleChange:
+class SampleChange(Struct, frozen=True):
     """What became of one sample between the baseline and this run; without a baseline,
     what is wrong with it."""
 

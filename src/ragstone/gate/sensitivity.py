@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
@@ -43,8 +43,7 @@ from ragstone.stats.sensitivity import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KnownScores:
+class KnownScores(Struct, frozen=True):
     """The model of the scores of one metric. Related questions count as one of the
     model's."""
 
@@ -64,8 +63,7 @@ class KnownScores:
         return math.ceil(needed * max(self.n, rows) / rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """What the samples of a run detect in one metric."""
 
     metric: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores
@@ -49,8 +49,7 @@ nothing."""
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A figure of the answers of a run."""
 
     name: str
@@ -114,8 +113,7 @@ def measured_values(
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class UsageChange:
+class UsageChange(Struct, frozen=True):
     """One figure of an answer in both runs, in seconds, tokens or US dollars."""
 
     name: str
@@ -153,8 +151,7 @@ class UsageChange:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class PairedUsage:
+class PairedUsage(Struct, frozen=True):
     """What the answers to the same questions took or cost."""
 
     figure: Figure

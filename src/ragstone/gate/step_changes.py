@@ -11,10 +11,12 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.step_facts import StepFacts, value_key, value_kind
@@ -62,8 +64,7 @@ _OF_MISTAKE = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class Problem(Struct, frozen=True, order=True):
     """A problem of a turn, a hop or a tool."""
 
     kind: ProblemKind
@@ -74,17 +75,15 @@ class Problem:
     """What was forgotten or is not found, or the argument that is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemSamples:
+class ProblemSamples(Struct, frozen=True):
     """Who has a problem: conversations, if something was forgotten, else samples."""
 
-    present: set[str] = field(default_factory=set)
-    caused: set[str] = field(default_factory=set)
+    present: set[str] = set()
+    caused: set[str] = set()
     """The samples whose cause it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     """One answer, and the baseline's to the same sample."""
 
     sample_id: str

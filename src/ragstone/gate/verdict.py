@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.errors import (
     EXIT_GATE_FAILED,
@@ -74,8 +74,7 @@ class Action(StrEnum):
     WARN = "warn"
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """A two-sided interval."""
 
     low: float
@@ -91,12 +90,12 @@ class Interval:
         return cls(estimate.low, estimate.high, estimate.confidence, estimate.method)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One requirement, and its result."""
 
     name: str
-    kind: Annotated[CheckKind | str, Field(union_mode="left_to_right")]
+    kind: str
+    """A `CheckKind`, or the kind of a check that a project adds."""
     status: Status
     action: Action
     reason: str
@@ -201,8 +200,7 @@ MIN_SAMPLES = 5
 collapse apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class CauseCount:
+class CauseCount(Struct, frozen=True):
     """The worse samples with one cause, and what to do about it."""
 
     cause: str
@@ -220,8 +218,7 @@ class CauseCount:
         return len(self.samples)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """Why samples got worse, or are below their floors."""
 
     counts: tuple[CauseCount, ...]
@@ -265,8 +262,7 @@ class Diagnosis:
         return titles
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Struct, frozen=True):
     """Where to look first."""
 
     side: Side
@@ -276,8 +272,7 @@ class Attribution:
     """The most frequent one, of enough samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Struct, frozen=True):
     """One sample that got worse, or that is far below its floor: the change in one
     metric."""
 
@@ -287,8 +282,7 @@ class Regression:
     baseline: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparability:
+class Comparability(Struct, frozen=True):
     """Whether and where two runs can be compared."""
 
     comparable: bool
@@ -301,20 +295,18 @@ class Comparability:
     """The number of samples of the current run."""
     metrics: tuple[str, ...] = ()
     """The compared metrics."""
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = {}
     """The metrics that are not compared, each with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """What is not as it was in the baseline."""
 
     what: str
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class MetricShares:
+class MetricShares(Struct, frozen=True):
     """What is missing from a metric's best score. Without samples, all shares are 0 and
     all intervals None."""
 
@@ -332,8 +324,7 @@ class MetricShares:
     generation_interval: Interval | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OracleShares:
+class OracleShares(Struct, frozen=True):
     """Retrieval and generation by the oracle half of a run."""
 
     metrics: tuple[MetricShares, ...]
@@ -355,8 +346,7 @@ class OracleShares:
     """Why the half has not reached its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
+class Sensitivity(Struct, frozen=True):
     """What the golden set could have shown."""
 
     loss: float | None
@@ -366,8 +356,7 @@ class Sensitivity:
     """The broken questions that fail a run; None: not even all of them do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Which samples got worse, or are below what they must reach, and why."""
 
     attribution: Attribution | None = None
@@ -384,8 +373,7 @@ class Explanation:
     """The metrics of which less is better."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class GateVerdict:
+class GateVerdict(Struct, frozen=True):
     """The verdict of a whole run."""
 
     status: Status

@@ -4,9 +4,9 @@ facts may be worded otherwise."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from ragstone.errors import RagstoneError
 from ragstone.formatting import clipped
@@ -18,7 +19,7 @@ from ragstone.gate.verdict import Action, Status
 from ragstone.github.api.commands import Annotation, Level
 from ragstone.golden.sample import Origin
 from ragstone.report.filters import PHRASES
-from ragstone.report.parts import Document
+from ragstone.report.parts import Document, Place
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>[1-9]\d*)(?::\d+)?")
 _TEXT = 200
@@ -28,8 +29,7 @@ _LINE_NUMBERED = (".md", ".markdown", ".csv", ".tsv")
 """Files that GitHub renders: their lines can be linked only in the plain view."""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Converts Ragstone's paths (relative to `root`, or absolute) to paths within the
     checkout."""
 
@@ -101,9 +101,9 @@ def annotations_on(
 
 
 def _on_sample(
-    title: str, message: str, origin: Origin | None, places: Places
+    title: str, message: str, place: Place | None, places: Places
 ) -> Annotation:
-    file, line = (None, None) if origin is None else (origin.file, origin.line)
+    file, line = (None, None) if place is None else (place.file, place.line)
     return places.annotation(Level.WARNING, message, title, file, line)
 
 

@@ -3,7 +3,8 @@ runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.rounds.judge_watch import CANARIES
@@ -31,8 +32,7 @@ _CANARY_EVENTS = (EventKind.PUSH, EventKind.SCHEDULE, EventKind.WORKFLOW_DISPATC
 _TEMPLATES_DIFFER = "The report templates in this checkout differ from those of the base branch: they count after the merge."
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """What a job evaluates and decides by, read once before any code of the checkout
     runs.
 

@@ -4,8 +4,9 @@ the workflow names."""
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.evaluation.archive_members import read_members, write_members

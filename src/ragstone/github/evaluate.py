@@ -4,10 +4,11 @@ user's system, to a verdict."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
+
+from msgspec.structs import replace
 
 from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory

@@ -9,7 +9,8 @@ GitHub.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import EXIT_PASS, RagstoneError

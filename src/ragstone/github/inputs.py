@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, suggestion
@@ -58,8 +58,7 @@ def _variables(value: str) -> Texts:
     return names
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """One input. `text` describes it; of the input for a setting (`key` in OPTIONS),
     the setting's description does.
 
@@ -140,8 +139,7 @@ INPUTS = tuple(
 _NO_SECRET = SecretStr("")
 
 
-@dataclass(frozen=True, slots=True)
-class ActionInputs:
+class ActionInputs(Struct, frozen=True):
     """The validated inputs. `overrides` maps keys of settings.OPTIONS to values;
     secrets are kept out of every repr."""
 
@@ -159,7 +157,10 @@ class ActionInputs:
     baseline_workflow: str | None = None
     github_token: SecretStr = _NO_SECRET
     notify: SecretStr | None = None
-    overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
+    overrides: Mapping[str, object] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
 
 
 def read_inputs(environ: Environ) -> ActionInputs:

@@ -4,10 +4,11 @@ it."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
+
+from msgspec import Struct
 
 from ragstone.evaluation.redact import Redactor
 from ragstone.github.annotations import Places
@@ -23,8 +24,7 @@ from ragstone.settings.variables import Environ
 from ragstone.system.entrypoint import recognised
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """What a job is asked to do, and what it works with.
 
     `settings` are those of the checkout, which a pull request may have written. `base`

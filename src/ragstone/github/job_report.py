@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
 from ragstone.gate.policy import Policy
@@ -15,8 +15,7 @@ from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The outcome of a gate, or the error instead of one; neither if there is nothing
     to post.
 

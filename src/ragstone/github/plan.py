@@ -3,8 +3,9 @@ anything else."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.github.api.event import Event, EventKind
@@ -29,8 +30,7 @@ class BaselineSource(StrEnum):
     PATH = "path"
 
 
-@dataclass(frozen=True, slots=True)
-class JobPlan:
+class JobPlan(Struct, frozen=True):
     """What this job does."""
 
     task: JobTask

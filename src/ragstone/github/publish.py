@@ -7,7 +7,8 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.github.annotations import annotations_on, error_annotation
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside

@@ -7,10 +7,11 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
+
+from msgspec.structs import replace
 
 from ragstone.errors import EXIT_BUG, ConfigError, RagstoneError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory

@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from msgspec import Struct
+
 from ragstone.golden.sample import Role, Texts
 
 
-@dataclass(frozen=True, slots=True)
-class Aliases:
+class Aliases(Struct, frozen=True):
     """Names of one field. A strong name always means the field; a weak one only if
     there is no strong one."""
 

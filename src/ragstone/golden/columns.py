@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ragstone.golden.aliases import (
     CONTAINERS,
@@ -30,12 +31,11 @@ _CHATS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnPlan(Struct, frozen=True):
     """The path that each field is read from."""
 
     fields: ByField
-    recorded: ByField = field(default_factory=dict)
+    recorded: ByField = {}
     """Where the file has a system's answer and contexts."""
     ignored: Texts = ()
     notes: Texts = ()

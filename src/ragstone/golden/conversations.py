@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, ROLES, normal
@@ -32,8 +34,7 @@ _CONVERSATION_IDS = ("conversation_id", "session_id", "thread_id")
 _TAGS = FIELDS["tags"].strong
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReading:
+class TurnReading(Struct, frozen=True):
     """How the conversations of one file are read."""
 
     source: SourceFile

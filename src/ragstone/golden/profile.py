@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
 
 from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
@@ -27,17 +28,16 @@ MAX_FIRST_ROWS = 50
 _UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 
-@dataclass(slots=True)
-class Profile:
+class Profile(Struct):
     """The columns of a file."""
 
-    columns: dict[Path, set[Kind]] = field(default_factory=dict)
+    columns: dict[Path, set[Kind]] = {}
     """The kinds of values by path, at the top level and one level into objects; none
     for an empty column."""
-    found: set[str] = field(default_factory=set)
+    found: set[str] = set()
     """The user's paths that exist."""
     rows: int = 0
-    first_rows: list[Row] = field(default_factory=list)
+    first_rows: list[Row] = []
     """At most MAX_FIRST_ROWS."""
 
 

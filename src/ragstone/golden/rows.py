@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from ragstone.errors import GoldenSetError, disk_errors
 from ragstone.files import open_regular
@@ -37,8 +38,7 @@ Values = Mapping[str, object]
 """The values of a row, by column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row: its columns, the line it starts on (from 1; None if the format has no
     lines), and what messages call it if it is a turn of a conversation."""
 
@@ -47,8 +47,7 @@ class Row:
     turn: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows, which can be iterated again and again, the dotted path of the list that
     holds them ("" for the document itself), and notes on what is left out."""
 
@@ -61,8 +60,7 @@ class Table:
         return f"{self.path}.{name}" if self.path else name
 
 
-@dataclass(frozen=True, slots=True)
-class FileRows:
+class FileRows(Struct, frozen=True):
     """Rows that are read from the start of the file whenever they are iterated."""
 
     read: Callable[[], Iterator[Row]]
@@ -71,8 +69,7 @@ class FileRows:
         return self.read()
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A file to read, its name in messages and origins, and the folder that must
     contain it (None: anywhere).
 

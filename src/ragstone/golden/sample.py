@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, get_args, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.formatting import counted, some
 
@@ -261,8 +264,7 @@ def _digest(content: object) -> str:
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnMapping:
+class ColumnMapping(Struct, frozen=True):
     """The column mapping of a file, for `ragstone convert` and for messages.
 
     `columns` maps a field of Sample to the column (dotted path) it was read from;
@@ -275,12 +277,11 @@ class ColumnMapping:
     format: str
     columns: Mapping[str, str]
     ignored: Texts = ()
-    recorded: Mapping[str, str] = field(default_factory=dict)
+    recorded: Mapping[str, str] = {}
     notes: Texts = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenSize:
+class GoldenSize(Struct, frozen=True):
     """How many samples of a golden set count in checks. Those of one group count as one
     of `groups`."""
 
@@ -288,8 +289,7 @@ class GoldenSize:
     groups: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class GoldenSet:
+class GoldenSet(Struct, frozen=True):
     """The samples of one evaluation, with unique ids, in file order.
 
     `limited`: a limit or a selection left samples out. `selected`: it was a selection.

@@ -6,9 +6,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import STEPS, RunScores
@@ -24,8 +24,7 @@ samples is kept."""
 _NO_SCORE = 2**16 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+class Compact(Struct, frozen=True):
     """A run's per-sample scores: the samples, and metric to codes in their order."""
 
     samples: SamplesLine

@@ -4,9 +4,10 @@ loss, its place, its check."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.formatting import counted, figure, listed, score
 from ragstone.gate.accepted import title_of
@@ -21,8 +22,7 @@ _NAMED = 0.9
 """The probability that the merges named as the cause have together."""
 
 
-@dataclass(frozen=True, slots=True)
-class DriftRule:
+class DriftRule(Struct, frozen=True):
     """How much of a metric, or of the mean of several, may be lost over the runs."""
 
     metric: str | None
@@ -33,8 +33,7 @@ class DriftRule:
     direction: Direction = HIGHER
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A metric, or the mean of several, in the runs that are compared, where more is
     better."""
 

@@ -9,11 +9,12 @@ is accepted, whatever one later run shows by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import chain
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import figure
@@ -46,8 +47,7 @@ _MIN_LOSS = 0.01
 a lasting one can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """The drift of a run."""
 
     checks: tuple[Check, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ragstone.errors import RunDirectoryError
@@ -31,12 +32,11 @@ NEWEST = 24
 """So many of the newest runs stay longest: in them a loss is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """Runs by time, the oldest first."""
 
     runs: tuple[RunLine, ...] = ()
-    samples: Mapping[str, SamplesLine] = field(default_factory=dict)
+    samples: Mapping[str, SamplesLine] = {}
     damaged: tuple[str, ...] = ()
     """A sentence for each part of the file that could not be used."""
 

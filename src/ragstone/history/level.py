@@ -4,9 +4,10 @@ is below it, since which run."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import STEPS, RunScores
@@ -26,16 +27,14 @@ LOOKED_BACK = NEWEST
 """Number of runs, besides those at the anchor, in which a loss is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """A run of the main branch that counts, and the samples of its scores."""
 
     line: RunLine
     samples: SamplesLine
 
 
-@dataclass(frozen=True, slots=True)
-class MetricPast:
+class MetricPast(Struct, frozen=True):
     """The runs that are comparable in one metric."""
 
     looks: tuple[Look, ...]

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Container, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from ragstone.judge.judgements import (
     CitationTable,
@@ -45,8 +46,7 @@ _NUMBER = re.compile(r"\d+")
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(Struct, frozen=True):
     """A citation as it is written, and the rank of the context that it names, from 0;
     None if there is none."""
 

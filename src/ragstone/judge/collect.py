@@ -7,8 +7,10 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.abilities import (
@@ -140,8 +142,7 @@ _APART = {
 }
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(Struct):
     judge: Judge
     sample: Sample
     response: Response

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+import msgspec
+from msgspec import Struct
 from pydantic import with_config
 
 from ragstone.errors import ConfigError
@@ -110,8 +112,7 @@ class Ledger:
         self.cost_usd = total_usd(self.cost_usd, ledger.cost_usd)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What a judge needs to know about the caller: the sample, the repeat (from 0), and
     where to book the cost.
 
@@ -120,7 +121,7 @@ class Call:
 
     sample_id: str
     repeat: int = 0
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: Ledger = msgspec.field(default_factory=Ledger)
     fresh: bool = False
 
 
@@ -128,8 +129,7 @@ def ignore_secret(_secret: str) -> None:
     """For callers that redact nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What a judge is built with besides its settings; see `factory.build_judge`."""
 
     golden_set: GoldenSet
@@ -139,13 +139,12 @@ class Surroundings:
     within: Path | None = None
 
 
-@dataclass(slots=True)
-class Sightings:
+class Sightings(Struct):
     """What a judge's replies reported about the model that wrote them, and how they
     were requested."""
 
-    models: set[str] = field(default_factory=set)
-    ways: set[str] = field(default_factory=set)
+    models: set[str] = set()
+    ways: set[str] = set()
 
 
 class Judge(Protocol):

@@ -8,9 +8,10 @@ sets that the judge was not trained on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+from msgspec import Struct
 
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import guess_language, load_data
@@ -20,8 +21,7 @@ Letter = Literal["A", "B", "C", "D"]
 _WORDS: dict[Letter, str] = {"A": "good", "B": "fair", "C": "weak", "D": "poor"}
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One measure on one data set, with its 95 % interval and the number of items."""
 
     dataset: str
@@ -45,8 +45,7 @@ class Evidence:
         return "D"
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
+class Grade(Struct, frozen=True):
     """How far a metric can be trusted: the grade of the data set on which the judge
     does worst, the first one."""
 

@@ -3,8 +3,9 @@ with one of a few levels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import Grade
@@ -20,8 +21,7 @@ NO_MODEL = "a rubric needs a language model, but the {} uses none"
 EMPTY = "the answer is empty"
 
 
-@dataclass(frozen=True, slots=True)
-class Rubric:
+class Rubric(Struct, frozen=True):
     """A question about an answer. `levels` describe the possible grades, worst first;
     `sees` is what the judge sees.
 
@@ -41,8 +41,7 @@ class Rubric:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RubricTexts:
+class RubricTexts(Struct, frozen=True):
     """The texts that the judge grades by; None is a text that the rubric does not
     see."""
 

@@ -14,7 +14,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 _LONE_JOINERS = re.compile(
@@ -46,8 +47,7 @@ class _Visible(dict[int, int | None]):
 _VISIBLE = _Visible()
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A named piece of data for the judge: `name` is ours (``answer``, ``context c1``),
     `text` is untrusted."""
 

@@ -9,7 +9,8 @@ apart from white space, count once, at their best rank: a judge may name any of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -27,8 +28,7 @@ from ragstone.system.response import Response
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
-@dataclass(frozen=True, slots=True)
-class UsedContexts:
+class UsedContexts(Struct, frozen=True):
     """The contexts of one answer with different texts, and those that support the
     answer: ranks from 0, ascending."""
 

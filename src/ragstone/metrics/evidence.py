@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 MIN_SHARE = 0.9
 """Evidence is retrieved if at least this share of its words is found."""
@@ -48,8 +49,7 @@ _SHORT = 20_000
 Words = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EvidencePlace:
+class EvidencePlace(Struct, frozen=True):
     """Where one evidence text is in ranked contexts; ranks are from 1."""
 
     share: float

@@ -9,8 +9,9 @@ metrics/evidence.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+
+from msgspec import Struct
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Label, Sample
@@ -22,8 +23,7 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import NO_STEPS, Context, Response, Retrieval, ToolCall
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(Struct, frozen=True):
     """What the steps of an answer found of the evidence of one hop."""
 
     number: int

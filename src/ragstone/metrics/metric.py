@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn, Protocol, TypeGuard, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import (
@@ -23,8 +25,7 @@ T = TypeVar("T")
 Blames = Literal["retrieval", "generation", "both"]
 
 
-@dataclass(frozen=True, slots=True)
-class MetricInfo:
+class MetricInfo(Struct, frozen=True):
     """A metric's description."""
 
     name: str
@@ -51,9 +52,9 @@ class MetricInfo:
     by asking again with the reference contexts."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "title", self.title or self.name.replace("_", " ").capitalize()
-        )
+        if not self.title:
+            title = self.name.replace("_", " ").capitalize()
+            force_setattr(self, "title", title)
 
 
 class Metric(Protocol):

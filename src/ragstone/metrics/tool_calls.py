@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from ragstone.formatting import clipped
 from ragstone.golden.expected_calls import MAX_CALLS
@@ -43,8 +45,7 @@ _SENTENCES: Mapping[MistakeKind, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMistake:
+class ToolMistake(Struct, frozen=True):
     """One mistake in the calls of a tool; `tool` has all names of an expected call that
     is missing: ``a or b``.
 

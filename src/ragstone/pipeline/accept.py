@@ -8,8 +8,9 @@ import json
 import os
 import shlex
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, parse_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
@@ -34,8 +35,7 @@ from ragstone.settings.source import MAX_RULES_BYTES
 _HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The drop of a run that is to be accepted."""
 
     drop: float
@@ -64,8 +64,7 @@ class Shown:
         return cls(drop, *parts[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """The entry that was written, and to which file."""
 
     entry: AcceptedEntry

@@ -7,9 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.evaluation.directory import FINGERPRINT_DIGITS

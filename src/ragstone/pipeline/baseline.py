@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
@@ -37,16 +38,14 @@ def open_baseline(path: Path) -> RunDirectory:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRun:
+class NamedRun(Struct, frozen=True):
     """The baseline in a run directory that the user named."""
 
     path: Path
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class NamedBaseline:
+class NamedBaseline(Struct, frozen=True):
     """The run to compare with, from a named directory.
 
     `is_kept`: it is in the run directory that is about to be written. `stands_in`: the

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ MIN_SAVED = 20
 """Number of runs that the folder has at least, before old ones are removed."""
 
 
-@dataclass(frozen=True, slots=True)
 class BaselineFolder(BaselineStore):
     """A folder that jobs share: a cache, a mounted volume, a disk of the agent.
 
@@ -27,9 +25,12 @@ class BaselineFolder(BaselineStore):
     it, newest first, as far as a `shallow` clone has them.
     """
 
-    folder: Path
-    ancestors: Sequence[str]
-    shallow: bool = False
+    def __init__(
+        self, folder: Path, ancestors: Sequence[str], shallow: bool = False
+    ) -> None:
+        self.folder = folder
+        self.ancestors = ancestors
+        self.shallow = shallow
 
     def why_empty(self) -> str:
         reason = "No baseline: the folder has no run of a commit before this one."

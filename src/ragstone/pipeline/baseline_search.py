@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import RagstoneError
@@ -33,8 +34,7 @@ class StoreFailed(Exception):  # noqa: N818 - an outcome to report
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredRun(Struct, frozen=True):
     """A run in a store, not read yet.
 
     `read` takes the limits of the members that are wanted, and raises ArchiveRefused
@@ -75,8 +75,7 @@ class BaselineStore(ABC):
         """A sentence for a store in which nothing was found."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedBaseline:
+class TrustedBaseline(Struct, frozen=True):
     """A run that a store vouches for. `files` are its members by name.
 
     `carried_by` is the place in the store whose archive contained it, if not its own.
@@ -86,15 +85,14 @@ class TrustedBaseline:
     place: str
     sha: str
     created_at: str
-    files: Mapping[str, bytes] = field(repr=False)
+    files: Mapping[str, bytes]
     run_id: int = 0
     url: str = ""
     branch: str = ""
     carried_by: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What a run is compared with: the `run` of the baseline, and `trusted`, how its
     store has it.
 
@@ -136,8 +134,7 @@ def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
     return Comparison(run, baseline, history=history, damage=damage)
 
 
-@dataclass(slots=True)
-class BaselineSearch:
+class BaselineSearch(Struct):
     """Looks for the newest baseline in a store.
 
     A run that can't be a baseline leads to the one it carries. What is wrong with an
@@ -147,7 +144,7 @@ class BaselineSearch:
     store: BaselineStore
     seen: int = 0
     reads: int = 0
-    refusals: list[str] = field(default_factory=list)
+    refusals: list[str] = []
     reason: str = ""
     """Why there is none, in a sentence. This is never a regression."""
     is_unread: bool = False

@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.rounds.context import RunContext
@@ -36,8 +38,7 @@ from ragstone.report.templates import render_lines
 from ragstone.system.response import Response, System, called_tools
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSize:
+class MetricSize(Struct, frozen=True):
     """How many samples a metric applies to."""
 
     name: str
@@ -47,8 +48,7 @@ class MetricSize:
     any."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The setup of a run, and the answer to one question."""
 
     golden: GoldenSet

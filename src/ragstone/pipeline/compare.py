@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import BaselineError, ConfigError
 from ragstone.evaluation.directory import RunDirectory
@@ -23,8 +24,7 @@ from ragstone.printable import shown_name
 from ragstone.report.parts import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     verdict: GateVerdict
     document: Document
     current: ComparedRun

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import JudgeError, SystemUnderTestError, TimeLimitReached
 from ragstone.evaluation.directory import SAMPLES, SYSTEM_LOG, RunDirectory
@@ -29,8 +31,7 @@ NO_BUDGET = "the judge's budget (judge.max_cost_usd) is used up"
 NO_TIME = "the time limit is reached"
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmed(Struct, frozen=True):
     """A run with all its answers, and the verdict on them. Both are the first ones if
     nothing was asked again."""
 

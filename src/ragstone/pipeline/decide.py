@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import EXIT_PASS, BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
@@ -64,8 +66,7 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
+class ComparedRun(Struct, frozen=True):
     """One side of a comparison."""
 
     scores: RunScores
@@ -74,7 +75,7 @@ class ComparedRun:
     details: RunDirectory | None = None
     """The records behind `scores` if they are not those of `run`: the same answers,
     judged again."""
-    stored_ids: Mapping[str, str] = field(default_factory=dict)
+    stored_ids: Mapping[str, str] = {}
     """The ids in the records of samples that `scores` calls otherwise."""
     drafts: RunScores | None = None
     """The scores of samples that count in no check; they are not in `scores`."""
@@ -129,8 +130,7 @@ def lookup(side: ComparedRun | None) -> Iterator[Lookup]:
         yield lambda sample_id: record_of(side.stored_ids.get(sample_id, sample_id))
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """The terms on which a run is decided, fixed before it starts."""
 
     policy: Policy

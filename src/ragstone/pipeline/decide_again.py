@@ -13,9 +13,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import HISTORY, RunDirectory
@@ -55,8 +57,7 @@ _UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
 no run that was ever made."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionTerms:
+class DecisionTerms(Struct, frozen=True):
     """What a stored run must be, and what it is decided by. None of it comes from the
     run.
 
@@ -77,8 +78,7 @@ class DecisionTerms:
     price: SystemPrice | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The verdict, its report, and `summary`: what was decided, in a line."""
 
     verdict: GateVerdict

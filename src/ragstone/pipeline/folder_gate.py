@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import BaselineError
 from ragstone.evaluation.rounds.context import RunContext
@@ -28,8 +30,7 @@ DEFAULT_BRANCH = "main"
 _SETTING = "gate.baseline_folder"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckoutFolder:
+class CheckoutFolder(Struct, frozen=True):
     """The folder in the settings, for the commit that is checked out."""
 
     git: Git

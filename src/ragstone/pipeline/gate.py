@@ -6,8 +6,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.evaluation.directory import BASE_COMMIT, RunDirectory
 from ragstone.evaluation.earlier import difference_from, with_earlier_run
@@ -57,8 +59,7 @@ REPORT_FILES: dict[Format, str] = {
 NO_VERDICT = "the gate was stopped before its verdict"
 
 
-@dataclass(frozen=True, slots=True)
-class GateOutcome:
+class GateOutcome(Struct, frozen=True):
     """The result of a gate run. `document` is free of secrets. `run`, with its reports,
     is None if there was nothing to run."""
 
@@ -72,8 +73,7 @@ OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
 """Checks out the base commit's system for as long as the block lasts."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateRequest:
+class GateRequest(Struct, frozen=True):
     """What the gate is asked for, read before any of the user's code runs."""
 
     run: RunPlan
@@ -101,8 +101,7 @@ class GateRequest:
     """What the run leaves out, so that it can't pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateInputs:
+class GateInputs(Struct, frozen=True):
     """Everything that the gate compares with: before the evaluation as it was, after it
     as it can be compared."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.directory import HISTORY
 from ragstone.evaluation.rounds.context import RunContext

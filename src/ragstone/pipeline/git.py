@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.system.environment import child_environment
@@ -26,8 +27,7 @@ class GitFailed(Exception):  # noqa: N818 - an outcome to report
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class Git:
+class Git(Struct, frozen=True):
     """git in `folder`, without hooks; its environment is the allow-list.
 
     `setting` is the setting that needs git, `timeout_s` how long it may take.

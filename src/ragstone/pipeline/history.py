@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.evaluation.directory import HISTORY, RunDirectory
@@ -22,8 +24,7 @@ from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
 
 
-@dataclass(frozen=True, slots=True)
-class RunHistory:
+class RunHistory(Struct, frozen=True):
     """The history that a run is compared with, and how to add the run."""
 
     history: History = field(default_factory=History)
@@ -60,8 +61,7 @@ class RunHistory:
             write_history(self.file or run.path / HISTORY, history)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryComparison:
+class HistoryComparison(Struct, frozen=True):
     """What the history of a branch says about a run."""
 
     drift: Drift = field(default_factory=Drift)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.formatting import counted
@@ -19,8 +19,7 @@ NOT_JUDGED = "Not judged: no key on pull requests from forks."
 NOT_REVIEWED = "Not judged: no key for a change whose base is not reviewed."
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowed:
+class Narrowed(Struct, frozen=True):
     """What can be done without a key: `settings` to run with, or an `outcome` if there
     is nothing to run.
 

@@ -3,7 +3,7 @@ detect."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
@@ -21,8 +21,7 @@ from ragstone.report.templates import render_text_template
 from ragstone.stats.sensitivity import POWER, visible_loss
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedMetric:
+class PlannedMetric(Struct, frozen=True):
     """One row of the plan.
 
     `needed` samples detect the plan's drop; None: no golden set does (the drop is
@@ -41,8 +40,7 @@ class PlannedMetric:
     blocks: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SamplePlan:
+class SamplePlan(Struct, frozen=True):
     """What is needed to detect `drop` with probability POWER."""
 
     drop: float

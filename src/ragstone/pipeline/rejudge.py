@@ -3,10 +3,13 @@ in the same job, to compare like with like."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.errors import JudgeError, TimeLimitReached
 from ragstone.evaluation.directory import RunDirectory
@@ -28,8 +31,7 @@ from ragstone.pipeline.decide import ComparedRun
 _Record = TypeVar("_Record", MetricScores, SystemFacts)
 
 
-@dataclass(frozen=True, slots=True)
-class Rejudged:
+class Rejudged(Struct, frozen=True):
     """The baseline to compare with, its new scores in place of those that can't be
     compared, and what it cost.
 
@@ -42,8 +44,7 @@ class Rejudged:
     cost: Cost = field(default_factory=Cost)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """What of the baseline is to be judged again."""
 
     current: RunScores
@@ -89,7 +90,7 @@ def _plan(
         return None
     baseline_ids = {names.get(name, name): name for name in relabelled_ids}
     relabelled = {
-        baseline_ids[sample.id]: replace(sample, id=baseline_ids[sample.id])
+        baseline_ids[sample.id]: dataclasses.replace(sample, id=baseline_ids[sample.id])
         for sample in golden
         if sample.id in baseline_ids
     }

@@ -3,7 +3,7 @@ on if it can't."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage, used
@@ -16,8 +16,7 @@ MAX_SPENT = 200
 """Maximum number of spent accepted drops that are remembered, newest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """The role of a run for later ones.
 
     `refusal` says why it can't be a baseline whatever its verdict, without a full stop.

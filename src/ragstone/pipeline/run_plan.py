@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
 from ragstone.evaluation.rounds.context import RunContext

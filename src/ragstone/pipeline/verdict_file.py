@@ -5,25 +5,25 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+from typing import Literal, TypeVar
 
-from pydantic import TypeAdapter
-from pydantic_core import to_jsonable_python
+import msgspec
+from msgspec import Struct
+from pydantic import BaseModel
 
 from ragstone.errors import ConfigError, RunDirectoryError, disk_errors, parse_errors
 from ragstone.evaluation.directory import VERDICT, RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.files import read_regular
-from ragstone.report.escape import encodable
+from ragstone.report.escape import plain
 from ragstone.report.parts import Document
+
+Model = TypeVar("Model", bound=BaseModel)
 
 MAX_VERDICT_BYTES = 512 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVerdict:
+class StoredVerdict(Struct, frozen=True):
     """The content of verdict.json. `run` is the fingerprint of the run, `document` has
     no secrets."""
 
@@ -32,17 +32,12 @@ class StoredVerdict:
     schema_version: Literal[1] = 1
 
 
-@cache
-def _adapter() -> TypeAdapter[StoredVerdict]:
-    return TypeAdapter(StoredVerdict)
-
-
 def write_verdict(run: RunDirectory, document: Document) -> None:
     """Store the verdict of `run`. `document` is already redacted."""
-    body = to_jsonable_python(StoredVerdict(run.fingerprint, document))
+    body = plain(StoredVerdict(run.fingerprint, document))
     replace_text(
         run.path / VERDICT,
-        json.dumps(encodable(body), ensure_ascii=True, separators=(",", ":")) + "\n",
+        json.dumps(body, ensure_ascii=True, separators=(",", ":")) + "\n",
     )
 
 
@@ -61,12 +56,18 @@ def read_verdict(run: RunDirectory) -> Document | None:
         disk_errors(file, kind=kind, hint=hint),
         parse_errors(file, "not a valid verdict", kind=kind, hint=hint),
     ):
-        stored = _adapter().validate_json(read_regular(file, limit=MAX_VERDICT_BYTES))
+        body = read_regular(file, limit=MAX_VERDICT_BYTES)
+        stored = msgspec.json.decode(body, type=StoredVerdict, dec_hook=_model)
     belongs_to_run = (
         stored.run == run.fingerprint
         and stored.document.verdict.status.value == run.manifest.verdict
     )
     return stored.document if belongs_to_run else None
+
+
+def _model(kind: type[Model], value: object) -> Model:
+    """A part of the document that is a model of pydantic."""
+    return kind.model_validate(value)
 
 
 def require_verdict(run: RunDirectory) -> Document:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from types import MappingProxyType
+
+from msgspec.structs import asdict, replace
 
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
@@ -129,9 +130,8 @@ def check_part(check: Check) -> CheckPart:
         title = metric_title(check.metric)  # the reason says the rest
     elif check.metric is not None:
         title = f"{title}: {metric_title(check.metric)}"
-    values = {field.name: getattr(check, field.name) for field in fields(Check)}
     return CheckPart(
-        **values,
+        **asdict(check),
         title=title,
         shown=checker.result(check),
         required=checker.requirement(check),

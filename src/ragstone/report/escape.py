@@ -13,6 +13,9 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from msgspec import Struct, to_builtins
+from pydantic import BaseModel
+
 from ragstone.formatting import counted
 from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
 
@@ -152,10 +155,11 @@ def markdown_link(text: str, address: str | None) -> str:
     return f"[{code}]({target})" if target else code
 
 
-def encodable(value: Any) -> Any:
-    """A tree of dicts, lists and strings for JSON: lone surrogates, which strict
+def plain(document: Struct) -> Any:
+    """`document` as dicts, lists and strings for JSON: lone surrogates, which strict
     readers refuse, become U+FFFD."""
-    text = json.dumps(value, ensure_ascii=False)
+    body = to_builtins(document, enc_hook=BaseModel.model_dump)
+    text = json.dumps(body, ensure_ascii=False)
     return json.loads(
         text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )

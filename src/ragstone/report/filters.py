@@ -6,11 +6,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from jinja2.runtime import Macro
+from msgspec.structs import replace
 
 from ragstone import formatting
 from ragstone.formatting import digits_for, score

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.printable import clean, without_commands
 from ragstone.report import escape
@@ -22,8 +24,7 @@ from ragstone.report.templates import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """How much a report shows. Counts are upper bounds."""
 
     rows: int

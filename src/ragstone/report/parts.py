@@ -7,8 +7,9 @@ renders it escapes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.usage import SystemUsage
@@ -29,8 +30,7 @@ from ragstone.golden.sample import Origin
 from ragstone.metrics.score import FailedBy
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """Links in a report."""
 
     origin: Callable[[Origin], str | None] = lambda _: None
@@ -43,16 +43,19 @@ class Links:
     """Shown for the baseline in place of its path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place(Origin):
-    """A place in the golden set."""
+class Place(Struct, frozen=True):
+    """A place in the golden set: an `Origin` with an address."""
 
+    file: str
+    line: int | None = None
     url: str | None = None
     """Its address."""
 
+    def __str__(self) -> str:
+        return str(Origin(self.file, self.line))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictPart:
+
+class VerdictPart(Struct, frozen=True, kw_only=True):
     """The verdict of the run."""
 
     status: Status
@@ -69,8 +72,7 @@ class VerdictPart:
     """Why the run has this status, in one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingPart:
+class FindingPart(Struct, frozen=True):
     """One thing that is said of the run beside its checks."""
 
     kind: str
@@ -83,8 +85,7 @@ class FindingPart:
     """The metric, slice, sample, turn, hop or tool that it is about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """What a metric must keep to."""
 
     kind: str
@@ -95,8 +96,7 @@ class Limit:
     """Being beyond it only warns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricPart:
+class MetricPart(Struct, frozen=True, kw_only=True):
     """A metric, over the whole run or in one slice."""
 
     metric: str
@@ -137,8 +137,7 @@ class MetricPart:
         return next((limit.value for limit in self.limits if limit.kind in kinds), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckPart(Check):
+class CheckPart(Check, frozen=True, kw_only=True):
     """A check, with the words for it."""
 
     title: str
@@ -148,8 +147,7 @@ class CheckPart(Check):
     """The threshold as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePart:
+class ChangePart(Struct, frozen=True):
     """One metric of one sample."""
 
     metric: str
@@ -158,8 +156,7 @@ class ChangePart:
     note: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StatementPart:
+class StatementPart(Struct, frozen=True):
     """A statement of an answer that no context supports."""
 
     text: str
@@ -168,8 +165,7 @@ class StatementPart:
     """The passage that contradicts it, if the judge quoted one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplePart:
+class SamplePart(Struct, frozen=True, kw_only=True):
     """A sample that got worse, or that is far below a floor."""
 
     id: str
@@ -194,16 +190,14 @@ class SamplePart:
         return self.baseline_answer is not None and self.baseline_answer == self.answer
 
 
-@dataclass(frozen=True, slots=True)
-class FailedSamplePart:
+class FailedSamplePart(Struct, frozen=True):
     """A sample without a score."""
 
     id: str
     place: Place | None
 
 
-@dataclass(frozen=True, slots=True)
-class FailurePart:
+class FailurePart(Struct, frozen=True):
     """Samples that failed for one reason."""
 
     by: FailedBy
@@ -215,8 +209,7 @@ class FailurePart:
     error; or its last words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One score in the table of samples."""
 
     value: float | None
@@ -228,8 +221,7 @@ class Cell:
     """Whether it got worse."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRow:
+class SampleRow(Struct, frozen=True):
     """One row in the table of samples."""
 
     id: str
@@ -243,8 +235,7 @@ class SampleRow:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplesPart:
+class SamplesPart(Struct, frozen=True, kw_only=True):
     """The samples of the run."""
 
     total: int = 0
@@ -263,8 +254,7 @@ class SamplesPart:
         return len(self.worst) + self.worst_omitted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplanationPart:
+class ExplanationPart(Struct, frozen=True, kw_only=True):
     """What the samples tell of the reasons."""
 
     attribution: Attribution | None = None
@@ -281,8 +271,7 @@ class ExplanationPart:
     """What an answer took and cost in the baseline, and does now."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonPart:
+class ComparisonPart(Struct, frozen=True, kw_only=True):
     """What the run was compared with."""
 
     baseline: str | None
@@ -295,8 +284,7 @@ class ComparisonPart:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgePart:
+class JudgePart(Struct, frozen=True, kw_only=True):
     """Who judged."""
 
     label: str
@@ -304,8 +292,7 @@ class JudgePart:
     """Whether it is no language model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPart:
+class RunPart(Struct, frozen=True, kw_only=True):
     """What was run; of a run without a manifest, only its name and size are known."""
 
     label: str
@@ -332,8 +319,7 @@ class RunPart:
     url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class Document(Struct, frozen=True, kw_only=True):
     """A report: what `report.json` and `verdict.json` have, and all that the other
     formats show."""
 

@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pydantic_core import to_jsonable_python
-
 from ragstone.errors import ConfigError, suggestion
-from ragstone.report.escape import encodable
+from ragstone.report.escape import plain
 from ragstone.report.parts import Document
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ def render(
 
         return render_markdown(report, limit=limit, templates=templates)
     if format == "json":
-        body = encodable(to_jsonable_python(report))
+        body = plain(report)
         text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
         # Nothing affects a terminal or log, and nothing is a command to a runner.
         return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements

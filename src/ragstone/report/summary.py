@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.formatting import counted
 from ragstone.gate.findings import Level
@@ -36,8 +37,7 @@ _MIN_CHANGE = 75
 smallest room."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """How much a summary shows: numbers of parts, and characters of a sentence and of
     the example."""
 
@@ -61,8 +61,7 @@ ROOMS = (
 """From most to least. The last fits wherever line one does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """The worst sample: the words of its answer, compared with the baseline's if that
     is another one."""
 
@@ -73,8 +72,7 @@ class Example:
     """What no context has of the reference, or else of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The start of a report: raw text, cut to a `Room`."""
 
     headline: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
+
+from msgspec import Struct
 
 from ragstone.report.escape import clip
 
@@ -14,8 +15,7 @@ _AROUND = 4
 """Number of unchanged words that are kept at either end of an unchanged part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Consecutive words that are in both answers, only in the one before (`gone`), or
     only in the one now (`new`)."""
 

@@ -9,11 +9,11 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -33,8 +33,7 @@ def default_text(field: FieldInfo, unset: str = "") -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """A setting and its names: table and key in the file, environment variable, and
     flag (without dashes), if any.
 
@@ -269,8 +268,7 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _ConfigText:
+class _ConfigText(Struct, frozen=True):
     """The text of a config file, its name in messages, and the table in which its keys
     are."""
 

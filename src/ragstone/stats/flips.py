@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.stats.intervals import p_proportion_at_most
@@ -32,8 +32,7 @@ GAP = 0.5
 one change of half a score on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flips:
+class Flips(Struct, frozen=True):
     """The questions that broke or were mended."""
 
     broken: Bools

@@ -20,10 +20,11 @@ losses show in several. `bench/losses.py` measures all of this.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ragstone.stats.score_model import SampledMeans, ScoreModel, drawn_choices, learn
@@ -62,8 +63,7 @@ _CLEARLY_NONE_OF_PARTS = 2.5
 """Of a part, which is one of many, anything below this could never be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The change of one metric on n questions, where more is better."""
 
     units: Ints

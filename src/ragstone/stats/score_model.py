@@ -13,11 +13,11 @@ no second observation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import lgamma
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -66,8 +66,7 @@ _SAMPLED = 128
 """Series of scores that are drawn from each distribution of the grid."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoreModel:
+class ScoreModel(Struct, frozen=True, eq=False):
     """What each of n questions scores while nothing changes."""
 
     weights: Floats
@@ -225,8 +224,7 @@ def beta_cdf(a: Floats, b: Floats, x: Floats) -> Floats:
     return np.asarray(np.where(swap, 1.0 - below, below))
 
 
-@dataclass(frozen=True, slots=True)
-class SampledMeans:
+class SampledMeans(Struct, frozen=True):
     """Means of scores that were drawn from each distribution of the grid, (components,
     drawn, counts)."""
 

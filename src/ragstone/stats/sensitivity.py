@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ragstone.stats.losses import (
@@ -47,8 +48,7 @@ falls with the root of their number.
 _MIN_SIMULATED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class LossRule:
+class LossRule(Struct, frozen=True):
     """When a loss fails."""
 
     fails: float

@@ -12,9 +12,10 @@ chosen with `bench/level.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ragstone.stats.losses import (
@@ -53,8 +54,7 @@ _UNSHOWN_RUNS = 8
 was shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The change of the mean between two sets of runs."""
 
     change: float
@@ -81,8 +81,7 @@ class Step:
         return loss_p_value(self.test, min_errors=_MIN_ERRORS) <= level
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The scores of questions in several runs, where more is better."""
 
     scores: Floats

@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.settings.variables import Environ
@@ -114,8 +115,7 @@ class Guardian:
                 stdin.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class ChildContext:
+class ChildContext(Struct, frozen=True):
     """The settings shared by all children of one system."""
 
     directory: Path
@@ -128,21 +128,24 @@ class ChildContext:
     get."""
 
 
-@dataclass(eq=False)
 class Child:
     """One running child. `stdout` is read by the caller; stderr goes to the log and to
     `tail`."""
 
-    _transport: asyncio.SubprocessTransport
-    _protocol: _Protocol
-    _context: ChildContext
-    _ending: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _gone: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        self.pid: int = self._transport.get_pid()
-        self.stdout = self._protocol.stdout
-        self.tail = self._protocol.tail
+    def __init__(
+        self,
+        transport: asyncio.SubprocessTransport,
+        protocol: _Protocol,
+        context: ChildContext,
+    ) -> None:
+        self.pid: int = transport.get_pid()
+        self.stdout = protocol.stdout
+        self.tail = protocol.tail
+        self._transport = transport
+        self._protocol = protocol
+        self._context = context
+        self._ending = asyncio.Lock()
+        self._gone = False
 
     @classmethod
     async def spawn(

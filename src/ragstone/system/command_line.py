@@ -10,10 +10,11 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -36,8 +37,7 @@ _SECRET_OPTION = re.compile(
 )
 
 
-@dataclass(eq=False)
-class CommandPeer(LinePeer):
+class CommandPeer(LinePeer, eq=False, kw_only=True):
     """One process of the command `argv`."""
 
     argv: Sequence[str]
@@ -61,8 +61,7 @@ class CommandPeer(LinePeer):
             )
 
 
-@dataclass(eq=False)
-class OneShotPeer:
+class OneShotPeer(Struct, eq=False):
     """Runs the command `argv` once per question, with the question among its words. Its
     output is the answer: a JSON object, or else text.
 
@@ -183,7 +182,7 @@ class ShellCommand(EntrypointKind):
         fields = answer_fields(settings)
         is_one_shot = any(QUESTION in word for word in argv[1:])
         peer = OneShotPeer if is_one_shot else CommandPeer
-        new_peer = partial(peer, settings, context, fields, argv)
+        new_peer = partial(peer, settings, context, fields, argv=argv)
         return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)
 
 

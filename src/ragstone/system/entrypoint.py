@@ -3,8 +3,9 @@ that there are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.settings.settings import SystemSettings
@@ -36,8 +37,7 @@ _BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
 _FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form} (docs/entrypoints.md)."
 
 
-@dataclass(frozen=True, slots=True)
-class Entrypoint:
+class Entrypoint(Struct, frozen=True):
     """What an entrypoint string says. `target` follows the scheme; for an address it is
     the whole `text`."""
 

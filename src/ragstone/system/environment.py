@@ -7,8 +7,9 @@ import fnmatch
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.settings.load import SECRET_VARIABLES
@@ -32,8 +33,7 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class RunAs:
+class RunAs(Struct, frozen=True):
     """The user that children run as (POSIX only, and only where Ragstone itself may
     change users).
 

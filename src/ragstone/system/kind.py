@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import Texts
@@ -19,8 +20,7 @@ from ragstone.system.response import RETRIEVAL, System
 from ragstone.system.worker.fields import Fields
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """Where a system is built: see `build_system`. `child_environ` is what its
     processes see of `environ`."""
 

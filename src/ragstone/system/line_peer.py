@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
+
+from msgspec import Struct
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -26,8 +27,7 @@ from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
 
-@dataclass(eq=False)
-class LinePeer:
+class LinePeer(Struct, eq=False):
     """One child. A question is one line; the next line of its stdout is the answer.
 
     ``{"ready": true}`` before it says that the answer begins only now.
@@ -44,11 +44,11 @@ class LinePeer:
     """What a line is that can't be a reply."""
     silence_hint = ""
     """What may be the matter if no reply comes."""
-    child: Child | None = field(default=None, init=False)
-    answers: int = field(default=0, init=False)
-    is_proven: bool = field(default=False, init=False)
+    child: Child | None = None
+    answers: int = 0
+    is_proven: bool = False
     """Whether it has answered, or said that it can."""
-    session: str | None = field(default=None, init=False)
+    session: str | None = None
     """That of the last question."""
 
     def not_started(

@@ -11,8 +11,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
+
+from msgspec import Struct
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
@@ -31,8 +33,7 @@ _RETRIED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """One attempt: its response (None: not the sample's fault, use another peer), and
     whether the peer is reusable."""
 

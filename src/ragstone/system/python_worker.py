@@ -8,7 +8,6 @@ import re
 import secrets
 import shutil
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragstone.errors import ConfigError
@@ -36,8 +35,7 @@ _BOOTSTRAP = (
 )
 
 
-@dataclass(eq=False)
-class PythonPeer(LinePeer):
+class PythonPeer(LinePeer, eq=False, kw_only=True):
     """One worker process: the interpreter `python` runs the attribute `spec`,
     ``package.module:attribute`` or ``file.py:attribute``.
 
@@ -52,7 +50,7 @@ class PythonPeer(LinePeer):
     hint: str
     not_from: Path | None = None
     noun = "worker"
-    accepts: frozenset[str] | None = field(default=None, init=False)
+    accepts: frozenset[str] | None = None
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError
@@ -150,7 +148,14 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
     # The worker has applied the paths of the settings.
     fields = Fields(contexts_only=settings.part == RETRIEVAL)
     new = functools.partial(
-        PythonPeer, settings, context, fields, python, spec, hint, around.not_from
+        PythonPeer,
+        settings,
+        context,
+        fields,
+        python=python,
+        spec=spec,
+        hint=hint,
+        not_from=around.not_from,
     )
     return Pool(f"python:{spec}", settings, new, context)
 

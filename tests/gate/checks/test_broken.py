@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.answer_kinds import AnswerKind
 from ragstone.evaluation.ranked import RankedContexts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores, SystemFacts, fingerprint
 from ragstone.gate.accepted import AcceptedEntry, InForce, Offer, offers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status

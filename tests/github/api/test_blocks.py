@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 

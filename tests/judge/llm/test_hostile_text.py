@@ -196,7 +196,8 @@ def texts_in(found: Any) -> list[str]:
         return texts_in(list(found.values()))
     if isinstance(found, list | tuple):
         return [text for one in found for text in texts_in(one)]
-    return [text for name in getattr(found, "__dataclass_fields__", ()) for text in texts_in(getattr(found, name))]
+    names = getattr(found, "__struct_fields__", ()) or getattr(found, "__dataclass_fields__", ())
+    return [text for name in names for text in texts_in(getattr(found, name))]
 
 
 @pytest.mark.parametrize("task", WRITING)

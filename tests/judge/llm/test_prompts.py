@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION, Preference
 from ragstone.judge.llm.completion import Form

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
 import numpy as np
+from msgspec.structs import replace
 
 from ragstone.evaluation.manifest import AcceptedDrop
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts

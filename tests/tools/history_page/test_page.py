@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.formatting import change, score
 from ragstone.gate.policy import policy_from_mapping

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import (
     RagstoneError,
@@ -39,8 +41,7 @@ SHORT = 12
 """Characters of a commit in messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class BaseSystem:
+class BaseSystem(Struct, frozen=True):
     """The system at the base commit, ready to be asked.
 
     `make` builds it, not yet started; its output goes to `log`. `lineage` are the

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.evaluation.engine import Progress, Quiet
 from ragstone.evaluation.redact import Redactor
 from ragstone.system.response import System
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """The environment of a use case, passed in by an entry point.
 
     `redact` removes Ragstone's secrets from a text; `say` shows one line to the user.

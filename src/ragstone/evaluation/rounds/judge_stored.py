@@ -4,9 +4,10 @@ baseline."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.rounds.round import run_round

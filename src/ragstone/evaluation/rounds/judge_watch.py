@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation.directory import RunDirectory
@@ -75,8 +76,7 @@ CANARIES = 20
 """Default number of repeated judgements."""
 
 
-@dataclass(frozen=True, slots=True)
-class Canary:
+class Canary(Struct, frozen=True):
     """An earlier judgement of support, and the one statement whose verdict is compared.
 
     One verdict per judgement: verdicts in one reply are correlated, and counting all of

@@ -9,7 +9,8 @@ decides: whatever keeps it from its end is a line in the report.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.evaluation.directory import MANIFEST, ORACLE, RunDirectory

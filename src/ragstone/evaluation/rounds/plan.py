@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.manifest import Invocation
@@ -21,8 +23,7 @@ BASE_OPTION = "--baseline-commit"
 ORACLE_OPTION = "--oracle"
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(Struct, frozen=True):
     """A run: what its rounds have in common. `oracle`: a round with the reference
     contexts given follows.
 
@@ -43,7 +44,7 @@ class RunPlan:
     oracle: bool = False
     cached: bool = True
     """Whether judgements are stored in the run directory, to be reused."""
-    invocation: Invocation | None = field(default=None, repr=False)
+    invocation: Invocation | None = None
 
     @property
     def system(self) -> SystemSource:

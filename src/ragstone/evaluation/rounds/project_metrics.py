@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.rounds.context import RunContext
@@ -44,8 +45,7 @@ from ragstone.system.functions import (
 from ragstone.system.response import RETRIEVAL, Response
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(Struct, frozen=True):
     """How the custom metrics of a run get their grades; start it before, and close it
     after, the run."""
 
@@ -63,8 +63,7 @@ class Measures:
         await asyncio.gather(*(functions.close() for functions in callers))
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectMetrics:
+class ProjectMetrics(Struct, frozen=True):
     """The metrics of a run: those that were selected, and how those that the project
     defines are graded.
 
@@ -74,7 +73,7 @@ class ProjectMetrics:
     """
 
     system: SystemSource
-    custom: Mapping[str, CustomMetric] = field(default_factory=dict)
+    custom: Mapping[str, CustomMetric] = {}
     selected: tuple[str, ...] | None = None
     required: tuple[str, ...] = ()
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.conversation import ask_in_order, with_earlier_turns
@@ -21,8 +22,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response, System, SystemFailureKind
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
+class Rehearsal(Struct, frozen=True):
     """One question of a round: which samples it asks of which system (not yet started),
     for which metrics.
 
@@ -37,8 +37,7 @@ class Rehearsal:
     blames: Callable[[SystemUnderTestError], SystemUnderTestError] = lambda error: error
 
 
-@dataclass(frozen=True, slots=True)
-class Rehearsed:
+class Rehearsed(Struct, frozen=True):
     """The question and its answer, the system, closed again, and what judging the round
     costs at most."""
 

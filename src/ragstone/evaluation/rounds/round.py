@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ragstone._version import __version__
 from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
@@ -42,8 +44,7 @@ if TYPE_CHECKING:
     from ragstone.evaluation.executors import Workers
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
+class Round(Struct, frozen=True):
     """One time that samples are asked, judged and scored.
 
     `samples` are asked of `system`, which may play back stored answers: not yet

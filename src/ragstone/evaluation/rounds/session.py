@@ -4,12 +4,15 @@ one budget, one time limit."""
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import (
@@ -62,8 +65,7 @@ class StaysOpen(Wrapped):
         await self._system.close()
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """The rounds of a run. The judge is built when it is first needed, the system when
     it is first asked.
 
@@ -119,7 +121,7 @@ class Session:
         if not (self._evaluates and self._spent.calls):
             return run
         cached_calls = run.manifest.cost.cached_calls
-        cost = Cost.of(replace(self._spent, cached_calls=cached_calls))
+        cost = Cost.of(dataclasses.replace(self._spent, cached_calls=cached_calls))
         return update_manifest(run, cost=cost)
 
     @property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.manifest import SystemManifest
@@ -21,8 +23,7 @@ from ragstone.system.response import System, takes
 SystemPart = Literal["retrieval", "generation"]
 
 
-@dataclass(frozen=True, slots=True)
-class SystemSource:
+class SystemSource(Struct, frozen=True):
     """The system under test as it is configured. Relative paths in `settings` start
     from `root`.
 
@@ -88,8 +89,7 @@ class SystemSource:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSource:
+class JudgeSource(Struct, frozen=True):
     """The judge as it is configured. A script and a fitted judge must lie below
     `within`.
 

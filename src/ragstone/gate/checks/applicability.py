@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, listed, usual_reason

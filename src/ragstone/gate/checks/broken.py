@@ -12,9 +12,11 @@ from __future__ import annotations
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.evaluation.manifest import GOLDEN_SET
@@ -76,8 +78,7 @@ Hits = Mapping[str, str]
 """The samples that count, each with the sign by which it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """One share of the answers to check."""
 
     name: str
@@ -98,8 +99,7 @@ _GUARDS = {name: Guard(name, **row) for name, row in _TEXTS["guards"].items()}
 _SIGNS: Mapping[str, str] = _TEXTS["signs"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """What became of a guard's share since the baseline, on the samples in both
     runs."""
 

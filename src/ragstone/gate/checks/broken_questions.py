@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.formatting import percent, some
 from ragstone.gate.checks.checker import Checker, limit_check

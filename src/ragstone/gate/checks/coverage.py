@@ -4,7 +4,8 @@ run?"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.errors import suggestion
 from ragstone.evaluation.scores import RunScores

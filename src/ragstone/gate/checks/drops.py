@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from ragstone.formatting import bound, change, counted, digits_for, listed, threshold
 from ragstone.gate.bounds import ROUNDING, Drop, changes_of, drops_of, mean_score

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from statistics import NormalDist, fmean
 
 import numpy as np
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, threshold

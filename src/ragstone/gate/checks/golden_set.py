@@ -6,7 +6,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import counted, percent, score
@@ -93,8 +95,7 @@ class GoldenSetEdits(Checker):
             )
 
 
-@dataclass(frozen=True, slots=True)
-class EditedSamples:
+class EditedSamples(Struct, frozen=True):
     """The samples of a baseline that a run does not have as they were."""
 
     pairing: Pairing

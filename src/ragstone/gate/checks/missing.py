@@ -12,7 +12,8 @@ judge failed on, never by chance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.checks.drops import Drops

@@ -8,7 +8,8 @@ failure of the first answers is asked again before the run fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import clipped, counted, figure, some, threshold
@@ -138,21 +139,20 @@ def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     return shortfalls
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
+class _Compared(Struct, frozen=True):
     """The scores of one sample beside what they must reach."""
 
-    gaps: dict[str, float] = field(default_factory=dict)
+    gaps: dict[str, float] = {}
     """By how much its means miss it, by metric."""
-    misses: list[str] = field(default_factory=list)
+    misses: list[str] = []
     """The same in words."""
-    scored: set[int] = field(default_factory=set)
+    scored: set[int] = set()
     """The answers with a score, by their place."""
-    failing: set[int] = field(default_factory=set)
+    failing: set[int] = set()
     """Those that miss it in any metric."""
-    unscored: list[str] = field(default_factory=list)
+    unscored: list[str] = []
     """The metrics that should have a score and don't, each with the reason."""
-    by_system: list[str] = field(default_factory=list)
+    by_system: list[str] = []
     """Those where the system is to blame."""
 
 

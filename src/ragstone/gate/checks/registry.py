@@ -3,7 +3,7 @@ reasons."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ragstone.gate.checks.agreement import Agreement
 from ragstone.gate.checks.answers import Answers, Collapsed, NoAnswer

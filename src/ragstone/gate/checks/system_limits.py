@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, seconds

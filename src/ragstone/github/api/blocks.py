@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _PREFIX = "<!-- ragstone:block:"
 _MARKER = re.compile(
@@ -18,8 +20,7 @@ _MAX_OTHERS = 40_000
 line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """What one job says, followed by a hidden marker."""
 
     commit: str

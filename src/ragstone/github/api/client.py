@@ -18,7 +18,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -29,6 +28,7 @@ from github.PaginatedList import PaginatedList
 from github.Repository import Repository
 from github.Requester import Requester
 from github.WorkflowRun import WorkflowRun
+from msgspec import Struct
 from pydantic import SecretStr
 
 from ragstone._version import __version__
@@ -57,14 +57,21 @@ _KINDS = {
 }
 
 
-@dataclass(eq=False)
 class GitHubApiError(Exception):
     """A request to GitHub failed."""
 
-    kind: ApiErrorKind
-    message: str
-    status: int | None = None
-    wrote: bool = False
+    def __init__(
+        self,
+        kind: ApiErrorKind,
+        message: str,
+        status: int | None = None,
+        wrote: bool = False,
+    ) -> None:
+        super().__init__(kind, message, status, wrote)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.wrote = wrote
 
     @property
     def may_have_happened(self) -> bool:
@@ -83,8 +90,7 @@ class GitHubApiError(Exception):
         return f"{self.kind}{status}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How long to wait for GitHub, in seconds: per reply, per pause, and for all pauses
     of a job."""
 

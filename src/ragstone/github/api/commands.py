@@ -13,10 +13,11 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, TextIO
+
+from msgspec import Struct
 
 from ragstone.formatting import clipped
 from ragstone.printable import ZERO_WIDTH_SPACE, clean, without_commands
@@ -129,8 +130,7 @@ class Level(StrEnum):
     NOTICE = "notice"
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """An annotation for a line of a file, or for the job if `file` is None. `file` is
     relative to the workspace."""
 

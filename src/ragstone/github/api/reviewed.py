@@ -8,7 +8,7 @@ GitHub reports as protected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ragstone.formatting import clipped
 from ragstone.github.api.client import (
@@ -21,8 +21,7 @@ from ragstone.github.api.client import (
 from ragstone.github.api.event import Event, EventKind
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewedBase:
+class ReviewedBase(Struct, frozen=True):
     """What a job trusts, decided once.
 
     `branch` is the one whose runs can be baselines; None: the default branch, which the

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC
 from functools import cached_property, partial
 
@@ -75,7 +74,6 @@ MAX_LOOKED_AT = 30
 """Number of runs whose artifacts are looked for."""
 
 
-@dataclass
 class GitHubArtifacts(BaselineStore):
     """The artifacts called `artifact_name` of a workflow, on `branch` (None: the
     default branch), without those of run `run_id`. GitHub's filters are verified.
@@ -86,15 +84,24 @@ class GitHubArtifacts(BaselineStore):
 
     name = "GitHub's list of earlier runs"
 
-    api: GitHubApi
-    _: KW_ONLY
-    run_id: int
-    workflow: str | None
-    branch: str | None
-    artifact_name: str
-    named: str | None = None
-    _on_branch: dict[str, bool] = field(default_factory=dict, init=False)
-    _has_runs: bool = field(default=False, init=False)
+    def __init__(
+        self,
+        api: GitHubApi,
+        *,
+        run_id: int,
+        workflow: str | None,
+        branch: str | None,
+        artifact_name: str,
+        named: str | None = None,
+    ) -> None:
+        self.api = api
+        self.run_id = run_id
+        self.workflow = workflow
+        self.branch = branch
+        self.artifact_name = artifact_name
+        self.named = named
+        self._on_branch: dict[str, bool] = {}
+        self._has_runs = False
 
     def newest(self) -> Iterator[StoredRun]:
         with _store_failures():

@@ -13,8 +13,9 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.placing import put_run
@@ -37,8 +38,7 @@ _ENV_START = 47
 """Field 50 of /proc/self/stat, counted from the one after the command's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(Struct, frozen=True):
     """The user that runs the user's code, and the folder that it can write to besides
     the workspace."""
 

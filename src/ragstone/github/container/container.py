@@ -6,8 +6,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.rounds.plan import RunPlan
@@ -39,8 +41,7 @@ SIDE = "RAGSTONE_SIDE"
 must not use the same port."""
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(Struct, frozen=True):
     """Ragstone in its container, with the user's code confined.
 
     `private` is a folder that the user's code can't enter; `directory` is the working

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from threading import Thread
 from time import monotonic
 from typing import IO
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, SystemUnderTestError, TimeLimitReached
 from ragstone.github.api.commands import Write
@@ -50,8 +51,7 @@ _WRONG_INSIDE = (
 container."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """A version of the user's system, with which its processes are started."""
 
     settings: SystemSettings
@@ -91,8 +91,7 @@ def container_environ(environ: Environ, confinement: Confinement) -> Environ:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class SystemSetup:
+class SystemSetup(Struct, frozen=True):
     """What the user's system needs before it runs: a Python version, requirements
     files, a shell script."""
 
@@ -146,8 +145,7 @@ class SystemSetup:
         return inside
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """Runs programs of the user's, as the user, and shows what they print as they print
     it."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.formats import delimited, json_text, parquet, workbook
 from ragstone.golden.rows import SourceFile
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """How files with these endings are read: into rows, or into one document in which
     the rows are to be found."""
 

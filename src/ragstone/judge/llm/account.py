@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from msgspec import Struct, field
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError
@@ -64,8 +64,7 @@ class TokenStore:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where a judge listens. `query` is sent with every request; `endpoint` is the part
     that may be shown."""
 
@@ -75,8 +74,7 @@ class Address:
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """The provider and credential that clients use, and that messages name. The key
     never shows in a repr.
 
@@ -92,10 +90,10 @@ class Account:
     timeout_s: float
     connections: int
     ca_bundle: Path | None
-    variables: Mapping[str, SecretStr] = field(default_factory=dict)
+    variables: Mapping[str, SecretStr] = {}
     as_job: bool = False
-    tokens: TokenStore = field(default_factory=TokenStore, compare=False)
-    headers: Mapping[str, SecretStr] = field(default_factory=dict)
+    tokens: TokenStore = field(default_factory=TokenStore)
+    headers: Mapping[str, SecretStr] = {}
     setting: str = "judge.name"
     """The setting that names the model."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError

@@ -8,9 +8,11 @@ import functools
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.formatting import some
 from ragstone.judge.cache import JudgementCache
@@ -52,8 +54,7 @@ _MAX_SIGHTINGS = 20
 _OF_STATEMENTS = frozenset({"verdicts", "answer_verdicts", "reference_statements"})
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """A request: the prompt, and the fields."""
 
     prompt: Prompt
@@ -119,8 +120,7 @@ async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
     return results  # type: ignore[return-value]
 
 
-@dataclass(eq=False, kw_only=True)
-class Completer:
+class Completer(Struct, eq=False, kw_only=True):
     """Sends forms to the provider within the limits of the scheduler and the budget,
     and books their cost.
 
@@ -137,8 +137,8 @@ class Completer:
     layout: Layout
     window: int
     reasoning_tokens: int = 0
-    sightings: Sightings = field(default_factory=Sightings, init=False)
-    _provider: Provider | None = field(default=None, init=False)
+    sightings: Sightings = field(default_factory=Sightings)
+    _provider: Provider | None = None
 
     @property
     def thinking_tokens(self) -> int:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakValueDictionary
+
+from msgspec.structs import replace
 
 from ragstone.formatting import counted
 from ragstone.judge.judgements import context_id

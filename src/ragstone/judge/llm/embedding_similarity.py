@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ragstone.judge.llm.paid_calls import PaidCalls
 from ragstone.judge.llm.provider import Usage
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from ragstone.judge.llm.openai import OpenAIEmbedder
 
 
-@dataclass(eq=False, kw_only=True)
-class EmbeddingSimilarity:
+class EmbeddingSimilarity(Struct, eq=False, kw_only=True):
     """Cosine of embeddings, by one request for the texts that are compared.
 
     `embedder` is called on the first request: a run that finds everything in the cache
@@ -28,7 +28,7 @@ class EmbeddingSimilarity:
     embedder: Callable[[], OpenAIEmbedder]
     label: str
     calls: PaidCalls
-    _made: OpenAIEmbedder | None = field(default=None, init=False)
+    _made: OpenAIEmbedder | None = None
 
     async def similarities(
         self,

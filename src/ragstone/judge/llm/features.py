@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.judge.llm.provider import Rejected
 
@@ -18,8 +19,7 @@ SYSTEM_ROLE = "system role"
 OUTPUT_LIMIT = "output limit"
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(Struct, frozen=True):
     """`words`: what a refusal of it says, in lower case. `instead`: what happens
     without it, for the report."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import httpx2
 import openai
+from msgspec.structs import replace
 
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account

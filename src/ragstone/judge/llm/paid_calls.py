@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.provider import Rejected, Usage
@@ -13,8 +14,7 @@ from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PaidCalls:
+class PaidCalls(Struct, frozen=True, eq=False):
     """`tariff` is None for a model without a known price."""
 
     scheduler: Scheduler

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.errors import JudgeError
 from ragstone.formatting import counted, dollars
@@ -17,8 +18,7 @@ from ragstone.settings.settings import JudgeSettings, Price
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Tariff:
+class Tariff(Struct, frozen=True):
     """One model's prices in US dollars per million tokens."""
 
     input: float
@@ -68,8 +68,7 @@ def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
     return 0 if effort is None else effort.tokens
 
 
-@dataclass(frozen=True, slots=True)
-class CostEstimate:
+class CostEstimate(Struct, frozen=True):
     """Chat and embeddings calls, tokens and US dollars (None: price unknown, which is
     not 0).
 

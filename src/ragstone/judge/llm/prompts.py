@@ -16,9 +16,10 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff
@@ -45,8 +46,7 @@ DRAFT_WORSE = "draft_worse"
 """The tasks of `ragstone generate`, which judge nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """One task. `static` is everything before the data; `digest` is its SHA-256
     (hex)."""
 
@@ -132,8 +132,7 @@ _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Which prompt each task gets, and the tasks whose fixed part the provider is known
     to cache.
 

@@ -4,16 +4,16 @@ how both can fail."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True):
     """One request to the model. `static` comes first and is the same for all samples,
     so that providers can cache it.
 
@@ -40,8 +40,7 @@ class Stop(StrEnum):
     FILTERED = "filtered"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one reply, as reported by the provider; the counts are disjoint."""
 
     input_tokens: int = 0
@@ -56,8 +55,7 @@ class Usage:
         return self.input_tokens + self.cached_input_tokens + self.cache_write_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class ChatReply:
+class ChatReply(Struct, frozen=True):
     """The model's reply.
 
     `model` is what the provider reports as its author, `way` is how the schema was
@@ -73,8 +71,7 @@ class ChatReply:
     tokens: Sequence[object] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedReply:
+class EmbedReply(Struct, frozen=True):
     """One vector per text, in order, as the rows of a matrix."""
 
     vectors: np.ndarray

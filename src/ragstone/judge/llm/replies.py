@@ -8,7 +8,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty
 from ragstone.judge.llm.provider import Stop
@@ -36,8 +37,7 @@ _INVALID = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """What a check raises for a value that it refuses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One value that a reply must contain.
 
     `path` is its position (a group and an id, or just a name); `check` returns the

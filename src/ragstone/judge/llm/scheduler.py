@@ -8,8 +8,9 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
+
+from msgspec import Struct
 
 from ragstone.errors import JudgeError
 from ragstone.judge.llm.provider import Broken, Busy, Rejected
@@ -33,8 +34,7 @@ long."""
 _STREAK = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """Time, sleep and randomness, passed in so that tests can control them."""
 
     now: Callable[[], float] = time.monotonic

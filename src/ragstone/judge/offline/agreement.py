@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.judge.offline.evidence import Match, match
 from ragstone.judge.offline.passage import Passage, Sentence
@@ -19,8 +20,7 @@ MAJORITY = 0.5
 beyond the question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """How much of a statement the other text says: `share` in [0, 1] of its `weight`,
     and whether it says the statement by and large. What surely contradicts a statement
     says nothing of it.

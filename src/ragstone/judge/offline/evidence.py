@@ -4,9 +4,10 @@ conflicts with them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
+
+from msgspec import Struct
 
 from ragstone.judge.offline.conflicts import KINDS, conflicting
 from ragstone.judge.offline.numerals import SHARE
@@ -28,8 +29,7 @@ _MAX_NEAR = 6
 _PREFIX = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """How a statement and texts go together."""
 
     features: tuple[float, ...]

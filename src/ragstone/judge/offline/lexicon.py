@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, cast
+
+from msgspec import Struct
 
 _SAMPLE = 600
 _SAMPLE_WORDS = 80
@@ -16,8 +17,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Language:
+class Language(Struct, frozen=True, eq=False):
     """The word lists of one language, all in lower case."""
 
     code: str
@@ -37,14 +37,14 @@ class Language:
     pronouns: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
     """They introduce who did it."""
-    months: Mapping[str, int] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
+    months: Mapping[str, int] = {}
+    units: Mapping[str, str] = {}
     """The name of the unit by its forms."""
-    directions: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
+    directions: Mapping[str, tuple[int, bool]] = {}
     """An axis, and which end of it a word says."""
-    numbers: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, str] = {}
     """Number words, as digits."""
-    magnitudes: Mapping[str, int] = field(default_factory=dict)
+    magnitudes: Mapping[str, int] = {}
     """Words for powers of ten."""
     half: str = ""
     """A pattern, as the next two are."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.judge.offline.lexicon import load_data
 
@@ -14,8 +15,7 @@ def logistic(z: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-40.0, min(40.0, z))))
 
 
-@dataclass(frozen=True, slots=True)
-class Logistic:
+class Logistic(Struct, frozen=True):
     """p = 1 ÷ (1 + exp(-(bias + Σ w·x))). Weights of shares are never negative, those
     of conflicts never positive."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence, Set
-from dataclasses import dataclass
 from functools import cache
 from statistics import fmean
+
+from msgspec import Struct
 
 from ragstone.judge.offline.abstention import refuses
 from ragstone.judge.offline.bare import opening
@@ -59,8 +60,7 @@ _NOTHING_COVERED = 0.5
 may say so in other words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question, parsed once."""
 
     sentence: Sentence
@@ -113,8 +113,7 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
     return bool(new)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """An answer, its question, and what else it can be compared with."""
 
     question: Question

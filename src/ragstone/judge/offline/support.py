@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.judge.judgements import Support, Verdict, context_id
 from ragstone.judge.offline.evidence import FEATURES, Match, match
@@ -20,8 +21,7 @@ _AS_GOOD = 0.95
 statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rating:
+class Rating(Struct, frozen=True):
     """The probability that the contexts together support a statement of `weight`
     content words, and how they match."""
 

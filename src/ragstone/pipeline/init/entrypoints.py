@@ -8,9 +8,10 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ragstone.files import read_table
 from ragstone.golden.aliases import SYSTEM_NAMES
@@ -28,8 +29,7 @@ FUNCTION, OBJECT, CLASS, SERVICE, OTHER_SERVICE, NOTEBOOK = range(1, 7)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """An entrypoint to propose, the surest with the lowest `rank`. `why` is a clause,
     `settings` more keys of [system], `glue` the source of a module that is yet to be
     written, and `unknown` what the user has to fill in."""
@@ -37,7 +37,7 @@ class Proposal:
     entrypoint: str
     why: str
     rank: int = 0
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = {}
     question_field: str = "question"
     glue: str | None = None
     unknown: str | None = None

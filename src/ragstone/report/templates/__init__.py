@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from itertools import islice
@@ -19,6 +18,7 @@ from jinja2 import (
     TemplateError,
     TemplateNotFound,
 )
+from msgspec import Struct
 
 from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
@@ -68,8 +68,7 @@ _ERRORS = (
 """What a wrong template raises."""
 
 
-@dataclass(frozen=True, slots=True)
-class Templates:
+class Templates(Struct, frozen=True):
     """A project's own templates as they were read: their texts by name. Nothing is
     looked up on disk after that."""
 

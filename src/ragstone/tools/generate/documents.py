@@ -9,8 +9,9 @@ import re
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_regular, read_table
@@ -32,13 +33,12 @@ class UnreadableError(Exception):
     read:"."""
 
 
-@dataclass(slots=True)
-class Documents:
+class Documents(Struct):
     """The `texts` that were read, by id, the files that are `unreadable` with the
     reason, and the number of others."""
 
-    texts: dict[str, str] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     other: int = 0
 
 

@@ -8,9 +8,11 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import cycle
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone._version import __version__
 from ragstone.errors import JudgeError, first_in
@@ -36,8 +38,7 @@ _DILUTION = 3
 Pairs = Mapping[str, object]
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """One try for a question: for the one with this `number` in the order in which they
     are wanted."""
 
@@ -89,8 +90,7 @@ async def generate(
         shown.finish()
 
 
-@dataclass(slots=True)
-class _Generation:
+class _Generation(Struct):
     drafter: Drafter
     label: str
     """The judge's, for the provenance."""
@@ -99,8 +99,8 @@ class _Generation:
     redact: Callable[[str], str]
     related: Related
     seeds: Iterator[Passage]
-    paired: set[frozenset[Passage]] = field(default_factory=set)
-    accepted: list[tuple[_Draft, Sample]] = field(default_factory=list)
+    paired: set[frozenset[Passage]] = set()
+    accepted: list[tuple[_Draft, Sample]] = []
 
     async def run(self, progress: Progress) -> Generated:
         """Fill what is wanted in rounds: all drafts of a round, their checks by rule in

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 
 import numpy as np
+from msgspec import Struct, to_builtins
 
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.codes import sample_code
@@ -41,8 +41,7 @@ _CHUNK = re.compile(r"[-_ ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+$")
 _MAX_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """Two samples whose questions say the same, or nearly; `similarity` is that of the
     wording, in [0, 1]."""
 
@@ -51,8 +50,7 @@ class Repeat:
     similarity: float
 
 
-@dataclass(slots=True)
-class References:
+class References(Struct):
     """How the references of a golden set agree with its documents."""
 
     documents: int
@@ -66,19 +64,17 @@ class References:
     order."""
 
 
-@dataclass(slots=True)
-class Records:
+class Records(Struct):
     """What the history of the main branch says of the questions, by id."""
 
     runs: int
-    never_answered: list[str] = field(default_factory=list)
-    always_answered: list[str] = field(default_factory=list)
-    flip_flopped: list[tuple[str, int, int]] = field(default_factory=list)
+    never_answered: list[str] = []
+    always_answered: list[str] = []
+    flip_flopped: list[tuple[str, int, int]] = []
     """Id, how often it changed, and of how many pairs of runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class GoldenReport:
+class GoldenReport(Struct, frozen=True):
     """One report on a golden set. `shows` says which loss its samples show, by
     metric."""
 
@@ -94,7 +90,7 @@ class GoldenReport:
     shows: tuple[PlannedMetric, ...]
 
     def json(self) -> dict[str, object]:
-        document = asdict(self)
+        document: dict[str, object] = to_builtins(self)
         document["shows"] = {row.metric: row.detectable for row in self.shows}
         return document
 

@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 NEARLY_SAME = 0.7
 """From this similarity on, two questions are near-duplicates."""
@@ -15,8 +16,7 @@ _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """The positions of two texts, `first` < `second`, and their similarity in [0, 1]: 1
     for the same words."""
 

@@ -8,7 +8,8 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ragstone.tools.generate.near_duplicates import words_of
 
@@ -37,8 +38,7 @@ _SIGNS = {sign: f"[{signs}]" for signs in _ALIKE for sign in signs}
 pattern."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A part of a document, word for word. `number` is its place among the document's
     passages, from 1."""
 

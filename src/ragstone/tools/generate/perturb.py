@@ -11,8 +11,10 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from ragstone.files import read_table
 from ragstone.formatting import counted
@@ -44,12 +46,11 @@ _WORDS_PER_TYPO = 5
 """Words. One in so many gets a typo, and at least one."""
 
 
-@dataclass(slots=True)
-class Perturbed:
+class Perturbed(Struct):
     """The rows that were written, and how many questions could not be changed, by
     kind."""
 
-    rows: list[Sample] = field(default_factory=list)
+    rows: list[Sample] = []
     unchanged: Counter[Perturbation] = field(default_factory=Counter)
 
     def text(self) -> str:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
+
+from msgspec import Struct, field
 
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.formatting import counted
@@ -37,8 +38,7 @@ _EVIDENCE, _QUESTION, _ANSWER = 400, 100, 200
 """Characters of a usual one, for the estimate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What to make: `count` questions; with `pairs`, also worse answers and diluted
     contexts."""
 
@@ -58,8 +58,7 @@ class Wanted:
         return +counts
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
+class Material(Struct, frozen=True):
     documents: Documents
     passages: Sequence[Passage]
 
@@ -144,8 +143,7 @@ def _text(name: str, material: Material, **values: object) -> str:
     )
 
 
-@dataclass(slots=True)
-class Generated:
+class Generated(Struct):
     """What was made. `drafts` = written + refused + `unfinished`; each refused one
     counts once, by its reason."""
 

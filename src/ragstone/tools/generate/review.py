@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.score_files import read_rows
@@ -79,8 +81,7 @@ def _version(sample: Sample) -> str:
     return sample.content_hash()[:_HASH_DIGITS]
 
 
-@dataclass(slots=True)
-class Reviewed:
+class Reviewed(Struct):
     """A golden set after a review: numbers of samples, and the ids of rejected ones,
     which are left out."""
 

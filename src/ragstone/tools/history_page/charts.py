@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 WIDTH = 300
 HEIGHT = 96
 _PAD = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One run or window. `word` is its verdict, `label` its tooltip.
 
     `starts`: the line has a gap before it, because its value doesn't compare with the
@@ -26,8 +26,7 @@ class Point:
     starts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """A chart within WIDTH × HEIGHT of at least one value; all values are between
     `bottom` and `top`.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ragstone.gate.accepted import title_of
 from ragstone.history.lines import RunLine
@@ -12,8 +13,7 @@ from ragstone.history.lines import RunLine
 MarkKind = Literal["judge", "golden", "metric", "part", "system", "release", "accepted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Something to know about one run."""
 
     kind: MarkKind

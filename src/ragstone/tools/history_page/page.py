@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, dollars, score, seconds
@@ -47,8 +49,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _BREAKS = ("judge", "golden", "metric", "part")
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRow:
+class VersionRow(Struct, frozen=True):
     """A run of the table, with the changes of its means from the run before, on the
     questions of both.
 
@@ -63,8 +64,7 @@ class VersionRow:
     below: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedCell:
+class ComparedCell(Struct, frozen=True):
     """A metric of a version: its mean, and the difference to the first version or why
     there is none.
 
@@ -77,8 +77,7 @@ class ComparedCell:
     word: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
+class HistoryPage(Struct, frozen=True):
     """What the page shows. `notes` are sentences for its top; `repository` is an
     address for links.
 
@@ -173,8 +172,7 @@ def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
         )
 
 
-@dataclass(slots=True)
-class _PageBuilder:
+class _PageBuilder(Struct):
     """The parts of the page of one history, of which `runs` are no windows of
     production."""
 

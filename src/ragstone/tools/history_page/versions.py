@@ -4,9 +4,9 @@ question by question."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError, suggestion
@@ -21,8 +21,7 @@ _MIN_COMMIT = 4
 """The fewest characters of a commit or run that name it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairedChanges:
+class PairedChanges(Struct, frozen=True):
     """For each question that two runs share, the later score of a metric minus the
     earlier one."""
 

@@ -4,11 +4,11 @@ may block."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, to_builtins
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
@@ -43,8 +43,7 @@ Pairs = dict[str, tuple[float, float]]
 """Score and label by sample id."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricReport:
+class MetricReport(Struct, frozen=True):
     """Judge and people on one metric, on `labelled` answers."""
 
     metric: str
@@ -89,8 +88,7 @@ class MetricReport:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationReport:
+class CalibrationReport(Struct, frozen=True):
     """What `ragstone calibrate` says: `calibration` is the file for the gate,
     `unsettled` maps metric and sample id to the labels that differ.
     """
@@ -113,7 +111,7 @@ class CalibrationReport:
             unsettled.append(
                 {"metric": metric, "id": sample_id, "labels": dict(labels)}
             )
-        metrics = {metric.metric: asdict(metric) for metric in self.metrics}
+        metrics = {metric.metric: to_builtins(metric) for metric in self.metrics}
         return {
             "metrics": metrics,
             "unsettled": unsettled,

@@ -7,10 +7,11 @@ import random
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError, disk_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
@@ -40,8 +41,7 @@ _UNSURE_SHARE = 2 / 3
 _ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(Struct, frozen=True):
     """Drawn answers: who labels which, and the probability with which each was drawn
     from `population` answers."""
 

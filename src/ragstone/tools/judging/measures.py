@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -21,8 +21,7 @@ HAS_ALPHA = find_spec("krippendorff") is not None
 """Whether the library of `people_alpha` is installed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A measure with its percentile-bootstrap interval; `low` and `high` are None if it
     has none."""
 

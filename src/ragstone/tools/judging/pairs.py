@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ragstone._version import __version__
 from ragstone.errors import ConfigError
@@ -44,15 +45,13 @@ _EXPECTED = (
 _MAX_REASONS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     question: str
     answer: str
     contexts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two cases of which people prefer `better` in `metric`; pairs of one row share
     their `group`."""
 
@@ -106,8 +105,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """Results for one metric. `accuracy` is the share of the scored pairs whose better
     case is preferred."""
 
@@ -120,8 +118,7 @@ class Result:
     accuracy: Measured | None
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Struct, frozen=True):
     """How a judge did on the pairs in a file, by one method."""
 
     file: str
@@ -131,7 +128,7 @@ class Results:
     results: tuple[Result, ...]
 
     def document(self) -> dict[str, object]:
-        return {"ragstone_version": __version__, **asdict(self)}
+        return {"ragstone_version": __version__, **to_builtins(self)}
 
     def text(self) -> str:
         return render_text_template("pairs.txt.j2", __package__, found=self)

@@ -4,15 +4,14 @@ scores of all (PPI)."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from ragstone.stats.intervals import Floats, Groups, mean_interval
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleMean:
+class PeopleMean(Struct, frozen=True):
     """The estimated mean label over all answers, in [0, 1], with a two-sided interval.
 
     `judge_weight` (λ, in [0, 1]) is the weight of the judge's scores; with 0, the

@@ -7,8 +7,9 @@ import csv
 import io
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_text
@@ -76,17 +77,16 @@ def shown_text(text: str) -> str:
     return clean(text)
 
 
-@dataclass(slots=True)
-class Labels:
+class Labels(Struct):
     """Human labels: metric → sample id → annotator → label in [0, 1].
 
     `probabilities` are those with which the samples were drawn, by id; empty if all had
     the same. `texts` are the texts that people saw, by id and column.
     """
 
-    by_metric: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
-    probabilities: dict[str, float] = field(default_factory=dict)
-    texts: dict[str, dict[str, str]] = field(default_factory=dict)
+    by_metric: dict[str, dict[str, dict[str, float]]] = {}
+    probabilities: dict[str, float] = {}
+    texts: dict[str, dict[str, str]] = {}
 
     def mean(self, metric: str) -> dict[str, float]:
         """The label of each sample: the settled one, else the mean over annotators."""

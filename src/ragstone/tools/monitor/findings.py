@@ -12,10 +12,10 @@ it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores
@@ -58,8 +58,7 @@ _LOOKS = (1, 2)
 _YEAR = timedelta(days=365)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """What is allowed of a figure or a metric: its `limit`, and by how much it may be
     worse than in earlier windows.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
@@ -24,8 +25,7 @@ from ragstone.tools.monitor.sample import judge_sample
 from ragstone.tools.monitor.window import Period, Window, figures_of, read_window
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorPlan:
+class MonitorPlan(Struct, frozen=True):
     """What is monitored: the `logs` (files and globs) in a `period`, by the rules of
     `policy`.
 
@@ -41,8 +41,7 @@ class MonitorPlan:
     drafts: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Monitored:
+class Monitored(Struct, frozen=True):
     """A window, by its line of the history, the verdict on it, and the values that it
     is compared with, by figure.
 

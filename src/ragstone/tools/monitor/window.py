@@ -7,13 +7,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.files import read_table
@@ -35,8 +35,7 @@ _LENGTH = re.compile(r"([1-9]\d{0,3})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Struct, frozen=True):
     """From `start` to `end`, which is not part of it."""
 
     start: datetime
@@ -70,8 +69,7 @@ def period_before(until: datetime, since: str) -> Period:
     return Period(end - int(parsed[1]) * _UNITS[parsed[2]], end)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The interactions of a `period`, by their keys."""
 
     period: Period
