@@ -203,6 +203,7 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
         (404, "", JudgeError, MODEL),
         (408, "", Broken, "HTTP 408"),
         (500, "", Broken, "HTTP 500"),
+        (529, "", Broken, "HTTP 529"),
         (499, "", Rejected, OTHER),
         (413, "", Rejected, WINDOW),
         (400, "This model's maximum context length is 8192 tokens", Rejected, WINDOW),
@@ -310,16 +311,6 @@ def test_a_redirect_is_not_followed_with_the_key(world: Any, name: str, status: 
     with pytest.raises(JudgeError, match=r"redirects to https://elsewhere\.test/v1;"):
         world.ask(name=name)
     assert len(world.fake.seen) == 1
-
-
-@pytest.mark.parametrize(("name", "status"), [(OPENAI, 503), (ANTHROPIC, 529)])
-def test_what_may_pass_is_tried_again_and_then_fails_this_judgement_alone(
-    world: Any, refuse: Any, name: str, status: int
-) -> None:
-    world.fake.always = refuse(status, "not now")
-    with pytest.raises(JudgementFailed, match=rf"no reply after 5 attempts: HTTP {status}"):
-        world.ask(name=name)
-    assert len(world.fake.seen) == 5
 
 
 def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int = 429) -> Exception:
