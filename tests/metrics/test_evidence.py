@@ -100,6 +100,7 @@ HALVES = (FACT[: len(FACT) // 2], OTHER, FACT[len(FACT) // 2 :])
         ("precision@2", (FACT, OTHER), (BOTH, BEFORE), 0.5),
         ("mrr", (FACT,), (OTHER, OTHER, FACT), 0.5),  # the same chunk twice counts once
         ("precision@2", (FACT,), (FACT, FACT), 0.5),
+        ("recall@5", (FACT, BEFORE), (FACT, OTHER), 0.5),
         ("recall@5", (FACT,), (), 0.0),
         ("recall@5", (), (FACT,), NotApplicable),
         ("recall@5", ("…",), (FACT,), NotApplicable),

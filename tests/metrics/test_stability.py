@@ -91,7 +91,7 @@ def one_way(later: int, earlier: int) -> Judgements:
     [
         (["a", "b", "c"], [judged(0), one_way(2, 1), one_way(0, 0)], 0.375),
         (["In 1931.", "in 1931"], [judged(0), judged(0)], 1.0),  # equal texts take no judge
-        (["a", "Unknown."], [judged(2), judged(0, abstains=True)], 0.0),  # of the one answer that says something
+        (["a", "Unknown.", "c"], [judged(2), judged(0, abstains=True), judged(2)], 0.0),  # of those that say something
         (["a", "a", "Unknown."], [judged(2), judged(2), judged(0, abstains=True)], 2 / 3),
         (["Unknown.", "Unknown."], [judged(0, abstains=True)] * 2, "every answer abstains"),
         (["a", "b"], [judged(0, of=0), judged(0, of=0)], "no statements were found"),
