@@ -37,10 +37,13 @@ def test_documents_by_their_ids_keep_them(cell: object, expected: list[object]) 
         ("['One.\\nTwo lines.' 'Two.'\n 'Three.']", ("One.\nTwo lines.", "Two.", "Three.")),
         ("[{'text': 'One.', 'id': 7}]", ("One.",)),
         ("[1] is a citation.", ("[1] is a citation.",)),
+        ("Use np.array([1, 2]) here.", ("Use np.array([1, 2]) here.",)),
         ("['Use np.array([1]) here.', 'Two.']", ("Use np.array([1]) here.", "Two.")),
         ("[see note] One.", ("[see note] One.",)),
         ("One. | Two.|Three.", ("One.", "Two.", "Three.")),
         ("| a | b |\n| 1 | 2 |", ("| a | b |\n| 1 | 2 |",)),
+        ("x || y", ("x || y",)),
+        ("a\n|\nb", ("a", "b")),
         ("One. |\nTwo.", ("One.", "Two.")),
         ("See:\n| a | b |\nend", ("See:\n| a | b |\nend",)),
         ("x |a\n|b", ("x", "a", "b")),
@@ -105,6 +108,7 @@ NO_VALUE = CellError
         (cells.question, 3.0, NO_VALUE),
         (cells.question, [["A?"]], NO_VALUE),
         (cells.is_clarification, None, False),
+        (cells.is_clarification, "", False),
         (cells.is_clarification, "clarification", True),
         (cells.is_clarification, "answer", NO_VALUE),
         (lambda value: list(cells.listed(value, split_bars=False)), "a|b", ["a|b"]),
@@ -122,6 +126,7 @@ NO_VALUE = CellError
         (cells.status, "drafts", NO_VALUE),
         (cells.status, "active", None),
         (cells.identifier, 7.0, "7"),
+        (cells.identifier, " 7 ", "7"),
         (cells.identifier, 7.5, NO_VALUE),
         (cells.identifier, "a\nb", NO_VALUE),
         (cells.identifier, True, NO_VALUE),
@@ -133,6 +138,7 @@ NO_VALUE = CellError
         (cells.positive, 1, 1),
         (cells.positive, 0, NO_VALUE),
         (cells.positive, 1.5, NO_VALUE),
+        (cells.positive, True, NO_VALUE),
         (cells.positive, 10_000_000, 10_000_000),
         (cells.positive, 10_000_001, NO_VALUE),
         (cells.bounds, {"mrr": 1, "recall": 0, "faithfulness": None}, {"mrr": 1.0, "recall": 0.0}),
@@ -162,6 +168,7 @@ NO_VALUE = CellError
         (expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
         (expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
         (expected_calls, {"any_of": "a"}, NO_VALUE),
+        (expected_calls, {"any_of": []}, NO_VALUE),
         (expected_calls, [5], NO_VALUE),
         (expected_calls, " ", ()),
         (expected_calls, [" "], NO_VALUE),
@@ -175,6 +182,7 @@ NO_VALUE = CellError
         (cells.texts, ["", "one", None], ("one",)),
         (cells.texts, '["one", "two"]', ("one", "two")),
         (cells.texts, "[1, 2]", ("[1, 2]",)),
+        (cells.texts, "[]", ("[]",)),
         (partial(cells.texts, plural=False), '["one", "two"]', ('["one", "two"]',)),
         (partial(cells.texts, plural=False), '[{"text": "one"}]', ("one",)),
         (cells.texts, {"text": None, "value": "one"}, ("one",)),
@@ -261,22 +269,21 @@ def test_the_values_of_an_assertion_are_texts(kind: str, value: object, values: 
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"),
+    ("kind", "values"),
     [
-        ("text", "text"),
-        (" ", None),
-        (None, None),
-        (["a"], "list"),
-        ([{}], "objects"),
-        ({}, "object"),
-        (True, "bool"),
-        (1, "unit"),
-        ("1", "unit"),
-        (1.1, "number"),
+        (None, ("", " ", None, [])),
+        ("text", ("text",)),
+        ("list", (["a"],)),
+        ("objects", ([{}],)),
+        ("object", ({},)),
+        ("bool", (True,)),
+        ("unit", (1, 0.0, "1")),
+        ("number", (1.1, -1)),
     ],
+    ids=str,
 )
-def test_the_kind_of_a_value(value: object, kind: str | None) -> None:
-    assert kind_of(value) == kind
+def test_the_kind_of_a_value(kind: str | None, values: tuple[object, ...]) -> None:
+    assert {kind_of(value) for value in values} == {kind}
 
 
 @pytest.mark.parametrize(
@@ -285,6 +292,7 @@ def test_the_kind_of_a_value(value: object, kind: str | None) -> None:
         ({"a": {"b": 1}}, "a.b", 1),
         ({"a.b": 2, "a": {"b": 1}}, "a.b", 2),
         ({"a": 1}, "b", MISSING),
+        ({"a": 1}, "a.b", MISSING),
         ([{"a": 1}, {}, {"a": 2}], "a", [1, 2]),
         ([{}], "a", MISSING),
         ([{"a": 1}], "0.a", 1),

@@ -22,6 +22,12 @@ def load(folder: Path, *rows: object, **columns: str) -> GoldenSet:
     ("row", "recorded"),
     [
         ({"question": "A?", "truth": "t"}, {}),
+        ({"question": "A?", "contexts": ["c"], "ground_truth": "t"}, {}),
+        (
+            {"input": "A?", "actual_output": "said", "expected_output": "t", "context": ["c"]},
+            {"answer": "actual_output"},
+        ),
+        ({"questions": "A?", "true_answers": "t", "predicted_answers": "said"}, {"answer": "predicted_answers"}),
         ({"userInput": "A?", "groundTruth": "t"}, {}),
         ({"user_input": "A?", "reference_contexts": ["c"], "reference": "t", "synthesizer_name": "multi_hop"}, {}),
         ({"id": "1", "question": "A?", "context": "c", "answers": {"text": ["t"], "answer_start": [3]}}, {}),
@@ -105,6 +111,7 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
     [
         ({"is_impossible": True}, "answerable", False),
         ({"out_of_scope": "no"}, "answerable", True),
+        ({"out_of_scope": None}, "answerable", True),
         ({"expected_refusal": True}, "answerable", False),
         ({"has_answer": True, "answers": {"text": [], "answer_start": []}}, "answerable", True),
         ({"answers": {"text": [], "answer_start": []}}, "answerable", False),  # as SQuAD writes it
@@ -112,6 +119,8 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
         ({"answerable": True, "is_impossible": True}, "answerable", True),
         ({"relevant_docs": ["d1"]}, "relevant_ids", {"d1": 1.0}),
         ({"expected_files": ["d1"]}, "relevant_ids", {"d1": 1.0}),
+        ({"expected_id": "d1"}, "relevant_ids", {"d1": 1.0}),
+        ({"relevant_sources": ["d1"]}, "relevant_ids", {"d1": 1.0}),
         (
             {"qrels": [{"doc_id": "d1", "relevance": 2}, {"id": "d2"}, 7]},
             "relevant_ids",
@@ -131,6 +140,8 @@ def test_what_is_not_read_is_listed_as_ignored(tmp_path: Path, row: dict[str, An
         ({"references": "['a', 'b']"}, "references", ("a", "b")),
         ({"answers": ["", "one"]}, "references", ("one",)),
         ({"answer": 35}, "reference", "35"),
+        ({"answer": True}, "reference", "true"),
+        ({"reference": None, "answer": "t"}, "reference", "t"),
         ({"answer": "t", "keyword_score": 0.5}, "reference", "t"),
         ({"answer": "t", "actual_sources": ["a"]}, "reference", "t"),
         ({"faithfulness": 1.0}, "reference", None),

@@ -56,6 +56,7 @@ A, B = {"question": "A?"}, {"question": "B?"}
         ("a.csv", b"\xef\xbb\xbfQuestion;Ground Truth;;\nA, or B?;a;\nC?;c\n", [("A, or B?", "a", 2), ("C?", "c", 3)]),
         ("a.csv", "\nQuestion\tAnswer\nHow long?\t24 months,,\n\t\n", [("How long?", "24 months,,", 3)]),
         ("a.csv", "Our questions\nQuestion,Answer\nHow long?,24 months\n", [("How long?", "24 months", 3)]),
+        ("a.csv", "question\nA?\nB?\n", [("A?", None, 2), ("B?", None, 3)]),
         ("a.tsv", 'question\tanswer\n"Red" is what?\t"a" colour\n', [('"Red" is what?', '"a" colour', 2)]),
         ("a.tsv", 'question\tanswer\n"A\tB?"\tb\n', [("A\tB?", "b", 2)]),
     ],
@@ -64,6 +65,12 @@ def test_rows_are_read_with_the_line_that_they_stand_on(
     tmp_path: Path, name: str, text: str | bytes, expected: list[Place]
 ) -> None:
     assert places(load_text(tmp_path, name, text)) == expected
+
+
+def test_columns_of_any_name_are_read_where_the_question_is_named(tmp_path: Path) -> None:
+    lists = '{"fragen": ["A?", "B?"], "antworten": ["a", "b"]}'
+    golden = load_text(tmp_path, "a.json", lists, question="fragen", reference="antworten")
+    assert places(golden) == [("A?", "a", None), ("B?", "b", None)]
 
 
 def test_two_lists_with_questions_need_a_choice(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_the_limit_counts_over_all_files_and_it_is_known_whether_it_left_samples
 
 def test_derived_ids_do_not_depend_on_order_or_format(tmp_path: Path) -> None:
     rows = [{"question": "A?", "reference": "a"}, {"question": "B?", "reference": "b"}]
-    forward = load_rows(tmp_path, *rows)
+    forward = load_rows(tmp_path, {**rows[0], "id": None}, rows[1])
     backward = load_text(tmp_path, "b.json", json.dumps(rows[::-1]))
     table = load_text(tmp_path, "c.csv", "question,reference\nB?,b\nA?,a\n")
     by_question = {sample.question: sample.id for sample in forward}
@@ -131,6 +131,8 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("a.jsonl", '{"question": "A?"}\n{"question": \n', "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '{"question": "A?"} trailing\n', "a.jsonl:1: more text after the value"),
         ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "duplicate key"),
+        ("a.jsonl", '{"question": "A?", "x": -Infinity}\n', "-Infinity is not a JSON number"),
+        ("a.json", "[] x", "a.json:1: more text after the value"),
         ("a.jsonl", '{"question": "A?", "x": ' + "9" * 5000 + "}\n", "a.jsonl:1: not a number that can be read"),
         ("a.jsonl", '{"question": "A\\ud800?"}\n', "a lone surrogate (\\ud800)"),
         ("a.jsonl", b'{"question": "caf\xe9?"}\n', "a.jsonl:1: byte 0xe9 is not valid UTF-8"),

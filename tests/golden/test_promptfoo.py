@@ -137,12 +137,14 @@ def test_results_of_other_prompts_and_providers_are_left_out_by_number(tmp_path:
         ({"response": {"output": {"contexts": ["One."]}, "metadata": {"context": []}}}, "retrieval_context", ["One."]),
         ({"vars": {"question": "Why?", "context": "One."}}, "retrieval_context", "One."),
         ({"response": {"output": [1]}}, "actual_output", "[1]"),
+        ({"response": {"output": {"answer": "So."}}}, "actual_output", "So."),
         ({"response": {}}, "error", "no output"),
         ({"response": {}, "error": "down"}, "error", "down"),
         ({"response": {"error": "refused"}, "error": "down"}, "error", "refused"),
         ({}, "error", None),
         ({"latencyMs": 1500}, "latency_s", 1.5),
         ({"latencyMs": True}, "latency_s", None),
+        ({"latencyMs": "1500"}, "latency_s", None),
     ],
 )
 def test_a_result_has_what_the_system_returned(fields: dict[str, object], column: str, value: object) -> None:

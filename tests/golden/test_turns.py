@@ -162,6 +162,7 @@ def test_a_converted_conversation_is_read_as_the_same_samples(tmp_path: Path, ro
     ],
 )
 def test_what_is_no_conversation_is_refused_with_its_place(tmp_path: Path, row: dict[str, Any], says: str) -> None:
+    assert len(load_rows(tmp_path, {"turns": ["a?"] * MAX_CONVERSATION_TURNS})) == 100
     with pytest.raises(GoldenSetError, match=says) as error:
         load_rows(tmp_path, {"id": "c1", "turns": ["Is it?"]}, row)
     assert str(error.value.where).endswith("golden.jsonl:2")
@@ -186,6 +187,8 @@ SPOKEN = {"speaker": "user", "text": "a?"}
     "values",
     [
         {"messages": "a?"},
+        {"messages": []},
+        {"input": [SPOKEN], "targets": []},
         {"messages": [SPOKEN, {"speaker": "user"}]},
         {"messages": [SPOKEN, "b?"]},
         {"input": [SPOKEN]},

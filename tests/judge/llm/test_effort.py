@@ -21,6 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
     "anthropic:claude-sonnet-5": {"thinking": {"type": "disabled"}},
     "anthropic:claude-haiku-4-5": {},
     "openai-compatible:Qwen/Qwen3-32B": {"chat_template_kwargs": {"enable_thinking": False}},
+    "openai-compatible:qwen3:8b": {"chat_template_kwargs": {"enable_thinking": False}},
     "openai-compatible:openai/gpt-oss-120b": {"reasoning_effort": "low"},
     "openai-compatible:openai/gpt-5.4-mini": {"reasoning_effort": "none"},
     "openai-compatible:llama3.3": {},

@@ -109,6 +109,7 @@ class Nothing(set[str]):
     ("changes", "error", "said", "exchanges"),
     [
         ({"refuse": 400}, JudgeError, "refused this job's identity: HTTP 400: ", 1),
+        ({"refuse": 403}, JudgeError, "refused this job's identity: HTTP 403: ", 1),
         ({"accepted": Nothing()}, JudgeError, "refused this job's identity", None),
         ({"refuse_job": 403}, JudgeError, "id-token: write", 0),
         ({"refuse_job": 500}, JudgementFailed, "no ID token of this job (HTTP 500)", 0),
