@@ -202,6 +202,7 @@ NO_VALUE = CellError
         (cells.grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
         (cells.grades, [" ", "d1"], {"d1": 1.0}),
         (cells.grades, {"d1": -1}, NO_VALUE),
+        (cells.grades, {"d1": "x"}, NO_VALUE),
         (cells.grades, {"d1": 1e999}, NO_VALUE),
         (cells.grades, "{d1", NO_VALUE),
         (cells.grades, True, NO_VALUE),

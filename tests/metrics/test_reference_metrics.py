@@ -53,6 +53,7 @@ FLIGHT = "You take the Flynas Flight to Riyadh."
         (TAJ, ["Shah Jahan had the Taj Mahal in Agra built for Mumtaz Mahal."], 4 / 6),
         ("It leaves at 10:00.", ["Departures: 10:00 and 12:30."], 1.0),
         ("It leaves at 10:00.", ["Gate 10 opens.", "In 00 minutes."], 0.0),
+        ("Delivery takes 3 days.", ["Free delivery within 5 days."], 0.0),
         # A common noun with a capital is no part of a name.
         (FLIGHT, ["Flynas goes to Riyadh."], 0.5),
         (FLIGHT, ["Flynas goes to Riyadh.", "Every flight is full."], 1.0),
