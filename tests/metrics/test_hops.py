@@ -78,25 +78,23 @@ def test_evidence_of_hop_0_is_of_no_retrieval_but_counts_for_precision() -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "sample", "answer"),
+    ("sample", "answer"),
     [
-        *(
-            (name, sample, answer)
-            for name in ("hop_recall", "hop_precision")
-            for sample, answer in (
-                (replace(SAMPLE, hops=()), TWO_HOPS),
-                (replace(SAMPLE, hops=(0, 0, 0)), TWO_HOPS),
-                (SAMPLE, Response("a", "24 months.", (Context(ORDER),))),
-                (SAMPLE, response(Retrieval("order", (Context("", "d1"),)))),
-                (replace(SAMPLE, reference_contexts=("…", "…", "…")), TWO_HOPS),
-            )
-        ),
-        ("repeated_retrievals", SAMPLE, response(ModelCall("m"))),
-        ("repeated_retrievals", SAMPLE, Response("a", "b", (Context(ORDER),))),
+        (replace(SAMPLE, hops=()), TWO_HOPS),
+        (replace(SAMPLE, hops=(0, 0, 0)), TWO_HOPS),
+        (SAMPLE, Response("a", "24 months.", (Context(ORDER),))),
+        (SAMPLE, response(Retrieval("order", (Context("", "d1"),)))),
+        (replace(SAMPLE, reference_contexts=("…", "…", "…")), TWO_HOPS),
     ],
 )
-def test_no_hops_or_no_steps_or_no_texts_do_not_apply(name: str, sample: Sample, answer: Response) -> None:
-    assert isinstance(score(name, sample, answer), NotApplicable)
+def test_no_hops_or_no_steps_or_no_texts_do_not_apply(sample: Sample, answer: Response) -> None:
+    for name in ("hop_recall", "hop_precision"):
+        assert isinstance(score(name, sample, answer), NotApplicable)
+
+
+@pytest.mark.parametrize("answer", [response(ModelCall("m")), Response("a", "b", (Context(ORDER),))])
+def test_an_answer_without_retrievals_repeats_none(answer: Response) -> None:
+    assert isinstance(score("repeated_retrievals", SAMPLE, answer), NotApplicable)
 
 
 @pytest.mark.parametrize(
