@@ -177,6 +177,11 @@ def test_calls_are_those_that_a_judgement_of_the_sample_takes(
     assert estimate(kind, replace(SAMPLE, **changes)).calls == calls
 
 
+def test_without_a_metric_a_conversation_is_not_read() -> None:
+    golden = GoldenSet((replace(SAMPLE, history=TURNS),))
+    assert estimate_cost(JudgeSettings(name="openai:gpt-5.4-mini"), golden, []).calls == 0
+
+
 def test_what_is_not_known_is_assumed_to_be_of_usual_length() -> None:
     """An answer as long as the reference, else 400 characters; contexts as the sample's, else 5 of 800."""
 
