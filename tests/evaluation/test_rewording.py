@@ -79,6 +79,7 @@ def match(*verdicts: Verdict) -> ReferenceMatch:
 @pytest.mark.parametrize(
     ("answer", "ids"),
     [
+        (judged(OTHER, BY_WORDS), set()),
         (judged(OTHER, BY_WORDS, match=match(SUPPORTED)), set()),
         (judged(PASSAGE, table(SUPPORTED), match=match(SUPPORTED, UNSUPPORTED)), {"s2"}),
         (judged(PASSAGE, match=match(UNSUPPORTED)), {"s1"}),
@@ -97,6 +98,7 @@ def use(text: str, verdict: Verdict) -> ContextUse:
 @pytest.mark.parametrize(
     ("answer", "texts"),
     [
+        (judged(OTHER, BY_WORDS), []),
         (judged(OTHER, table(SUPPORTED), use=use(PASSAGE, SUPPORTED)), []),
         (judged(OTHER, table(SUPPORTED), use=use(PASSAGE, UNSUPPORTED)), [PASSAGE]),
         (judged(OTHER, use=use(PASSAGE, UNSUPPORTED)), [PASSAGE]),

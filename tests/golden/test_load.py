@@ -125,6 +125,7 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
     ("name", "text", "says"),
     [
         ("a.jsonl", "", "contains no samples"),
+        ("a.yaml", "", "contains no samples"),
         ("a.json", '"text"', "not samples"),
         ("a.json", "[1]", "item 1 is 1"),
         ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: found a list, expected an object"),
@@ -133,6 +134,7 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "duplicate key"),
         ("a.jsonl", '{"question": "A?", "x": -Infinity}\n', "-Infinity is not a JSON number"),
         ("a.json", "[] x", "a.json:1: more text after the value"),
+        ("a.json", '{"a": 1,\n "a": 2}', 'duplicate key "a"'),
         ("a.jsonl", '{"question": "A?", "x": ' + "9" * 5000 + "}\n", "a.jsonl:1: not a number that can be read"),
         ("a.jsonl", '{"question": "A\\ud800?"}\n', "a lone surrogate (\\ud800)"),
         ("a.jsonl", b'{"question": "caf\xe9?"}\n', "a.jsonl:1: byte 0xe9 is not valid UTF-8"),

@@ -98,7 +98,16 @@ def test_an_assertion_without_weight_or_with_an_unsupported_option_is_not_made(t
     assert asserted(tmp_path, idle, heavy, unsupported) == ["contains: yes"]
 
 
-OTHERS: list[object] = [[], [{"vars": 1}], [1], {"tests": []}, {"tests": [{"question": "A?"}]}, "x", [{"success": 1}]]
+OTHERS: list[object] = [
+    [],
+    [{"vars": 1}],
+    [1],
+    {"tests": []},
+    {"tests": [{"question": "A?"}]},
+    {},
+    "x",
+    [{"success": 1}],
+]
 NO_RESULTS = [{"results": [{"vars": {}}]}, {"results": [{"success": True, "vars": {}}, {"success": True}]}]
 
 

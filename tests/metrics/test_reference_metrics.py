@@ -82,6 +82,7 @@ def test_entities_that_the_judge_listed_are_looked_for_and_the_missing_ones_name
     found = recalled("…", "Flynas at 10:00.", "From 駅前 station.", entities=listed)
     assert found == Scored(0.75, note="3 of 4 entities; not: SAR 450")
     assert recalled("…", entities=listed) == Scored(0.0, note="no contexts were returned")
+    assert recalled("Ada Brown.") == Scored(0.0, note="no contexts were returned")
     assert isinstance(recalled("Ada Brown.", "Ada Brown.", entities=EntityList(())), NotApplicable)
     assert recalled("Ada Brown.", "Ada Brown.", entities=JudgementFailure("cut off")) == Failed("judge", "cut off")
 
