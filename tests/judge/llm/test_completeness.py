@@ -187,6 +187,22 @@ def test_long_references_are_judged_in_several_calls_too(world: Any) -> None:
         assert shown == seen.asked["reference_statements"]
 
 
+def test_if_one_of_several_calls_fails_the_others_are_not_paid_again(world: Any, tmp_path: Any) -> None:
+    many = [Statement(f"s{n}", f"Statement {n}.") for n in range(1, 21)]
+
+    def ask() -> Any:
+        return world.run(world.judge(cache=tmp_path / "judgements.sqlite").support(CONTEXTS, many, call=Call("q1")))
+
+    world.fake.always = lambda seen: "no" if "s9" in seen.asked["verdicts"] else None
+    with pytest.raises(JudgementFailed):
+        ask()
+    world.run(world.judges[-1].close())
+    world.fake.seen.clear()
+    world.fake.always = None
+    assert len(ask().supports) == 20
+    assert [seen.asked["verdicts"] for seen in world.fake.chats] == [[f"s{n}" for n in range(9, 17)]]
+
+
 def plausible() -> st.SearchStrategy[object]:
     """Values that look like what is asked for, and often are not."""
     words = st.sampled_from(["supported", "unsupported", "contradicted", "yes", "c1", "c2", "c9", "", "nan"])
