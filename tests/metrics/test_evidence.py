@@ -96,6 +96,7 @@ HALVES = (FACT[: len(FACT) // 2], OTHER, FACT[len(FACT) // 2 :])
         *((name, (FACT,), HALVES, 1.0) for name in ("mrr", "ndcg", "average_precision")),
         ("precision@3", (FACT,), HALVES, 2 / 3),
         ("recall@1", (FACT, OTHER), (BOTH, BEFORE), 1.0),  # a chunk with two pieces is worth both
+        ("ndcg", (FACT, OTHER), (BOTH,), 1.0),
         ("ndcg", (FACT, OTHER), (BEFORE, BOTH), 2 / math.log2(3) / (1 + 1 / math.log2(3))),
         ("precision@2", (FACT, OTHER), (BOTH, BEFORE), 0.5),
         ("mrr", (FACT,), (OTHER, OTHER, FACT), 0.5),  # the same chunk twice counts once

@@ -199,6 +199,7 @@ ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
         (SAMPLE, like(-0.2, -1.0), 0.0),
         *((SAMPLE, like(*odd), Failed) for odd in ((), (NAN,), (1.01,), (0.5, -1.01))),
         (SAMPLE, Judgements(answer_similarity=WITHOUT_EMBEDDINGS), NotApplicable),
+        (SAMPLE, Judgements(answer_similarity=JudgementFailure("refused")), Failed),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
     ],

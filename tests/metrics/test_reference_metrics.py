@@ -58,6 +58,7 @@ FLIGHT = "You take the Flynas Flight to Riyadh."
         (FLIGHT, ["Flynas goes to Riyadh."], 0.5),
         (FLIGHT, ["Flynas goes to Riyadh.", "Every flight is full."], 1.0),
         ("Flynas launched Flight 123 to Riyadh at 10:00 AM.", ["Flynas is an airline."], 0.25),
+        ("Flynas operates Flight 123 to Riyadh at 10:00 AM.", ["Flight 321 leaves for Riyadh."], 0.25),
     ],
 )
 def test_which_entities_of_the_reference_are_in_the_contexts(reference: str, contexts: list[str], share: float) -> None:

@@ -67,6 +67,7 @@ def test_random_rankings_score_as_in_pytrec_eval() -> None:
         ("precision@5", ["a"], {"a": 1.0}, 0.2),
         ("mrr@2", ["x", "a"], {"a": 1.0}, 0.5),
         ("mrr@1", ["x", "a"], {"a": 1.0}, 0.0),
+        ("mrr", ["x"], {"a": 1.0}, 0.0),
         ("average_precision", ["a", "x", "b"], {"a": 1.0, "b": 2.0}, (1 + 2 / 3) / 2),
         ("recall@2", ["a", "a", "b"], {"a": 1.0, "b": 1.0}, 1.0),  # chunks of one document count once
         ("hit_rate@3", ["a"], {"a": 0.0, "b": 1.0}, 0.0),  # a grade of zero is not relevant

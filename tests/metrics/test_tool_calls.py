@@ -81,6 +81,7 @@ def test_selection_is_the_f1_of_the_names(golden: Sample, answer: Response, f1: 
         ({"id": "7"}, {"id": 7}, False),
         ({"id": 7}, {"id": True}, False),
         ({"id": True}, {"id": 1}, False),
+        ({"id": True}, {"id": True}, True),
         ({"id": None}, {"id": None}, True),
         ({"id": 12345678901234567891}, {"id": "12345678901234567890"}, False),
         ({"id": 10**400}, {"id": 1.5}, False),
@@ -89,6 +90,7 @@ def test_selection_is_the_f1_of_the_names(golden: Sample, answer: Response, f1: 
         ({"to": {"city": "Arden"}}, {"to": {"city": "Arden", "zip": "1"}}, True),  # in nested objects as well
         ({"to": {"city": "Arden"}}, {"to": "Arden"}, False),
         ({"ids": [1, {"a": "x"}]}, {"ids": ["1", {"a": "x", "b": 2}]}, True),
+        ({"ids": [1, 2]}, {"ids": [2, 1]}, False),
         ({"ids": [1, 2]}, {"ids": [1, 2, 3]}, False),
     ],
 )
