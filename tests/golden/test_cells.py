@@ -106,6 +106,7 @@ NO_VALUE = CellError
         (cells.question, [{"role": "assistant", "content": "A?"}], "A?"),
         (cells.question, [{"role": "user", "content": "A?"}, {"role": "user"}], "A?"),
         (cells.question, 3.0, NO_VALUE),
+        (cells.question, [3], NO_VALUE),
         (cells.question, [["A?"]], NO_VALUE),
         (cells.is_clarification, None, False),
         (cells.is_clarification, "", False),
