@@ -116,7 +116,8 @@ def test_an_expectation_in_a_cell_is_an_assertion_or_the_answer(
 
 def test_assertions_in_a_table_of_promptfoo(tmp_path: Path) -> None:
     first = {"question": "How long?", "__expected1": "contains: 24", "__expected2": "llm-rubric: polite"}
-    golden = load_table(tmp_path, first, {"question": "Where?", "__expected1": "In Bonn", "__expected2": ""})
+    second = {"question": "Where?", "__expected1": "In Bonn", "__expected2": ""}
+    golden = load_table(tmp_path, *({**row, "__description": "d"} for row in (first, second)))
     assert golden[0].assertions == Assertions(typed=(Assertion("contains", ("24",)),))
     assert (golden[1].reference, str(golden[1].origin)) == ("In Bonn", "table.csv:3")
     assert any("llm-rubric is left out" in note for note in golden.mappings[0].notes)
