@@ -5,9 +5,9 @@
 
 Scores are drawn, and decided by the gate as a run is: drops, floors, broken questions, tags, and up to five more
 answers to every question (gate/decide.py, gate/confirm.py). There are four metrics with a floor at .75, and ten tags,
-each on a tenth of the samples. A sample's difficulty, Beta(6, 0.6), is shared by the metrics; an answer makes one to
-seven statements ("graded") or one ("right or wrong"), and its score in a metric is the share that is judged good; the
-judge gets 3 % of the statements wrong; 40 % of the answers are new whenever the system is asked. A loss takes 0.5
+each on a tenth of the samples. The metrics share a sample's difficulty. A score is the share of an answer's one to
+seven statements that are judged good ("graded", with the difficulty Beta(6, 0.6)), or right or wrong (Beta(12, 0.6));
+the judge gets 3 % of the statements wrong; 40 % of the answers are new whenever the system is asked. A loss takes 0.5
 from the chance of as many samples as make the mean. The baseline are the scores of the last six runs, or of one.
 
 The last column says how many of the runs that fail for a loss name a metric that lost nothing.
@@ -41,8 +41,19 @@ METRICS = ("faithfulness", "answer_relevancy", "context_recall", "context_precis
 POLICY = policy_from_mapping({"metrics": {name: {"min": 0.75, "max_drop": 0.02} for name in METRICS}})
 TAGS, RUNS = 10, 6
 RENEWED, MISJUDGED, FALL = 0.4, 0.03, 0.5
-STATEMENTS = {"right or wrong": 1, "graded": 7}
-"""The largest number of statements of an answer, by the kind of its scores."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A kind of scores: the largest number of statements of an answer, and Beta's first parameter of its difficulty."""
+
+    statements: int
+    ease: float
+
+
+SCORES = {"right or wrong": Scores(1, 12.0), "graded": Scores(7, 6.0)}
+"""With right or wrong alone, a system like the graded one would have a quarter of its answers broken, which the gate
+doubts whatever changes."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,9 @@ class System:
     """A system under test and its judge: `ask` gives the answers of one run, `change` changes it."""
 
     def __init__(
-        self, n: int, rng: np.random.Generator, renewed: float = RENEWED, most_statements: int = STATEMENTS["graded"]
+        self, n: int, rng: np.random.Generator, renewed: float = RENEWED, kind: Scores = SCORES["graded"]
     ) -> None:
-        self.n, self.rng, self.renewed, self._most = n, rng, renewed, most_statements
+        self.n, self.rng, self.renewed, self._kind = n, rng, renewed, kind
         self.chance = np.repeat(self._difficulty(n)[:, None], len(METRICS), axis=1)
         self.scores = self._answers()
         self._texts = np.arange(n)
@@ -99,10 +110,10 @@ class System:
         self._texts = np.where(which, self._texts + self.n, self._texts)
 
     def _difficulty(self, n: int) -> Floats:
-        return self.rng.beta(6.0, 0.6, size=n)
+        return self.rng.beta(self._kind.ease, 0.6, size=n)
 
     def _answers(self) -> Floats:
-        statements = self.rng.integers(1, self._most, size=(self.n, 1), endpoint=True)
+        statements = self.rng.integers(1, self._kind.statements, size=(self.n, 1), endpoint=True)
         chance = np.clip(self.chance, 0.0, 1.0)
         judged = chance * (1.0 - MISJUDGED) + (1.0 - chance) * MISJUDGED
         return np.asarray(self.rng.binomial(statements, judged) / statements, dtype=np.float64)
@@ -142,7 +153,7 @@ KINDS = (
 def decide(kind: Kind, n: int, runs: int, renewed: float, scores: str, seed: Sequence[int]) -> GateVerdict:
     """The verdict on one change."""
     rng = np.random.default_rng(seed)
-    system = System(n, rng, renewed, STATEMENTS[scores])
+    system = System(n, rng, renewed, SCORES[scores])
     tags = [np.sort(rng.choice(n, n // TAGS, replace=False)) for _ in range(TAGS)]
     for _ in range(10):
         system.ask()
@@ -259,7 +270,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[80, 200])
     parser.add_argument("--history", type=int, nargs="+", default=[RUNS, 1], help="runs that the baseline is made of")
     parser.add_argument("--renewed", type=float, default=RENEWED, help="share of the answers that are new in a run")
-    parser.add_argument("--scores", nargs="+", choices=tuple(STATEMENTS), default=["graded"])
+    parser.add_argument("--scores", nargs="+", choices=tuple(SCORES), default=["graded"])
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
     options = parser.parse_args()

@@ -23,7 +23,7 @@ from evalproof.compare import compare_runs
 from evalproof.config import GateConfig
 from evalproof.gate import decide
 from evalproof.models import CaseResult, Run, RunInfo, Score, SystemOutput
-from losses import KINDS, METRICS, RENEWED, STATEMENTS, Kind, System
+from losses import KINDS, METRICS, RENEWED, SCORES, Kind, System
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 from statgate.config import GateSettings
@@ -82,7 +82,7 @@ GATES: dict[str, Callable[[Floats, Floats], str]] = {
 def verdicts(kind: Kind, n: int, scores: str, seed: int) -> dict[str, str]:
     """What each gate says of one change."""
     rng = np.random.default_rng((seed, n, KINDS.index(kind)))
-    system = System(n, rng, RENEWED, STATEMENTS[scores])
+    system = System(n, rng, RENEWED, SCORES[scores])
     for _ in range(10):
         system.ask()
     then = system.ask().scores
@@ -112,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200, help="changes a row")
     parser.add_argument("--n", type=int, nargs="+", default=[20, 80, 200])
-    parser.add_argument("--scores", nargs="+", choices=tuple(STATEMENTS), default=["graded"])
+    parser.add_argument("--scores", nargs="+", choices=tuple(SCORES), default=["graded"])
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
     parser.add_argument("--processes", type=int, default=None)
     options = parser.parse_args()

@@ -125,12 +125,12 @@ class Collapsed(Answers):
             if rule.slice is None and rule.min is not None and rule.metric in floors:
                 floors[rule.metric] = rule.min
         for metric, floor in floors.items():
-            values = run.scores_of(metric).values
-            if not values:
-                continue
+            measured = run.scores_of(metric)
             line = _HALF * floor
-            ids = sorted(values)
-            scores = [values[sample_id] for sample_id in ids]
+            if measured.mean is None or measured.mean >= line:
+                continue
+            ids = sorted(measured.values)
+            scores = [measured.values[sample_id] for sample_id in ids]
             confidence = evidence.policy.gate.confidence
             mean = mean_of(run, ids, scores, confidence=confidence)
             if mean.high >= line:
