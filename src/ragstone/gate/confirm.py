@@ -20,7 +20,7 @@ SUSPECT = 1.0
 """Up to this share it is suspected."""
 STILL_SUSPECT = 2.0
 """The same of a run that was asked again."""
-ASK = 4.0
+ASK = 8.0
 """Up to this share the system is asked again."""
 AT_ONCE = 0.02
 """A drop at this share of the error rate is not asked about again."""

@@ -25,12 +25,13 @@ from ragstone.gate.verdict import Action, Sensitivity
 from ragstone.golden.sample import GoldenSize
 from ragstone.stats.losses import (
     MEAN_WEIGHT,
+    MIN_RUNS,
     PARTS_SHARE,
     Questions,
     row_means,
     scores_by_row,
 )
-from ragstone.stats.score_model import ScoreModel, learn
+from ragstone.stats.score_model import UNEXPECTED_NOW, ScoreModel, learn
 from ragstone.stats.sensitivity import (
     TYPICAL_CHANGED,
     TYPICAL_SCORES,
@@ -277,7 +278,10 @@ def _model(then: bytes, now: bytes, rows: int) -> ScoreModel:
     """The model of questions from their scores in the runs before (rows, runs), and,
     where that is one run, from those `now`, if there are any."""
     scores = np.frombuffer(then).reshape(rows, -1)
-    if scores.shape[1] > 1:
+    runs = scores.shape[1]
+    if runs >= MIN_RUNS:
+        return learn(scores, unexpected_answers=UNEXPECTED_NOW)
+    if runs > 1:
         return learn(scores)
     if now:
         return model_of_pairs(scores[:, 0], np.frombuffer(now))

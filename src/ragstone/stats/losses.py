@@ -27,7 +27,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ragstone.stats.score_model import SampledMeans, ScoreModel, drawn_choices, learn
+from ragstone.stats.score_model import (
+    UNEXPECTED_NOW,
+    SampledMeans,
+    ScoreModel,
+    drawn_choices,
+    learn,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -218,7 +224,7 @@ class Questions:
         """What these questions score while nothing changes."""
         if self._pooled:
             return learn(np.concatenate([self.then, self.now], axis=1))
-        return learn(self.then)
+        return learn(self.then, unexpected_answers=UNEXPECTED_NOW)
 
     def p_value(
         self, rng: np.random.Generator, *, min_errors: float = CLEARLY_NONE

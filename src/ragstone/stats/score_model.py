@@ -53,6 +53,9 @@ log-likelihood."""
 _UNEXPECTED = 2.0
 """Of so many answers, beside those that are known, the score is presumed to be one that
 no distribution explains: even of questions that never failed, one may fail."""
+UNEXPECTED_NOW = 12.0
+"""So many where only scores before are learnt from. With fewer, an unchanged system
+with 12 to 20 questions that are right or wrong fails in .05 to .08 of its runs."""
 _PRIOR_QUESTIONS = 2.0
 """The grid's distributions are presumed to be equally common, with the weight of so
 many questions."""
@@ -102,17 +105,24 @@ class ScoreModel(Struct, frozen=True, eq=False):
         return np.asarray(self.variances * float(sides @ correlation @ sides))
 
 
-def learn(scores: Floats, *, questions: Floats | None = None) -> ScoreModel:
+def learn(
+    scores: Floats,
+    *,
+    questions: Floats | None = None,
+    unexpected_answers: float = _UNEXPECTED,
+) -> ScoreModel:
     """The model of n questions from `scores` (n, runs) in [0, 1], the oldest run first;
     NaN where there is none.
 
     With `questions` (m, runs) it is that of m questions with these scores, while
-    `scores` say how common what is.
+    `scores` say how common what is. Of `unexpected_answers` beside those that are
+    known, the score is presumed to be one that no distribution explains.
     """
     some = np.linspace(0, len(scores) - 1, min(len(scores), _MAX_LEARNT_FROM)).astype(
         np.int64
     )
-    unexpected = _UNEXPECTED / (_UNEXPECTED + int(np.isfinite(scores).sum()))
+    known_answers = int(np.isfinite(scores).sum())
+    unexpected = unexpected_answers / (unexpected_answers + known_answers)
     probabilities = _probabilities(unexpected)
     best_likelihood = -np.inf
     repeated = 0.0

@@ -61,13 +61,13 @@ class Answers(Checker):
         answers = n * answers_per_sample(run)
         empty = sum(texts.count("") for texts in given.values())
         share = empty / answers
-        samples = counted(n, "answerable sample")
-        reason = f"{empty:,} of {counted(answers, 'answer')} to {samples} are empty"
+        reason = f"{empty:,} of {answers:,} answers to answerable questions are empty"
         status = Status.FAIL
         if share > allowed:
             reason += f", more than the {percent(allowed)} allowed."
         elif _all_alike(run, given):
-            reason = f"the system gave the same answer to each of {samples}."
+            questions = counted(n, "answerable question")
+            reason = f"the system gave the same answer to each of {questions}."
         else:
             status = Status.PASS
             reason += ", and they are not all the same."
