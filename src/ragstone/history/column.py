@@ -14,7 +14,8 @@ from ragstone.gate.accepted import title_of
 from ragstone.gate.bounds import mean_score
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.history.level import LOOKED_BACK, Look
+from ragstone.history.file import NEWEST
+from ragstone.history.level import Look
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.stats.steps import Series, Step, mean_series
 
@@ -61,7 +62,7 @@ class Column(Struct, frozen=True):
         `level`, by index."""
         steps = self.series.steps(self.allowed)
         if any(step.shows(self.rule.max_drift, level) for step in steps):
-            return self.series.first_run_chances(LOOKED_BACK)[0][1]
+            return self.series.first_run_chances(NEWEST)[0][1]
         return None
 
     def shows_loss_since(self, start: int, level: float) -> bool:
@@ -157,7 +158,7 @@ def cause_of(looks: Sequence[Look], series: Series) -> tuple[RunLine, ...]:
     `_NAMED`; the oldest first."""
     named: list[int] = []
     share = 0.0
-    for chance, index in series.first_run_chances(LOOKED_BACK):
+    for chance, index in series.first_run_chances(NEWEST):
         named.append(index)
         share += chance
         if share >= _NAMED:

@@ -24,9 +24,8 @@ from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, Status
 from ragstone.history.codes import Compact, sample_code
 from ragstone.history.column import Column, DriftRule, cause_of, mean_of, since
-from ragstone.history.file import History
+from ragstone.history.file import NEWEST, History
 from ragstone.history.level import (
-    LOOKED_BACK,
     Look,
     MetricPast,
     looks_before,
@@ -93,8 +92,9 @@ def measure_drift(
         place = (check.metric or "", check.slice)
         if place in below:  # it is not over, whatever else shows that it is
             shown = check.failed or below[place].shown
-            changed = {"shown": shown, "until": None}
-            below[place] = below[place].model_copy(update=changed)
+            below[place] = below[place].model_copy(
+                update={"shown": shown, "until": None}
+            )
             continue
         past = watch.pasts.get(place[0])
         if past is not None and past.sound and watch.newest:
@@ -182,9 +182,9 @@ class _Watch:
             for part in past.open:
                 place = past.place(part)
                 healthy = past.sound if past.start < place else past.healthy
-                before = [index for index in healthy if index < place][-LOOKED_BACK:]
+                before = [index for index in healthy if index < place][-NEWEST:]
                 after = range(place, len(past.looks) + len(self.newest))
-                places = [*before, *after[-LOOKED_BACK:]]
+                places = [*before, *after[-NEWEST:]]
                 column = self.column(metric, places, part.slice)
                 start = min(len(before), column.newest)
                 key = (part.slice, _names(column), start)
@@ -246,7 +246,7 @@ class _Watch:
             ]
             if sound:
                 newest = len(past.looks) + len(self.newest) - 1
-                places = {*sound[:BEFORE], *sound[-LOOKED_BACK:], newest}
+                places = {*sound[:BEFORE], *sound[-NEWEST:], newest}
                 column = self.column(metric, sorted(places))
                 groups.setdefault(_names(column), []).append(column)
         if steady and not groups:

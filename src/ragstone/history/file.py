@@ -29,7 +29,8 @@ most some 20,000 lines."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
 
 NEWEST = 24
-"""So many of the newest runs stay longest: in them a loss is looked for."""
+"""So many of the newest runs stay longest: in them, and in those at the anchor, a loss
+is looked for."""
 
 
 class History(Struct, frozen=True):

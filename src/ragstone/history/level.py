@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code
-from ragstone.history.file import NEWEST, History
+from ragstone.history.file import History
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
 
 Floats = NDArray[np.float64]
@@ -22,9 +22,6 @@ LEVEL_RUNS = 6
 """Number of healthy runs whose mean is the level. More would reduce its noise little,
 since the current run has its own (`bench/level.py`), and would hold a gain back for
 longer."""
-
-LOOKED_BACK = NEWEST
-"""Number of runs, besides those at the anchor, in which a loss is looked for."""
 
 
 class Look(Struct, frozen=True):

@@ -4,7 +4,7 @@ of these."""
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Literal
 
@@ -147,13 +147,6 @@ class RunLine(Part):
         """What tells it from other runs: those that began in the same second may have
         the same name."""
         return self.run, self.github_run, self.commit
-
-    @property
-    def window_length(self) -> timedelta:
-        """How long its window is; 0 for a run that is none."""
-        if self.window is None:
-            return timedelta(0)
-        return self.window.end - self.time
 
     @property
     def figures(self) -> dict[str, FigurePart]:

@@ -55,9 +55,9 @@ EACH: list[str | None] = [f"answer {i}" for i in range(40)]
 @pytest.mark.parametrize(
     ("answers", "more", "says"),
     [
-        (["", " ", "–", ""], {}, "4 of 4 answers to 4 answerable samples are empty"),
+        (["", " ", "–", ""], {}, "4 of 4 answers to answerable questions are empty"),
         (["", "", *EACH[:8]], {}, ""),  # a fifth may be empty
-        (["", "", "", *EACH[:7]], {}, "3 of 10 answers to 10 answerable samples are empty"),
+        (["", "", "", *EACH[:7]], {}, "3 of 10 answers to answerable questions are empty"),
         (["See our web site.", "see our  web site."], {}, "the same answer to each of 2"),
         (["Yes."] * 6, {"references": ["yes"] * 6}, ""),  # the right answer to each
         (["Yes."] * 6, {"references": ["yes"] * 5 + ["no"]}, "the same answer to each of 6"),
@@ -85,7 +85,7 @@ def test_an_empty_answer_counts_whichever_it_is() -> None:
     answers = {name: (*given, given[0], "") for name, given in one.system.answers.items()}
     thrice = replace(one, manifest=make_manifest(answers=3), system=SystemFacts(answers=answers))
     assert failing(thrice) == {
-        "system.answers": "10 of 30 answers to 10 answerable samples are empty, more than the 20 % allowed."
+        "system.answers": "10 of 30 answers to answerable questions are empty, more than the 20 % allowed."
     }
     assert failing(thrice, system={"max_empty": 0.4}) == {}
 

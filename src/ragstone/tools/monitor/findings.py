@@ -88,7 +88,7 @@ def judge_window(
     logged = {name: rule for name, rule in rules.items() if name in line.figures}
     limits = sum(rule.limit is not None for rule in logged.values())
     compared = sum(len(before[name]) >= MIN_WINDOWS for name in logged)
-    error_rate = FALSE_ALARMS * (line.window_length / _YEAR) / max(1, limits + compared)
+    error_rate = FALSE_ALARMS * (_length(line) / _YEAR) / max(1, limits + compared)
     findings = []
     for name, rule in logged.items():
         values = _values(name, line.figures[name], scores)
@@ -121,7 +121,7 @@ def values_before(
     since = policy.monitor.level_since
     values: dict[str, list[float]] = {name: [] for name in line.figures}
     for then in past:
-        if then.window is None or then.window_length != line.window_length:
+        if then.window is None or _length(then) != _length(line):
             continue
         is_accepted = since is None or then.time.date() >= since
         if then.time >= line.time or not is_accepted:
@@ -131,6 +131,13 @@ def values_before(
             if not is_alert and _is_same_judge(name, line, then):
                 values[name].append(then.figures[name].value)
     return values
+
+
+def _length(line: RunLine) -> timedelta:
+    """How long the window of `line` is; 0 for a run that is none."""
+    if line.window is None:
+        return timedelta(0)
+    return line.window.end - line.time
 
 
 def _is_same_judge(name: str, line: RunLine, then: RunLine) -> bool:
