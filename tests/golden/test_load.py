@@ -31,12 +31,7 @@ def write_two(folder: Path, first: str, second: str) -> list[str]:
 
 
 def test_a_full_native_sample_is_read_field_by_field(tmp_path: Path) -> None:
-    texts = {
-        "id": "travel-1",
-        "question": "What is the allowance?",
-        "reference": "It is 28 euros.",
-        "group": "travel.md",
-    }
+    texts: dict[str, Any] = {"id": "travel-1", "question": "How much?", "reference": "It is 28 euros.", "group": "g"}
     row = {"reference_contexts": ["The allowance is 28 euros."], "answerable": False, "tags": ["travel", "money"]}
     (sample,) = load_rows(tmp_path, {**texts, **row, "relevant_ids": {"travel.md#allowance": 2, "travel.md": 0}})
     assert sample == Sample(
