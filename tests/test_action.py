@@ -10,6 +10,7 @@ import pytest
 from ragstone import action
 from ragstone.errors import EXIT_BUG, ConfigError
 from ragstone.github.inputs import read_inputs
+from ragstone.settings.settings import Settings
 from tests.github.api.test_text_channels import acting, parse_outputs
 
 
@@ -24,7 +25,7 @@ def environ(tmp_path: Path, **inputs: str) -> dict[str, str]:
     }
 
 
-def settings(tmp_path: Path, **inputs: str) -> object:
+def settings(tmp_path: Path, **inputs: str) -> Settings:
     given = environ(tmp_path, **inputs)
     return action.action_settings(read_inputs(given), given, tmp_path / "workspace")
 
@@ -61,11 +62,7 @@ def test_paths_of_the_workflow_start_from_the_working_directory(tmp_path: Path) 
     (workspace / "conf" / "ragstone.toml").write_text('[run]\nout = "run"\n', encoding="utf-8")
     for name in ("golden.jsonl", "t.toml"):
         (workspace / name).touch()
-    found = action.action_settings(
-        read_inputs(environ(tmp_path, config="conf/ragstone.toml", golden_set="golden.jsonl", thresholds="t.toml")),
-        {},
-        workspace,
-    )
+    found = settings(tmp_path, config="conf/ragstone.toml", golden_set="golden.jsonl", thresholds="t.toml")
     assert [found.path(path).resolve() for path in found.golden.paths] == [workspace / "golden.jsonl"]
     assert found.path(found.gate.thresholds or "").resolve() == workspace / "t.toml"
     assert found.path(found.run.out).resolve() == workspace / "conf" / "run"

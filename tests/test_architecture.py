@@ -31,7 +31,7 @@ def test_the_page_on_the_architecture_draws_the_rooms_of_the_contract_and_descri
 
 FRONT_DOOR = ("settings", "github", "tools", "cli")
 """Rooms that may see all settings at once: those that turn them into plans, and those that ask for that."""
-PLANNERS = (
+PLANNERS = [
     "base_checkout",
     "folder_gate",
     "gate_request",
@@ -39,31 +39,30 @@ PLANNERS = (
     "known_secrets",
     "no_key_fallback",
     "run_plan",
-)
+]
 """Modules of `pipeline` that may: they make of the settings what the use cases are given."""
 
 
 def test_settings_stop_at_the_front_door() -> None:
     taking = [
-        path
+        str(path.relative_to(PACKAGE))
         for room in rooms()
         if room not in FRONT_DOOR
         for path in (PACKAGE / room).rglob("*.py")
-        if _imports(path, "ragstone.settings.settings", "Settings")
+        if path.stem not in PLANNERS and _takes_all_settings(path)
     ]
-    assert [str(path.relative_to(PACKAGE)) for path in taking if path.stem not in PLANNERS] == []
+    assert taking == []
 
 
-def _imports(path: Path, module: str, name: str) -> bool:
-    return any(
-        isinstance(node, ast.ImportFrom) and node.module == module and name in {one.name for one in node.names}
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    )
+def _takes_all_settings(path: Path) -> bool:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "ragstone.settings.settings":
+            return "Settings" in {one.name for one in node.names}
+    return False
 
 
 def test_every_part_of_the_core_is_forbidden_to_import_a_tool() -> None:
     (forbidden,) = (found for found in CONTRACTS if found.get("forbidden_modules") == ["ragstone.tools"])
-    parts = {found.stem for found in PACKAGE.glob("[!_]*.py")} | {
-        found.parent.name for found in PACKAGE.glob("*/__init__.py")
-    }
+    parts = {found.stem for found in PACKAGE.glob("[!_]*.py")}
+    parts |= {found.parent.name for found in PACKAGE.glob("*/__init__.py")}
     assert set(forbidden["source_modules"]) == {f"ragstone.{part}" for part in parts - {"cli", "tools"}}

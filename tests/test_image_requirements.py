@@ -23,11 +23,7 @@ ASKED = [
     *PROJECT["project"]["optional-dependencies"]["bedrock"],
     "boto3",
 ]
-TESTED = [
-    *PROJECT["project"]["dependencies"],
-    *PROJECT["dependency-groups"]["test"],
-    *PROJECT["dependency-groups"]["lint"],
-]
+TESTED = [name for group in ("test", "lint") for name in PROJECT["dependency-groups"][group]]
 _ENTRY = re.compile(r"^([\w.-]+)==([\w.+!-]+)( ; [^\\\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE)
 
 

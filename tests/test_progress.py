@@ -10,21 +10,13 @@ import pytest
 from ragstone.progress import BarProgress, LineProgress
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def logged(total: int | None, states: Sequence[str], *, every_s: float, waits_s: float = 1.0) -> list[str]:
     """The lines of a log of so many samples, each of which takes as long."""
-    out, clock = io.StringIO(), Clock()
-    progress = LineProgress(out, every_s=every_s, clock=clock)
+    out, now = io.StringIO(), 100.0
+    progress = LineProgress(out, every_s=every_s, clock=lambda: now)
     progress.start(total)
     for state in states:
-        clock.now += waits_s
+        now += waits_s
         progress.advance(state)
     progress.finish()
     return out.getvalue().splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,35 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.project import BROKEN, append, make_project
+
 pytestmark = pytest.mark.usefixtures("processes")
 
-FACTS = {
-    "port": ("Which port does the gateway use?", "The gateway uses port 8443."),
-    "token": ("How long is a token valid?", "A session token is valid for 12 hours."),
-    "owner": ("Who approves a deploy?", "The release captain approves every deploy."),
-    "colour": ("Which colour is the status lamp?", "The status lamp is green when the gateway is ready."),
-    "backup": ("When does the backup run?", "The backup runs every night at two o'clock."),
-    "region": ("In which region is the data stored?", "The data is stored in the Frankfurt region."),
-}
-SYSTEM = """
-FACTS = {facts!r}
-BROKEN = False
-
-def answer(question):
-    for asked, said in FACTS.values():
-        if asked == question:
-            wrong = "Bananas are yellow and grow on tall plants in Ecuador."
-            return {{"answer": wrong if BROKEN else said, "contexts": [said]}}
-    return "I don't know."
-"""
 POLICY = "[metrics.faithfulness]\nmin = 0.5\nmax_drop = 0.05\n"
-CONFIG = """
-[golden]
-paths = ["golden.jsonl"]
-[system]
-entrypoint = "python:app:answer"
-python = "{python}"
-"""
 GATE = """
 from ragstone.pytest_plugin import assert_gate
 
@@ -51,7 +26,7 @@ TESTS = (
 def test_the_answers(ragstone_run):
     answers = {record.sample.id: record.response.answer for record in ragstone_run.directory.records()}
     assert len(answers) == 6
-    assert answers["port"].endswith("8443.")
+    assert answers["house-0"].endswith("red.")
 """
 )
 KEY = "sk-proj-1234567890abcdefghij"
@@ -59,38 +34,19 @@ KEY = "sk-proj-1234567890abcdefghij"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    rows = [{"id": name, "question": asked, "reference": said} for name, (asked, said) in FACTS.items()]
-    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    (tmp_path / "thresholds.toml").write_text(POLICY, encoding="utf-8")
-    (tmp_path / "ragstone.toml").write_text(CONFIG.format(python=sys.executable), encoding="utf-8")
-    (tmp_path / "app.py").write_text(SYSTEM.format(facts=FACTS), encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    return tmp_path
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
+    return make_project(tmp_path, n=6, policy=POLICY)
 
 
-def run(project: Path, tests: str = TESTS, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(project: Path, tests: str = TESTS) -> subprocess.CompletedProcess[str]:
     (project / "test_rag.py").write_text(tests, encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "test_rag.py", *arguments],
-        cwd=project,
-        env={**os.environ, "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
-
-
-def break_system(project: Path) -> None:
-    app = project / "app.py"
-    app.write_text(app.read_text(encoding="utf-8").replace("BROKEN = False", "BROKEN = True"), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "test_rag.py"]
+    env = {**os.environ, "COLUMNS": "120"}
+    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_a_healthy_system_passes_and_is_asked_once(project: Path) -> None:
-    with (project / "app.py").open("a", encoding="utf-8") as app:
-        app.write("\nopen('started', 'a').write('x')\n")
-    (project / "ragstone.toml").write_text(CONFIG.format(python=sys.executable) + "concurrency = 1\n")
+    append(project / "houses.py", "\nopen('started', 'a').write('x')\n")
     done = run(project)
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
@@ -99,11 +55,10 @@ def test_a_healthy_system_passes_and_is_asked_once(project: Path) -> None:
 
 
 def test_a_gate_that_fails_fails_its_test_with_the_report(project: Path) -> None:
-    break_system(project)
+    (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     done = run(project)
     assert done.returncode == 1
     assert "2 failed" in done.stdout
-    assert "Failed: " in done.stdout
     assert "below floor" in done.stdout
     assert "ragstone/pytest_plugin.py" not in done.stdout
     assert "assert False" in done.stdout  # a test of the answers fails by its own assertion
@@ -127,12 +82,11 @@ def test_an_inconclusive_verdict_fails_if_the_policy_says_so(project: Path) -> N
 
 def test_a_run_without_a_verdict_is_no_pass(project: Path) -> None:
     lines = (
-        "import app, ragstone\nfrom ragstone.pytest_plugin import assert_gate\n\n"
+        "import houses, ragstone\nfrom ragstone.pytest_plugin import assert_gate\n\n"
         "def test_it():\n"
         "    golden = ragstone.load_golden_set('golden.jsonl')\n"
-        "    assert_gate(ragstone.evaluate(golden, app.answer, progress=False))\n"
+        "    assert_gate(ragstone.evaluate(golden, houses.answer, progress=False))\n"
     )
-    (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
     done = run(project, lines)
     assert done.returncode == 1
     assert "has no verdict" in done.stdout
@@ -153,8 +107,7 @@ def test_what_the_system_says_can_not_leak_a_key_or_steer_the_terminal(
 ) -> None:
     monkeypatch.setenv("RAGSTONE_JUDGE_API_KEY", KEY)
     said = f"\\x1b[31mno {KEY}\\n::error::pwned\\n##[error]pwned\\u202e"
-    with (project / "app.py").open("a", encoding="utf-8") as app:
-        app.write(f"\ndef answer(question):\n    raise RuntimeError('{said}')\n")
+    append(project / "houses.py", f"\ndef answer(question):\n    raise RuntimeError('{said}')\n")
     done = run(project, GATE)
     assert done.returncode == 1
     assert "The system under test failed on all of 6 samples" in done.stdout

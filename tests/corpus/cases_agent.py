@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 
-from tests.corpus.registry import Registry, Steps
-from tests.corpus.workbench import Workbench
+from tests.corpus.workbench import Registry, Steps, Workbench
 
 CASES = Registry()
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,21 +18,14 @@ from agent_faults import CHANGES
 
 Agent = CHANGES[{name!r}].agent
 """
-CHANGES = (
-    "forgets the order at turn 3",
-    "drops hop 2",
-    "looks orders up without their prefix",
-    "never asks back",
-    "is polite before the answer",
-    "retrieves more contexts",
-)
-"""Some of those in bench/agent_faults.py; the last two are harmless."""
+FAULTS = ("forgets the order at turn 3", "drops hop 2", "looks orders up without their prefix", "never asks back")
+HARMLESS = ("is polite before the answer", "retrieves more contexts")
+"""Some of the changes in bench/agent_faults.py."""
 
 
 def _agent(entrypoint: str, change: str | None, baseline: str | None, bench: Workbench) -> Steps:
-    shutil.copytree(
-        EXAMPLE, bench.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("ragstone-run*", "__pycache__")
-    )
+    left_out = shutil.ignore_patterns("ragstone-run*", "__pycache__")
+    shutil.copytree(EXAMPLE, bench.folder, dirs_exist_ok=True, ignore=left_out)
     policy = (EXAMPLE / "thresholds.toml").read_text(encoding="utf-8").splitlines(keepends=True)
     bench.policy("".join(line for line in policy if "latency" not in line))  # a time is another one each time
     if change is not None:
@@ -42,8 +33,8 @@ def _agent(entrypoint: str, change: str | None, baseline: str | None, bench: Wor
     return {"gate": bench.gate(golden=None, entrypoint=entrypoint, baseline=baseline)}
 
 
-CASES.add("agent: first run", partial(_agent, "python:agent:Agent", None, None))
-CASES.add("agent: unchanged", partial(_agent, "python:agent:Agent", None, "baseline"))
-CASES.add("agent: the example's regression", partial(_agent, "python:regressed:Agent", None, "baseline"))
-for _change in CHANGES:
-    CASES.add(f"agent: {_change}", partial(_agent, "python:changed:Agent", _change, "baseline"))
+CASES.add("agent: first run", _agent, "python:agent:Agent", None, None)
+CASES.add("agent: unchanged", _agent, "python:agent:Agent", None, "baseline")
+CASES.add("agent: the example's regression", _agent, "python:regressed:Agent", None, "baseline")
+for _change in (*FAULTS, *HARMLESS):
+    CASES.add(f"agent: {_change}", _agent, "python:changed:Agent", _change, "baseline")

@@ -6,15 +6,14 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.corpus import ferry
-from tests.corpus.changes import BROKEN, GENERATION_FAULTS, HARMLESS, changed
+from tests.corpus.changes import BROKEN, GENERATION_FAULTS, HARMLESS, Change, changed
 from tests.corpus.ferry import Reply
-from tests.corpus.registry import Registry, Steps
-from tests.corpus.workbench import ANSWERS, GOLDEN, POLICY, Workbench
+from tests.corpus.workbench import ANSWERS, GOLDEN, POLICY, Registry, Steps, Workbench
 
 CASES = Registry()
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -30,16 +29,9 @@ MODELS = (
     "llama-2-70b-chat",
 )
 BROKEN_IN_PART = (
-    "doesn't know",
-    "empty answers",
-    "the answer to another question",
-    "invents everything",
-    "adds an invented sentence",
-    "other numbers",
-    "a grounded but wrong sentence",
-    "retrieves nothing",
-    "pads its contexts to 50",
-    "answers the unanswerable inventing",
+    *("doesn't know", "empty answers", "the answer to another question", "invents everything"),
+    *("adds an invented sentence", "other numbers", "a grounded but wrong sentence", "retrieves nothing"),
+    *("pads its contexts to 50", "answers the unanswerable inventing"),
 )
 """What is tried on three of ten questions as well."""
 
@@ -54,19 +46,15 @@ def _first(replies: Sequence[Reply], bench: Workbench) -> Steps:
     return {"first run": bench.gate()}
 
 
-def _register() -> None:
-    for fault in ferry.RETRIEVAL_FAULTS:
-        CASES.add(f"fault: {fault}", partial(_compared, ferry.replies(fault)))
-    for name, change in GENERATION_FAULTS.items():
-        CASES.add(f"fault: {name}", partial(_compared, changed(ferry.replies(), change)))
-    for name, change in HARMLESS.items():
-        CASES.add(f"harmless: {name}", partial(_compared, changed(ferry.replies(), change)))
-    for name, change in BROKEN.items():
-        CASES.add(f"broken: {name}", partial(_first, changed(ferry.replies(), change)))
-    for name in BROKEN_IN_PART:
-        CASES.add(f"broken in part: {name}", partial(_compared, changed(ferry.replies(), BROKEN[name], 0.3)))
-    for model in MODELS:
-        CASES.add(f"{MODEL_CASES}{model}", partial(_model, model))
+def _after(change: Change, share: float = 1.0) -> tuple[list[Reply]]:
+    return (changed(ferry.replies(), change, share),)
+
+
+CASES.table("fault", _compared, {fault: (ferry.replies(fault),) for fault in ferry.RETRIEVAL_FAULTS})
+CASES.table("fault", _compared, {name: _after(change) for name, change in GENERATION_FAULTS.items()})
+CASES.table("harmless", _compared, {name: _after(change) for name, change in HARMLESS.items()})
+CASES.table("broken", _first, {name: _after(change) for name, change in BROKEN.items()})
+CASES.table("broken in part", _compared, {name: _after(BROKEN[name], 0.3) for name in BROKEN_IN_PART})
 
 
 @CASES.case("fault: the golden set is another one")
@@ -111,8 +99,7 @@ def _answers(model: str) -> Iterator[dict[str, Any]]:
 
 def _id(row: Mapping[str, Any]) -> str:
     """One name of a question for all models."""
-    numbers = _numbers()
-    return f"q{numbers[row['question']]}"
+    return f"q{_numbers()[row['question']]}"
 
 
 @cache
@@ -137,4 +124,5 @@ def _model(model: str, bench: Workbench) -> Steps:
     return {"first run": first, f"replaced by {other}": bench.gate(baseline="first")}
 
 
-_register()
+for _name in MODELS:
+    CASES.add(f"{MODEL_CASES}{_name}", _model, _name)

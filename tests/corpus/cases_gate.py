@@ -6,20 +6,19 @@ import csv
 import io
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, commit, git, make_project, start, wait_for_lines
+from tests.cli.project import BROKEN as BROKEN_HOUSES
+from tests.cli.project import LINES_OFF, ONE_DROP, SYSTEM, change_rows, commit, git, make_project, start, wait_for_lines
 from tests.corpus import ferry
 from tests.corpus.changes import BROKEN, GENERATION_FAULTS, HARMLESS, changed
 from tests.corpus.ferry import Question, Reply
 from tests.corpus.outcome import Outcome
-from tests.corpus.registry import Registry, Steps
-from tests.corpus.workbench import ANSWERS, GOLDEN, POLICY, Workbench
+from tests.corpus.workbench import ANSWERS, GOLDEN, POLICY, Registry, Steps, Workbench
 from tests.judge.conftest import FakeLlm, Loop, fill_in
 
 CASES = Registry()
@@ -32,13 +31,13 @@ SUSPECTED = changed(ferry.replies(), BROKEN["adds an invented sentence"], 0.08)
 # -- floors, drops and what is done about them -------------------------------------------------------------------------
 
 
-def _policy(policy: str, replies: Sequence[Reply], arguments: Sequence[str], bench: Workbench) -> Steps:
+def _compared(policy: str, replies: Sequence[Reply], arguments: Sequence[str], bench: Workbench) -> Steps:
     """Compared with the healthy system under a policy of its own."""
     bench.ferry(replies, policy)
     return {"gate": bench.gate(*arguments, baseline=bench.ferry_baseline)}
 
 
-def _first_policy(policy: str, replies: Sequence[Reply], arguments: Sequence[str], bench: Workbench) -> Steps:
+def _first(policy: str, replies: Sequence[Reply], arguments: Sequence[str], bench: Workbench) -> Steps:
     """The same without a baseline."""
     bench.ferry(replies, policy)
     return {"first run": bench.gate(*arguments)}
@@ -46,46 +45,53 @@ def _first_policy(policy: str, replies: Sequence[Reply], arguments: Sequence[str
 
 HEALTHY = ferry.replies()
 FAITHFULNESS = "[gate]\nonly_named = true\n[metrics.faithfulness]\n"
-for _name, _text in {
-    "without a file": "",
-    "a floor that holds": "[metrics.faithfulness]\nmin = 0.8\n",
-    "a floor that fails": "[metrics.answer_correctness]\nmin = 0.99\n",
-    "a floor that warns": '[metrics.answer_correctness]\nmin = 0.99\naction = "warn"\n',
-    "a floor that is assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.8\n',
-    "a floor that is not assured": '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmin = 0.93\n',
-    "a ceiling": "[metrics.hallucination]\nmax = 0.01\n",
-    "only what is named": "[gate]\nonly_named = true\n[metrics.context_recall]\nmin = 0.8\n",
-    "an unknown metric": "[metrics.faithfullness]\nmin = 0.8\n",
-    "an unknown key": "[gate]\nmin_coverge = 0.9\n",
-    "no baseline fails": '[gate]\non_no_baseline = "fail"\n[metrics.faithfulness]\nmax_drop = 0.02\n',
-    "no baseline warns": '[gate]\non_no_baseline = "warn"\n[metrics.faithfulness]\nmax_drop = 0.02\n',
-}.items():
-    CASES.add(f"policy, first run: {_name}", partial(_first_policy, _text, HEALTHY, ()))
 UNCERTAIN = "[metrics.answer_correctness]\nmin = 0.89\n"
 """A floor just above the mean of the healthy system."""
-for _name, _text, _arguments in (
-    ("a floor that can't be decided", UNCERTAIN, ()),
-    ("inconclusive fails", f'[gate]\ninconclusive = "fail"\n{UNCERTAIN}', ()),
-    ("inconclusive passes", f'[gate]\ninconclusive = "pass"\n{UNCERTAIN}', ()),
-    ("fail on inconclusive", UNCERTAIN, ("--fail-on", "inconclusive")),
-):
-    CASES.add(f"policy, first run: {_name}", partial(_first_policy, _text, HEALTHY, _arguments))
+WARNS = '[metrics.answer_correctness]\nmin = 0.99\naction = "warn"\n'
+ASSURED = '[gate]\ndecision = "assured"\n[metrics.faithfulness]\n'
+SMALL_DROP = "[metrics.faithfulness]\nmax_drop = 0.02\n"
+CASES.table(
+    "policy, first run",
+    _first,
+    {
+        "without a file": ("", HEALTHY, ()),
+        "a floor that holds": ("[metrics.faithfulness]\nmin = 0.8\n", HEALTHY, ()),
+        "a floor that fails": ("[metrics.answer_correctness]\nmin = 0.99\n", HEALTHY, ()),
+        "a floor that warns": (WARNS, HEALTHY, ()),
+        "a floor that is assured": (f"{ASSURED}min = 0.8\n", HEALTHY, ()),
+        "a floor that is not assured": (f"{ASSURED}min = 0.93\n", HEALTHY, ()),
+        "a ceiling": ("[metrics.hallucination]\nmax = 0.01\n", HEALTHY, ()),
+        "only what is named": ("[gate]\nonly_named = true\n[metrics.context_recall]\nmin = 0.8\n", HEALTHY, ()),
+        "an unknown metric": ("[metrics.faithfullness]\nmin = 0.8\n", HEALTHY, ()),
+        "an unknown key": ("[gate]\nmin_coverge = 0.9\n", HEALTHY, ()),
+        "no baseline fails": (f'[gate]\non_no_baseline = "fail"\n{SMALL_DROP}', HEALTHY, ()),
+        "no baseline warns": (f'[gate]\non_no_baseline = "warn"\n{SMALL_DROP}', HEALTHY, ()),
+        "a floor that can't be decided": (UNCERTAIN, HEALTHY, ()),
+        "inconclusive fails": (f'[gate]\ninconclusive = "fail"\n{UNCERTAIN}', HEALTHY, ()),
+        "inconclusive passes": (f'[gate]\ninconclusive = "pass"\n{UNCERTAIN}', HEALTHY, ()),
+        "fail on inconclusive": (UNCERTAIN, HEALTHY, ("--fail-on", "inconclusive")),
+    },
+)
 LOSS = "[metrics.faithfulness]\nmax_drop = 0.01\n"
-for _name, _text, _replies, _arguments in (
-    ("a drop fails", "[metrics.answer_correctness]\nmax_drop = 0.02\n", CUT, ()),
-    ("a drop that is allowed", f"[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.9\n", CUT, ()),
-    ("a drop that warns", f'[gate]\nonly_named = true\n{LINES_OFF}max_drop = 0.02\naction = "warn"\n', CUT, ()),
-    ("only one metric", f"{FAITHFULNESS}max_drop = 0.01\n", SLIGHTLY_INVENTED, ()),
-    ("a suspicion", LOSS, SUSPECTED, ()),
-    ("assured", '[gate]\ndecision = "assured"\n[metrics.faithfulness]\nmax_drop = 0.05\n', SUSPECTED, ()),
-    ("less confidence", f"[gate]\nconfidence = 0.8\n{LOSS}", SUSPECTED, ()),
-    ("never fail", POLICY, INVENTED, ("--fail-on", "never")),
-    ("a rise", "[metrics.hallucination]\nmax_rise = 0.02\n", INVENTED, ()),
-    ("few samples, healthy", POLICY, HEALTHY, ("--limit", "12")),
-    ("few samples, broken", POLICY, INVENTED, ("--limit", "12")),
-    ("few samples, slightly worse", POLICY, SLIGHTLY_INVENTED, ("--limit", "20")),
-):
-    CASES.add(f"policy: {_name}", partial(_policy, _text, _replies, _arguments))
+NAMED = f"[gate]\nonly_named = true\n{LINES_OFF}"
+CASES.table(
+    "policy",
+    _compared,
+    {
+        "a drop fails": ("[metrics.answer_correctness]\nmax_drop = 0.02\n", CUT, ()),
+        "a drop that is allowed": (f"{NAMED}max_drop = 0.9\n", CUT, ()),
+        "a drop that warns": (f'{NAMED}max_drop = 0.02\naction = "warn"\n', CUT, ()),
+        "only one metric": (f"{FAITHFULNESS}max_drop = 0.01\n", SLIGHTLY_INVENTED, ()),
+        "a suspicion": (LOSS, SUSPECTED, ()),
+        "assured": (f"{ASSURED}max_drop = 0.05\n", SUSPECTED, ()),
+        "less confidence": (f"[gate]\nconfidence = 0.8\n{LOSS}", SUSPECTED, ()),
+        "never fail": (POLICY, INVENTED, ("--fail-on", "never")),
+        "a rise": ("[metrics.hallucination]\nmax_rise = 0.02\n", INVENTED, ()),
+        "few samples, healthy": (POLICY, HEALTHY, ("--limit", "12")),
+        "few samples, broken": (POLICY, INVENTED, ("--limit", "12")),
+        "few samples, slightly worse": (POLICY, SLIGHTLY_INVENTED, ("--limit", "20")),
+    },
+)
 
 
 # -- slices and samples that must pass ---------------------------------------------------------------------------------
@@ -113,28 +119,22 @@ def _slices(policy: str, replies: Sequence[Reply], bench: Workbench) -> Steps:
     return {"first run": first, "gate": bench.gate(baseline="main")}
 
 
-CASES.add("slices: unchanged", partial(_slices, POLICY, HEALTHY))
-CASES.add("slices: one tag is worse", partial(_slices, POLICY, _worse_in_one_slice("invents everything")))
-CASES.add("slices: one tag retrieves nothing", partial(_slices, POLICY, _worse_in_one_slice("retrieves nothing")))
-CASES.add(
-    "slices: a drop that is allowed over all, and not in one tag",
-    partial(
-        _slices,
-        f"{FAITHFULNESS}max_drop = 0.4\n[system]\nmax_broken = 1.0\n",
-        _worse_in_one_slice("invents everything"),
-    ),
-)
-CASES.add(
-    "slices: a floor of one tag",
-    partial(
-        _slices,
-        f'{POLICY}[slices.subject-1.metrics.faithfulness]\nmin = 0.8\naction = "block"\n',
-        _worse_in_one_slice("adds an invented sentence"),
-    ),
-)
-CASES.add(
-    "slices: a rule of a tag that is not there",
-    partial(_slices, f"{POLICY}[slices.none.metrics.mrr]\nmin = 0.8\n", HEALTHY),
+ONE_INVENTS = _worse_in_one_slice("invents everything")
+FLOOR_OF_ONE = f'{POLICY}[slices.subject-1.metrics.faithfulness]\nmin = 0.8\naction = "block"\n'
+CASES.table(
+    "slices",
+    _slices,
+    {
+        "unchanged": (POLICY, HEALTHY),
+        "one tag is worse": (POLICY, ONE_INVENTS),
+        "one tag retrieves nothing": (POLICY, _worse_in_one_slice("retrieves nothing")),
+        "a drop that is allowed over all, and not in one tag": (
+            f"{FAITHFULNESS}max_drop = 0.4\n[system]\nmax_broken = 1.0\n",
+            ONE_INVENTS,
+        ),
+        "a floor of one tag": (FLOOR_OF_ONE, _worse_in_one_slice("adds an invented sentence")),
+        "a rule of a tag that is not there": (f"{POLICY}[slices.none.metrics.mrr]\nmin = 0.8\n", HEALTHY),
+    },
 )
 
 
@@ -151,21 +151,16 @@ def _must_pass(policy: str, bench: Workbench) -> Steps:
     return {"some are worse": worse, "healthy": bench.gate()}
 
 
-CASES.add(
-    "must pass: two samples",
-    partial(_must_pass, f'must_pass = ["{_WORSE[0]}", "{_WORSE[1]}"]\n[metrics.faithfulness]\nmin = 0.5\n'),
-)
-CASES.add("must pass: all samples", partial(_must_pass, 'must_pass = "all"\n[metrics.faithfulness]\nmin = 0.5\n'))
-CASES.add(
-    "must pass: a sample that is not there",
-    partial(_must_pass, 'must_pass = ["f999"]\n[metrics.faithfulness]\nmin = 0.5\n'),
-)
-CASES.add(
-    "must pass: that warn",
-    partial(
-        _must_pass,
-        f'{POLICY}[must_pass]\nsamples = {json.dumps(_WORSE[:3])}\nmin = 0.5\naction = "warn"\n',
-    ),
+LOW_FLOOR = "[metrics.faithfulness]\nmin = 0.5\n"
+CASES.table(
+    "must pass",
+    _must_pass,
+    {
+        "two samples": (f"must_pass = {json.dumps(_WORSE[:2])}\n{LOW_FLOOR}",),
+        "all samples": (f'must_pass = "all"\n{LOW_FLOOR}',),
+        "a sample that is not there": (f'must_pass = ["f999"]\n{LOW_FLOOR}',),
+        "that warn": (f'{POLICY}[must_pass]\nsamples = {json.dumps(_WORSE[:3])}\nmin = 0.5\naction = "warn"\n',),
+    },
 )
 
 
@@ -187,46 +182,34 @@ def _timed(seconds: float) -> list[Reply]:
     return [replace(reply, latency_s=seconds + number / 100) for number, reply in enumerate(HEALTHY)]
 
 
-def _limits(policy: str, replies: Sequence[Reply], bench: Workbench) -> Steps:
-    bench.ferry(replies, policy)
-    return {"first run": bench.gate()}
-
-
 def _failing(share: float) -> list[Reply]:
     """Each of the first questions ends with an error."""
     count = round(share * len(HEALTHY))
     return [replace(reply, error="ValueError: no index") if at < count else reply for at, reply in enumerate(HEALTHY)]
 
 
-_A_QUARTER_WITHOUT_CONTEXTS = changed(HEALTHY, BROKEN["retrieves nothing"], 0.25)
-CASES.add("limits: latency holds", partial(_limits, "[system]\nlatency_p95_s = 2.0\n", _timed(0.2)))
-CASES.add("limits: latency is exceeded", partial(_limits, "[system]\nlatency_p95_s = 2.0\n", _timed(1.9)))
-CASES.add("limits: latency warns", partial(_limits, '[system]\nlatency_p95_s = 2.0\naction = "warn"\n', _timed(5.0)))
-CASES.add("limits: one error is allowed", partial(_limits, POLICY, _failing(1 / 64)))
-CASES.add("limits: no error is allowed", partial(_limits, "[system]\nmax_error_rate = 0.0\n", _failing(1 / 64)))
-CASES.add("limits: a fifth ends with errors", partial(_limits, POLICY, _failing(0.2)))
-CASES.add("limits: everything ends with errors", partial(_limits, POLICY, _failing(1.0)))
-CASES.add("limits: answers are missing", partial(_limits, POLICY, HEALTHY[:40]))
-CASES.add(
-    "limits: empty answers",
-    partial(_limits, "[system]\nmax_empty = 0.05\n", changed(HEALTHY, BROKEN["empty answers"], 0.15)),
-)
-CASES.add(
-    "limits: unanswered questions",
-    partial(
-        _limits, "[system]\nmax_unanswered = 0.1\n", changed(HEALTHY, BROKEN["doesn't know in two wordings"], 0.25)
-    ),
-)
-CASES.add(
-    "limits: guessed answers",
-    partial(_limits, "[system]\nmax_guessed = 0.1\n", changed(HEALTHY, BROKEN["answers the unanswerable inventing"])),
-)
-CASES.add(
-    "limits: the fruitless share",
-    partial(_limits, "[system]\nmax_fruitless = 0.1\n", _A_QUARTER_WITHOUT_CONTEXTS),
-)
-CASES.add(
-    "limits: the fruitless share is allowed", partial(_limits, f"{POLICY}{LINES_OFF}", _A_QUARTER_WITHOUT_CONTEXTS)
+def _broken(change: str, share: float = 1.0) -> list[Reply]:
+    return changed(HEALTHY, BROKEN[change], share)
+
+
+CASES.table(
+    "limits",
+    _first,
+    {
+        "latency holds": ("[system]\nlatency_p95_s = 2.0\n", _timed(0.2), ()),
+        "latency is exceeded": ("[system]\nlatency_p95_s = 2.0\n", _timed(1.9), ()),
+        "latency warns": ('[system]\nlatency_p95_s = 2.0\naction = "warn"\n', _timed(5.0), ()),
+        "one error is allowed": (POLICY, _failing(1 / 64), ()),
+        "no error is allowed": ("[system]\nmax_error_rate = 0.0\n", _failing(1 / 64), ()),
+        "a fifth ends with errors": (POLICY, _failing(0.2), ()),
+        "everything ends with errors": (POLICY, _failing(1.0), ()),
+        "answers are missing": (POLICY, HEALTHY[:40], ()),
+        "empty answers": ("[system]\nmax_empty = 0.05\n", _broken("empty answers", 0.15), ()),
+        "unanswered questions": ("[system]\nmax_unanswered = 0.1\n", _broken("doesn't know in two wordings", 0.25), ()),
+        "guessed answers": ("[system]\nmax_guessed = 0.1\n", _broken("answers the unanswerable inventing"), ()),
+        "the fruitless share": ("[system]\nmax_fruitless = 0.1\n", _broken("retrieves nothing", 0.25), ()),
+        "the fruitless share is allowed": (f"{POLICY}{LINES_OFF}", _broken("retrieves nothing", 0.25), ()),
+    },
 )
 
 
@@ -234,18 +217,14 @@ def _cost(policy: str, tokens: int, bench: Workbench) -> Steps:
     """From one answer to the next, the system uses more tokens: from 1 to 64 times `tokens`."""
     bench.ferry(policy=policy)
     bench.config("[system.price]\ninput = 1.0\noutput = 4.0\n")
-    rows = []
-    for number, reply in enumerate(HEALTHY, start=1):
-        usage = {"input_tokens": tokens * number, "output_tokens": tokens * number // 4}
-        rows.append({**reply.row(), "usage": usage})
-    bench.write_rows(ANSWERS, rows)
+    usages = ({"input_tokens": tokens * n, "output_tokens": tokens * n // 4} for n in range(1, len(HEALTHY) + 1))
+    bench.write_rows(ANSWERS, ({**reply.row(), "usage": usage} for reply, usage in zip(HEALTHY, usages, strict=True)))
     return {"first run": bench.gate()}
 
 
-CASES.add("limits: tokens hold", partial(_cost, "[system]\ntokens_mean = 2000\n", 40))
-CASES.add("limits: tokens are exceeded", partial(_cost, "[system]\ntokens_mean = 2000\n", 200))
-CASES.add("limits: cost holds", partial(_cost, "[system]\ncost_mean_usd = 0.01\n", 40))
-CASES.add("limits: cost is exceeded", partial(_cost, "[system]\ncost_mean_usd = 0.01\n", 400))
+TOKENS, COST = "[system]\ntokens_mean = 2000\n", "[system]\ncost_mean_usd = 0.01\n"
+CASES.table("limits", _cost, {"tokens hold": (TOKENS, 40), "tokens are exceeded": (TOKENS, 200)})
+CASES.table("limits", _cost, {"cost holds": (COST, 40), "cost is exceeded": (COST, 400)})
 
 
 # -- golden sets -------------------------------------------------------------------------------------------------------
@@ -283,13 +262,19 @@ _COLUMNS = {
     "questions": [row["question"] for row in _ROWS],
     "ground_truths": [row.get("reference", "") for row in _ROWS],
 }
-CASES.add("golden set: CSV", partial(_golden_file, "golden.csv", _table(_ROWS, ",")))
-CASES.add("golden set: TSV", partial(_golden_file, "golden.tsv", _table(_ROWS, "\t")))
-CASES.add("golden set: a JSON list", partial(_golden_file, "golden.json", json.dumps(_ROWS)))
-CASES.add("golden set: a duplicate id", partial(_golden_file, "golden.json", json.dumps([*_ROWS, _ROWS[0]])))
-CASES.add("golden set: no question", partial(_golden_file, "golden.json", json.dumps([{"id": "a", "reference": "b"}])))
-CASES.add("golden set: not JSON", partial(_golden_file, "golden.json", "[{"))
-CASES.add("golden set: empty", partial(_golden_file, "golden.jsonl", ""))
+CASES.table(
+    "golden set",
+    _golden_file,
+    {
+        "CSV": ("golden.csv", _table(_ROWS, ",")),
+        "TSV": ("golden.tsv", _table(_ROWS, "\t")),
+        "a JSON list": ("golden.json", json.dumps(_ROWS)),
+        "a duplicate id": ("golden.json", json.dumps([*_ROWS, _ROWS[0]])),
+        "no question": ("golden.json", json.dumps([{"id": "a", "reference": "b"}])),
+        "not JSON": ("golden.json", "[{"),
+        "empty": ("golden.jsonl", ""),
+    },
+)
 
 
 @CASES.case("golden set: the columns of ragas")
@@ -318,19 +303,16 @@ def _two_files(bench: Workbench) -> Steps:
     return {"gate": bench.gate(golden="golden/*.jsonl", baseline=bench.ferry_baseline)}
 
 
-def _edited(questions: Sequence[Question], policy: str, replies: Sequence[Reply], bench: Workbench) -> Steps:
-    """The golden set was edited since the baseline."""
+def _edited(
+    questions: Sequence[Question], replies: Sequence[Reply], policy: str, fields: dict[str, Any], bench: Workbench
+) -> Steps:
+    """The golden set was edited since the baseline; `fields` are labels in all its rows."""
     bench.ferry(replies, policy)
-    bench.questions(questions)
+    bench.questions(questions, **fields)
     return {"gate": bench.gate(baseline=bench.ferry_baseline)}
 
 
-def _renamed(question: Question) -> Question:
-    return replace(question, id=f"other-{question.id}")
-
-
 _QUESTIONS = ferry.questions()
-_RENAMED_REPLIES = [replace(reply, question=_renamed(reply.question)) for reply in HEALTHY]
 _REWORDED = [replace(question, text=f"Please tell me: {question.text}") for question in _QUESTIONS]
 _OTHER_IDS = {question.id: other.id for question, other in pairwise((*_QUESTIONS, _QUESTIONS[0]))}
 
@@ -340,41 +322,38 @@ def _reordered(question: Question) -> Question:
     return replace(question, id=_OTHER_IDS[question.id])
 
 
+def _renamed(question: Question) -> Question:
+    return replace(question, id=f"other-{question.id}")
+
+
+def _asked_as(name: Callable[[Question], Question], replies: Sequence[Reply] = HEALTHY) -> list[Reply]:
+    return [replace(reply, question=name(reply.question)) for reply in replies]
+
+
 _REORDERED = [_reordered(question) for question in _QUESTIONS]
-_REORDERED_REPLIES = [replace(reply, question=_reordered(reply.question)) for reply in HEALTHY]
-_REORDERED_INVENTED = [replace(reply, question=_reordered(reply.question)) for reply in INVENTED]
 _MORE = [
     replace(question, id=f"new-{question.id}", text=f"{question.text} (as of today)") for question in _QUESTIONS[:10]
 ]
 _MORE_REPLIES = [replace(reply, question=more) for reply, more in zip(HEALTHY, _MORE, strict=False)]
-for _name, _questions, _text, _replies in (
-    ("three removed", _QUESTIONS[3:], POLICY, HEALTHY),
-    ("three reworded", (*_REWORDED[:3], *_QUESTIONS[3:]), POLICY, HEALTHY),
-    ("three reworded, and broken", (*_REWORDED[:3], *_QUESTIONS[3:]), POLICY, (*INVENTED[:3], *HEALTHY[3:])),
-    ("all ids in another order", _REORDERED, POLICY, _REORDERED_REPLIES),
-    ("all ids in another order, and broken", _REORDERED, POLICY, _REORDERED_INVENTED),
-    ("an eighth removed", _QUESTIONS[8:], POLICY, HEALTHY),
-    ("a third removed", _QUESTIONS[21:], POLICY, HEALTHY),
-    ("a third removed, and that allowed", _QUESTIONS[21:], "[gate]\nmax_edited = 0.5\n", HEALTHY),
-    ("a third removed, and broken", _QUESTIONS[21:], POLICY, INVENTED),
-    ("ten added", (*_QUESTIONS, *_MORE), POLICY, (*HEALTHY, *_MORE_REPLIES)),
-    ("ten added, and broken", (*_QUESTIONS, *_MORE), POLICY, (*INVENTED, *_MORE_REPLIES)),
-    ("every question reworded", _REWORDED, POLICY, HEALTHY),
-    (
-        "other ids",
-        [replace(one, id=f"other-{one.id}") for one in _QUESTIONS],
-        POLICY,
-        [replace(one, question=replace(one.question, id=f"other-{one.question.id}")) for one in HEALTHY],
-    ),
-):
-    CASES.add(f"edited golden set: {_name}", partial(_edited, _questions, _text, _replies))
-
-
-def _labels(fields: dict[str, Any], replies: Sequence[Reply], bench: Workbench) -> Steps:
-    """Only the labels of the questions were edited since the baseline."""
-    bench.ferry(replies)
-    bench.questions(_QUESTIONS, **fields)
-    return {"gate": bench.gate(baseline=bench.ferry_baseline)}
+CASES.table(
+    "edited golden set",
+    _edited,
+    {
+        "three removed": (_QUESTIONS[3:], HEALTHY, POLICY, {}),
+        "three reworded": ((*_REWORDED[:3], *_QUESTIONS[3:]), HEALTHY, POLICY, {}),
+        "three reworded, and broken": ((*_REWORDED[:3], *_QUESTIONS[3:]), (*INVENTED[:3], *HEALTHY[3:]), POLICY, {}),
+        "all ids in another order": (_REORDERED, _asked_as(_reordered), POLICY, {}),
+        "all ids in another order, and broken": (_REORDERED, _asked_as(_reordered, INVENTED), POLICY, {}),
+        "an eighth removed": (_QUESTIONS[8:], HEALTHY, POLICY, {}),
+        "a third removed": (_QUESTIONS[21:], HEALTHY, POLICY, {}),
+        "a third removed, and that allowed": (_QUESTIONS[21:], HEALTHY, "[gate]\nmax_edited = 0.5\n", {}),
+        "a third removed, and broken": (_QUESTIONS[21:], INVENTED, POLICY, {}),
+        "ten added": ((*_QUESTIONS, *_MORE), (*HEALTHY, *_MORE_REPLIES), POLICY, {}),
+        "ten added, and broken": ((*_QUESTIONS, *_MORE), (*INVENTED, *_MORE_REPLIES), POLICY, {}),
+        "every question reworded": (_REWORDED, HEALTHY, POLICY, {}),
+        "other ids": ([_renamed(question) for question in _QUESTIONS], _asked_as(_renamed), POLICY, {}),
+    },
+)
 
 
 def _relevant(question: Question) -> dict[str, int] | None:
@@ -385,17 +364,18 @@ def _longer_reference(question: Question) -> str | None:
     return f"{question.reference} So it is." if question.answerable else None
 
 
-_NO_CONTEXTS = changed(HEALTHY, BROKEN["retrieves nothing"])
-CASES.add("edited labels: tags", partial(_labels, {"tags": ["new"]}, HEALTHY))
-CASES.add("edited labels: tags, and broken", partial(_labels, {"tags": ["new"]}, _NO_CONTEXTS))
-CASES.add(
-    "edited labels: ids of relevant passages",
-    partial(_labels, {"relevant_ids": lambda one: [one.passage_id] if one.answerable else None}, HEALTHY),
-)
-CASES.add("edited labels: groups", partial(_labels, {"group": lambda one: one.passage_id}, HEALTHY))
-CASES.add(
-    "edited labels: references, and broken",
-    partial(_labels, {"reference": lambda one: f"{one.reference} So it is." if one.answerable else None}, INVENTED),
+_NO_CONTEXTS = _broken("retrieves nothing")
+_RELEVANT = {"relevant_ids": lambda one: [one.passage_id] if one.answerable else None}
+CASES.table(
+    "edited labels",
+    _edited,
+    {
+        "tags": (_QUESTIONS, HEALTHY, POLICY, {"tags": ["new"]}),
+        "tags, and broken": (_QUESTIONS, _NO_CONTEXTS, POLICY, {"tags": ["new"]}),
+        "ids of relevant passages": (_QUESTIONS, HEALTHY, POLICY, _RELEVANT),
+        "groups": (_QUESTIONS, HEALTHY, POLICY, {"group": lambda one: one.passage_id}),
+        "references, and broken": (_QUESTIONS, INVENTED, POLICY, {"reference": _longer_reference}),
+    },
 )
 
 
@@ -412,24 +392,20 @@ def _retrieval(fault: str, bench: Workbench) -> Steps:
 
 
 for _fault in ("top k is 1", "the reranker is reversed", "embeddings are shuffled"):
-    CASES.add(f"retrieval by qrels: {_fault}", partial(_retrieval, _fault))
+    CASES.add(f"retrieval by qrels: {_fault}", _retrieval, _fault)
 
 
 @CASES.case("lexical metrics")
 def _lexical(bench: Workbench) -> Steps:
     bench.ferry(CUT, "[metrics.token_f1]\nmin = 0.3\n")
-    return {
-        "first run": bench.gate(
-            "--metrics", "token_f1,exact_match,citation_validity,top_context_used,context_utilization"
-        )
-    }
+    metrics = "token_f1,exact_match,citation_validity,top_context_used,context_utilization"
+    return {"first run": bench.gate("--metrics", metrics)}
 
 
 def _python(bench: Workbench, system: str, n: int, **fields: Any) -> None:
     """A project with a Python system, which is asked."""
     make_project(bench.folder, n=n, system=system, policy=POLICY)
-    rows = [json.loads(line) for line in (bench.folder / GOLDEN).read_text(encoding="utf-8").splitlines()]
-    bench.write_rows(GOLDEN, [{**row, **{name: value(row) for name, value in fields.items()}} for row in rows])
+    change_rows(bench.folder, lambda row: {**row, **{name: value(row) for name, value in fields.items()}})
 
 
 def _asked(bench: Workbench, *arguments: str, **options: Any) -> Outcome:
@@ -437,7 +413,13 @@ def _asked(bench: Workbench, *arguments: str, **options: Any) -> Outcome:
     return bench.gate(*arguments, golden=None, entrypoint=None, **options)
 
 
-BAD_HOUSES = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 18" + question.split()[-1],')
+def _then(system: str, bench: Workbench) -> Steps:
+    """A first run, and another one after a change of the system."""
+    first = _asked(bench, out="main")
+    bench.write("houses.py", system)
+    return {"first run": first, "gate": _asked(bench, baseline="main")}
+
+
 CONFIG = '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:houses:answer"\nconcurrency = 1\n'
 
 
@@ -450,9 +432,7 @@ def _conversations(bench: Workbench) -> Steps:
         "    if len(history) != 2: return {'answer': 'Which one do you mean?', 'contexts': []}\n    fact = ",
     )
     _python(bench, listening, 20, history=lambda row: history)
-    first = _asked(bench, out="main")
-    bench.write("houses.py", listening.replace("len(history) != 2", "history"))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
+    return _then(listening.replace("len(history) != 2", "history"), bench)
 
 
 @CASES.case("a retriever alone")
@@ -460,9 +440,7 @@ def _retriever(bench: Workbench) -> Steps:
     source = f"{SYSTEM}\n\ndef retrieve(question):\n    return answer(question)['contexts']\n"
     _python(bench, source, 20, reference_contexts=lambda row: [row["reference"]])
     bench.config(CONFIG.replace(":answer", ":retrieve").replace("[system]", '[system]\npart = "retrieval"'))
-    first = _asked(bench, out="main")
-    bench.write("houses.py", source.replace("['contexts']", "['contexts'][1:]"))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
+    return _then(source.replace("['contexts']", "['contexts'][1:]"), bench)
 
 
 @CASES.case("a generator alone")
@@ -470,9 +448,7 @@ def _generator(bench: Workbench) -> Steps:
     source = "def answer(question, contexts):\n    return contexts[0] if contexts else 'I do not know.'\n"
     _python(bench, source, 20, reference_contexts=lambda row: [row["reference"]])
     bench.config(CONFIG.replace("[system]", '[system]\npart = "generation"'))
-    first = _asked(bench, out="main")
-    bench.write("houses.py", source.replace("contexts[0] if", "'Bananas are purple, ' + question if"))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
+    return _then(source.replace("contexts[0] if", "'Bananas are purple, ' + question if"), bench)
 
 
 @CASES.case("oracle retrieval")
@@ -496,9 +472,7 @@ def _own_metric(bench: Workbench) -> Steps:
     bench.write("checks.py", "def short(answer):\n    return len(answer) < 40\n")
     bench.config(f'{CONFIG}[metrics.short]\npython = "checks.py:short"\n[run]\nmetrics = ["faithfulness", "short"]\n')
     bench.policy("[metrics.short]\nmin = 0.5\n")
-    first = _asked(bench, out="main")
-    bench.write("houses.py", SYSTEM.replace("is painted", "has been painted all over with"))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
+    return _then(SYSTEM.replace("is painted", "has been painted all over with"), bench)
 
 
 # -- a system that is asked more than once -----------------------------------------------------------------------------
@@ -519,57 +493,49 @@ def answer(question):
 """
 
 
-def _asked_again(bad: str, bench: Workbench) -> Steps:
-    """A drop is suspected, and the system is asked again before the gate decides."""
-    _python(bench, UNSTEADY.replace("BAD", "False"), 40)
-    bench.config(CONFIG)
-    bench.policy(ONE_DROP + LINES_OFF)
-    first = _asked(bench, out="main")
-    bench.write("houses.py", UNSTEADY.replace("BAD", bad))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
-
-
-CASES.add("asked again: a loss by chance", partial(_asked_again, "number % 7 == 0 and ASKED[number] == 1"))
-CASES.add("asked again: a loss that is confirmed", partial(_asked_again, "number % 7 == 0"))
-CASES.add("asked again: a loss in every second answer", partial(_asked_again, "number % 4 == 0 and ASKED[number] % 2"))
-
-
-FACT_RULES = "[metrics.faithfulness]\nmax_drop = 0.02\n"
-
-
 def _facts(n: int, before: str, bad: str, rules: str, bench: Workbench) -> Steps:
     """`n` questions to a system whose answers were bad where `before` says, and are where `bad` does."""
     _python(bench, UNSTEADY.replace("BAD", before), n)
     bench.config(CONFIG)
     bench.policy(rules)
-    first = _asked(bench, out="main")
-    bench.write("houses.py", UNSTEADY.replace("BAD", bad))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
+    return _then(UNSTEADY.replace("BAD", bad), bench)
 
 
+AGAIN = ONE_DROP + LINES_OFF
+"""A drop is suspected, and the system is asked again before the gate decides."""
+CASES.table(
+    "asked again",
+    _facts,
+    {
+        "a loss by chance": (40, "False", "number % 7 == 0 and ASKED[number] == 1", AGAIN),
+        "a loss that is confirmed": (40, "False", "number % 7 == 0", AGAIN),
+        "a loss in every second answer": (40, "False", "number % 4 == 0 and ASKED[number] % 2", AGAIN),
+    },
+)
 FLOOR = "[metrics.faithfulness]\nmin = 0.78\n"
-BASELINE_MUST_PASS = 'must_pass = "baseline"\n[metrics.faithfulness]\nmin = 0.5\n'
-for _name, _case in {
-    "one of fifteen broke": (15, "False", "number == 4", FACT_RULES),
-    "two of fifteen broke": (15, "False", "number in (4, 9)", FACT_RULES),
-    "three of fifteen broke": (15, "False", "number in (4, 9, 12)", FACT_RULES),
-    "three questions, all broke": (3, "False", "True", FACT_RULES),
-    "ten broke and ten were mended": (60, "number % 12 in (1, 4)", "(number - 1) % 12 in (1, 4)", FACT_RULES),
-    "four of twelve below a floor": (12, "False", "number % 3 == 1", FLOOR),
-    "a floor, missed by chance": (12, "False", "number % 3 == 1 and ASKED[number] == 1", FLOOR),
-    "must pass what passed": (20, "number == 3", "number in (3, 7)", BASELINE_MUST_PASS),
-    "must pass what passed, by chance": (20, "False", "number == 7 and ASKED[number] == 1", BASELINE_MUST_PASS),
-}.items():
-    CASES.add(f"facts: {_name}", partial(_facts, *_case))
+BASELINE_MUST_PASS = f'must_pass = "baseline"\n{LOW_FLOOR}'
+CASES.table(
+    "facts",
+    _facts,
+    {
+        "one of fifteen broke": (15, "False", "number == 4", SMALL_DROP),
+        "two of fifteen broke": (15, "False", "number in (4, 9)", SMALL_DROP),
+        "three of fifteen broke": (15, "False", "number in (4, 9, 12)", SMALL_DROP),
+        "three questions, all broke": (3, "False", "True", SMALL_DROP),
+        "ten broke and ten were mended": (60, "number % 12 in (1, 4)", "(number - 1) % 12 in (1, 4)", SMALL_DROP),
+        "four of twelve below a floor": (12, "False", "number % 3 == 1", FLOOR),
+        "a floor, missed by chance": (12, "False", "number % 3 == 1 and ASKED[number] == 1", FLOOR),
+        "must pass what passed": (20, "number == 3", "number in (3, 7)", BASELINE_MUST_PASS),
+        "must pass what passed, by chance": (20, "False", "number == 7 and ASKED[number] == 1", BASELINE_MUST_PASS),
+    },
+)
 
 
 @CASES.case("several answers to each question")
 def _several_answers(bench: Workbench) -> Steps:
     _python(bench, UNSTEADY.replace("BAD", "False"), 20)
     bench.config(f"{CONFIG}[run]\nanswers = 3\n")
-    first = _asked(bench, out="main")
-    bench.write("houses.py", UNSTEADY.replace("BAD", "number % 3 == 0 and ASKED[number] % 2"))
-    return {"first run": first, "gate": _asked(bench, baseline="main")}
+    return _then(UNSTEADY.replace("BAD", "number % 3 == 0 and ASKED[number] % 2"), bench)
 
 
 @CASES.case("several judgements of each answer")
@@ -588,14 +554,14 @@ def _baseline(name: str, bench: Workbench) -> Steps:
     bench.gate(out="failed")
     bench.write("damaged/manifest.json", "{}")
     bench.questions([replace(one, id=f"x{one.id}", text=f"{one.text} Or not?") for one in _QUESTIONS[:20]])
-    bench.replies([replace(one, question=replace(one.question, id=f"x{one.question.id}")) for one in HEALTHY[:20]])
+    bench.replies(_asked_as(lambda one: replace(one, id=f"x{one.id}"), HEALTHY[:20]))
     bench.gate(out="another")
     bench.ferry()
     return {"gate": bench.gate(baseline=name)}
 
 
 for _name in ("nowhere", "failed", "damaged", "another"):
-    CASES.add(f"baseline: {_name}", partial(_baseline, _name))
+    CASES.add(f"baseline: {_name}", _baseline, _name)
 
 
 @CASES.case("baseline: with other metrics")
@@ -651,39 +617,24 @@ def _repository(bench: Workbench) -> None:
     commit(bench.folder, "base")
 
 
-def _base_commit(system: str, bench: Workbench) -> Steps:
-    """The system of the commit before is asked in the same job."""
+def _base_commit(systems: Sequence[str], bench: Workbench) -> Steps:
+    """The systems are committed, one after the other, and the one of the commit before is asked in the same job."""
     _repository(bench)
-    bench.write("houses.py", system)
-    commit(bench.folder)
+    for system in systems:
+        commit(bench.folder, system=system)
     return {"gate": _asked(bench, "--baseline-commit", "HEAD~1")}
 
 
-CASES.add("base commit: broken", partial(_base_commit, BAD_HOUSES))
-CASES.add("base commit: harmless", partial(_base_commit, f"{SYSTEM}\n# A remark.\n"))
-
-
-@CASES.case("base commit: both are broken")
-def _both_broken(bench: Workbench) -> Steps:
-    _repository(bench)
-    bench.write("houses.py", BAD_HOUSES)
-    commit(bench.folder)
-    bench.write("houses.py", f"{BAD_HOUSES}\n# A remark.\n")
-    commit(bench.folder)
-    return {"gate": _asked(bench, "--baseline-commit", "HEAD~1")}
+REMARK = "\n# A remark.\n"
+CASES.add("base commit: broken", _base_commit, [BROKEN_HOUSES])
+CASES.add("base commit: harmless", _base_commit, [SYSTEM + REMARK])
+CASES.add("base commit: both are broken", _base_commit, [BROKEN_HOUSES, BROKEN_HOUSES + REMARK])
 
 
 @CASES.case("base commit: does not start")
 def _does_not_start(bench: Workbench) -> Steps:
-    _repository(bench)
-    bench.write("houses.py", "import no_such_module\n")
-    commit(bench.folder)
-    bench.write("houses.py", SYSTEM)
-    commit(bench.folder)
-    return {
-        "gate": _asked(bench, "--baseline-commit", "HEAD~1"),
-        "unknown": _asked(bench, "--baseline-commit", "nowhere"),
-    }
+    steps = _base_commit(["import no_such_module\n", SYSTEM], bench)
+    return {**steps, "unknown": _asked(bench, "--baseline-commit", "nowhere")}
 
 
 @CASES.case("base commit: starved")
@@ -691,10 +642,8 @@ def _starved(bench: Workbench) -> Steps:
     """The base fails on most questions, so the change is compared on too few."""
     failing = '    if not question.endswith(("1?", "2?")): raise TimeoutError("no connection left")\n    fact = '
     _repository(bench)
-    bench.write("houses.py", SYSTEM.replace("    fact = ", failing))
-    commit(bench.folder)
-    bench.write("houses.py", BAD_HOUSES)
-    commit(bench.folder)
+    commit(bench.folder, system=SYSTEM.replace("    fact = ", failing))
+    commit(bench.folder, system=BROKEN_HOUSES)
     bench.policy(f"{LINES_OFF}{ONE_DROP}".replace("[gate]\n", '[gate]\ninconclusive = "pass"\n'))
     return {"gate": _asked(bench, "--baseline-commit", "HEAD~1", "--fail-on", "never")}
 
@@ -736,13 +685,18 @@ def _strict(schema: Any, prompt: str) -> Any:
     return filled
 
 
+def _lenient(schema: Any, prompt: str) -> Any:
+    """Every statement is supported, the planted wrong ones too."""
+    filled = fill_in(schema, prompt)
+    for verdict in filled.get("verdicts", ()):
+        verdict |= {"verdict": "supported"}
+    return filled
+
+
 def _judged(judge: FakeLlm, bench: Workbench, *arguments: str, **options: Any) -> Outcome:
-    env = {
-        "RAGSTONE_JUDGE": "openai:gpt-4o-mini",
-        "RAGSTONE_JUDGE_BASE_URL": f"{judge.url}/v1",
-        "RAGSTONE_JUDGE_API_KEY": "sk-0123456789",
-    }
-    return bench.gate("--metrics", "faithfulness", *arguments, env=env, **options)
+    env = {"RAGSTONE_JUDGE_BASE_URL": f"{judge.url}/v1", "RAGSTONE_JUDGE_API_KEY": "sk-0123456789"}
+    words = ("--judge", "openai:gpt-4o-mini", "--metrics", "faithfulness", "--limit", "16")
+    return bench.gate(*words, *arguments, env=env, **options)
 
 
 def _changed_judge(policy: str, bench: Workbench) -> Steps:
@@ -751,18 +705,12 @@ def _changed_judge(policy: str, bench: Workbench) -> Steps:
     bench.gate("--metrics", "faithfulness", "--limit", "16", out="main")
     with closing(Loop()) as loop:
         judge = loop.serve(FakeLlm())
-        return {"gate": _judged(judge, bench, "--limit", "16", baseline="main")}
+        return {"gate": _judged(judge, bench, baseline="main")}
 
 
-CASES.add("changed judge: judged again", partial(_changed_judge, f"{FAITHFULNESS}max_drop = 0.02\n"))
-CASES.add(
-    "changed judge: skipped",
-    partial(_changed_judge, '[gate]\non_judge_change = "skip"\n[metrics.faithfulness]\nmax_drop = 0.02\n'),
-)
-CASES.add(
-    "changed judge: refused",
-    partial(_changed_judge, '[gate]\non_judge_change = "fail"\n[metrics.faithfulness]\nmax_drop = 0.02\n'),
-)
+CASES.add("changed judge: judged again", _changed_judge, f"{FAITHFULNESS}max_drop = 0.02\n")
+CASES.add("changed judge: skipped", _changed_judge, f'[gate]\non_judge_change = "skip"\n{SMALL_DROP}')
+CASES.add("changed judge: refused", _changed_judge, f'[gate]\non_judge_change = "fail"\n{SMALL_DROP}')
 
 
 @CASES.case("changed judge: behind its name")
@@ -772,35 +720,23 @@ def _other_model(bench: Workbench) -> Steps:
     bench.config("[judge]\ncanaries = 10\n")
     with closing(Loop()) as loop:
         judge = loop.serve(FakeLlm())
-        first = _judged(judge, bench, "--limit", "16", out="main")
-        same = _judged(judge, bench, "--limit", "16", baseline="main", out="same")
+        first = _judged(judge, bench, out="main")
+        same = _judged(judge, bench, baseline="main", out="same")
         judge.fill = _strict
         (bench.folder / "main" / "judgements.sqlite").unlink()
-        other = _judged(judge, bench, "--limit", "16", baseline="main")
+        other = _judged(judge, bench, baseline="main")
     return {"first run": first, "same": same, "another model": other}
-
-
-def _lenient(schema: Any, prompt: str) -> Any:
-    """Every statement is supported, the planted wrong ones too."""
-    filled = fill_in(schema, prompt)
-    for verdict in filled.get("verdicts", ()):
-        verdict |= {"verdict": "supported"}
-    return filled
-
-
-def _fails(schema: Any, prompt: str) -> Any:
-    return {}
 
 
 def _bad_judge(fill: Any, bench: Workbench) -> Steps:
     bench.ferry()
     with closing(Loop()) as loop:
-        return {"first run": _judged(loop.serve(FakeLlm(fill=fill)), bench, "--limit", "16")}
+        return {"first run": _judged(loop.serve(FakeLlm(fill=fill)), bench)}
 
 
-CASES.add("judge: supports nothing", partial(_bad_judge, _strict))
-CASES.add("judge: supports everything", partial(_bad_judge, _lenient))
-CASES.add("judge: returns nothing", partial(_bad_judge, _fails))
+CASES.add("judge: supports nothing", _bad_judge, _strict)
+CASES.add("judge: supports everything", _bad_judge, _lenient)
+CASES.add("judge: returns nothing", _bad_judge, lambda *_: {})
 
 
 @CASES.case("judge: refused")
@@ -840,13 +776,9 @@ def _scores(change: float, n: int = 60) -> str:
 
 @CASES.case("compare: score files")
 def _score_files(bench: Workbench) -> Steps:
-    for name, text in (
-        ("base", _scores(0.0)),
-        ("worse", _scores(0.5)),
-        ("slightly", _scores(0.03)),
-        ("bad", "id,x\n1,2\n"),
-    ):
-        bench.write(f"{name}.csv", text)
+    for name, change in (("base", 0.0), ("worse", 0.5), ("slightly", 0.03)):
+        bench.write(f"{name}.csv", _scores(change))
+    bench.write("bad.csv", "id,x\n1,2\n")
     wide = "\n".join(["id,faithfulness,tone", *(f"s{number},0.{5 + number % 5},1" for number in range(40))])
     bench.write("wide.csv", f"{wide}\n")
     bench.policy("[metrics.faithfulness]\nmin = 0.7\nmax_drop = 0.02\n")
@@ -882,11 +814,14 @@ def _season(losses: Sequence[float], policy: str, bench: Workbench) -> Steps:
     return steps
 
 
-CASES.add("season: steady", partial(_season, [0.0] * 8, POLICY))
-CASES.add("season: a loss and a recovery", partial(_season, [0, 0, 0, 0, 0, 0, 0.25, 0.25, 0, 0, 0, 0], POLICY))
-CASES.add("season: a small loss that lasts", partial(_season, [0, 0, 0, 0, 0, 0, *[0.08] * 8], POLICY))
-CASES.add(
-    "season: slow drift",
-    partial(_season, [0.05 * number for number in range(10)], "[metrics.faithfulness]\nmax_drop = 0.1\n"),
+CASES.table(
+    "season",
+    _season,
+    {
+        "steady": ([0.0] * 8, POLICY),
+        "a loss and a recovery": ([0, 0, 0, 0, 0, 0, 0.25, 0.25, 0, 0, 0, 0], POLICY),
+        "a small loss that lasts": ([0, 0, 0, 0, 0, 0, *[0.08] * 8], POLICY),
+        "slow drift": ([0.05 * number for number in range(10)], "[metrics.faithfulness]\nmax_drop = 0.1\n"),
+        "broken from the first day": ([0.4, 0.4, 0.4, 0], POLICY),
+    },
 )
-CASES.add("season: broken from the first day", partial(_season, [0.4, 0.4, 0.4, 0], POLICY))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tests.corpus.registry import Registry, Steps
-from tests.corpus.workbench import Workbench
+from tests.corpus.workbench import Registry, Steps, Workbench
 from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub
 from tests.github.api.openapi import load_contract
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, workflow_run
@@ -21,7 +20,8 @@ from tests.github.test_baseline_in_jobs import Season
 
 CASES = Registry()
 EVIL_SHA = "9" * 40
-JOB_CASES = "job: "
+LOWER = POLICY.replace("min = 0.5", "min = 0.0")
+COMMIT = {"RAGSTONE_BASELINE": "commit"}
 
 
 class Jobs:
@@ -57,14 +57,10 @@ class Jobs:
 
     def answer_badly(self, count: int = len(FACTS)) -> None:
         """The first `count` answers are wrong, each in its own words."""
-        self.checkout.answer(
-            {
-                name: f"Bananas are purple and were invented in 1834 by a committee{'!' * number}"
-                if number < count
-                else fact
-                for number, (name, _, fact) in enumerate(FACTS)
-            }
-        )
+        answers = {name: fact for name, _, fact in FACTS}
+        for number, name in enumerate(list(answers)[:count]):
+            answers[name] = f"Bananas are purple and were invented in 1834 by a committee{'!' * number}"
+        self.checkout.answer(answers)
 
 
 @contextmanager
@@ -85,7 +81,7 @@ def job(name: str) -> Callable[[Callable[[Jobs], None]], Callable[[Jobs], None]]
     """Register a function that runs jobs."""
 
     def register(play: Callable[[Jobs], None]) -> Callable[[Jobs], None]:
-        CASES.add(f"{JOB_CASES}{name}", partial(_job, play))
+        CASES.add(f"job: {name}", _job, play)
         return play
 
     return register
@@ -160,7 +156,7 @@ def _lowers(jobs: Jobs) -> None:
     jobs.checkout.is_base()
     jobs.answer_badly()
     jobs.run("by the policy of the base")
-    jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
+    jobs.checkout.write("thresholds.toml", LOWER)
     jobs.run("by a lower floor")
 
 
@@ -219,30 +215,27 @@ job("a fork without a key, not judged")(partial(_fork, "skip"))
 job("a fork without a key, judged offline")(partial(_fork, "offline"))
 
 
+def _fork_ran(jobs: Jobs, **run: Any) -> None:
+    """GitHub has run 555 of the fork, and the fork's pull request."""
+    jobs.github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA, **run)
+    jobs.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+
+
 @job("a fork's run is reported")
 def _reported(jobs: Jobs) -> None:
     """A trusted job decides about the run of a fork, by its own policy."""
     jobs.answer_badly()
     jobs.checkout.is_commit(MERGE_SHA)
     jobs.run("the fork's own job", "pull_request", pull_request(fork=True), RAGSTONE_COMMENT="off")
-    jobs.github.add_run(
-        555,
-        event="pull_request",
-        branch="main",
-        head_repository_id=FORK_ID,
-        sha=HEAD_SHA,
-        artifact=artifact_of(jobs.checkout.root / "ragstone-run"),
-    )
-    jobs.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    _fork_ran(jobs, artifact=artifact_of(jobs.checkout.root / "ragstone-run"))
     jobs.run("report", "workflow_run", workflow_run())
-    jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
+    jobs.checkout.write("thresholds.toml", LOWER)
     jobs.run("report by a lower floor", "workflow_run", workflow_run())
 
 
 @job("a fork's artifact is damaged")
 def _damaged(jobs: Jobs) -> None:
-    jobs.github.add_run(555, event="pull_request", branch="main", head_repository_id=FORK_ID, sha=HEAD_SHA)
-    jobs.github.add_pull(7, owner="mallory", branch="main", sha=HEAD_SHA, head_id=FORK_ID)
+    _fork_ran(jobs)
     jobs.github.add_artifact(555, b"junk")
     jobs.run("report", "workflow_run", workflow_run())
 
@@ -253,10 +246,9 @@ def _damaged(jobs: Jobs) -> None:
 @job("a base that nobody reviewed")
 def _unreviewed(jobs: Jobs) -> None:
     jobs.github.branches["evil-base"] = EVIL_SHA
-    files: Mapping[str, bytes | str] = {"thresholds.toml": POLICY.replace("min = 0.5", "min = 0.0").encode()}
-    jobs.github.files[EVIL_SHA] = dict(files)
+    jobs.github.files[EVIL_SHA] = {"thresholds.toml": LOWER.encode()}
     jobs.checkout.is_base()
-    jobs.checkout.write("thresholds.toml", POLICY.replace("min = 0.5", "min = 0.0"))
+    jobs.checkout.write("thresholds.toml", LOWER)
     payload = pull_request()
     payload["pull_request"]["base"].update(ref="evil-base", sha=EVIL_SHA)
     jobs.run("good", "pull_request", payload)
@@ -275,23 +267,21 @@ def _base_commit(play: Callable[[Jobs, Repository], None], bench: Workbench) -> 
 
 
 def _base(jobs: Jobs, repository: Repository) -> None:
-    commit = {"RAGSTONE_BASELINE": "commit"}
-    jobs.run("good", **commit)
+    jobs.run("good", **COMMIT)
     jobs.checkout.write("rag.py", repository.rag(broken=True))
-    jobs.run("bad", **commit)
+    jobs.run("bad", **COMMIT)
     repository.commit(BASE_SHA)
-    jobs.run("the base is as bad", **commit)
+    jobs.run("the base is as bad", **COMMIT)
 
 
 def _base_fails(jobs: Jobs, repository: Repository) -> None:
-    commit = {"RAGSTONE_BASELINE": "commit"}
     jobs.checkout.write("rag.py", "import no_such_module\n")
     repository.commit(BASE_SHA)
     jobs.checkout.write("rag.py", repository.rag())
-    jobs.run("it does not start", **commit)
+    jobs.run("it does not start", **COMMIT)
     jobs.github.fail("GET", "/tarball/", 500, times=99)
-    jobs.run("it can't be downloaded", **commit)
+    jobs.run("it can't be downloaded", **COMMIT)
 
 
-CASES.add(f"{JOB_CASES}base commit", partial(_base_commit, _base))
-CASES.add(f"{JOB_CASES}base commit fails", partial(_base_commit, _base_fails))
+CASES.add("job: base commit", _base_commit, _base)
+CASES.add("job: base commit fails", _base_commit, _base_fails)

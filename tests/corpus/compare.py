@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.corpus import cases_agent, cases_answers, cases_gate, cases_job
-from tests.corpus.registry import Steps
-from tests.corpus.workbench import Workbench, prepare
+from tests.corpus.workbench import Steps, Workbench, prepare
 
 EXPECTED = Path(__file__).with_name("expected.json")
 PROCESSES = 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import compare
-from tests.corpus.registry import Steps
+from tests.corpus.workbench import Steps
 
 STORED: dict[str, Steps] = {
     "a loss": {"gate": {"exit": 1, "status": "fail", "causes": {"cut": 3}, "drop checks": {"mrr": "fail block -0.1"}}},

@@ -1,14 +1,15 @@
-"""A folder to run `ragstone` in, as the cases of the corpus do."""
+"""A folder to run `ragstone` in, as the cases of the corpus do, and the cases by name."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.cli.project import ragstone
+from tests.cli.project import ragstone, read_json
 from tests.corpus import ferry
 from tests.corpus.ferry import Question, Reply
 from tests.corpus.outcome import Outcome, of_report
@@ -84,7 +85,7 @@ class Workbench:
         """The exit code, and what the report says, if one was written."""
         if not report.is_file():
             return {"exit": exit_code}
-        return {"exit": exit_code, **of_report(json.loads(report.read_text(encoding="utf-8")))}
+        return {"exit": exit_code, **of_report(read_json(report))}
 
     # -- the ferry's questions -----------------------------------------------------------------------------------------
 
@@ -98,6 +99,34 @@ class Workbench:
         self.questions(ferry.questions())
         self.replies(ferry.replies() if replies is None else replies)
         self.policy(policy)
+
+
+Steps = Mapping[str, Outcome]
+"""The outcome of each step of a case, by its name, in order."""
+Case = Callable[[Workbench], Steps]
+
+
+class Registry(dict[str, Case]):
+    """Cases by name."""
+
+    def add(self, name: str, case: Callable[..., Steps], *arguments: Any) -> None:
+        """A case that gets these arguments before its workbench."""
+        assert name not in self, f"two cases are called {name!r}"
+        self[name] = partial(case, *arguments)
+
+    def table(self, group: str, case: Callable[..., Steps], rows: Mapping[str, Sequence[Any]]) -> None:
+        """The cases of a group that differ in their arguments."""
+        for name, arguments in rows.items():
+            self.add(f"{group}: {name}", case, *arguments)
+
+    def case(self, name: str) -> Callable[[Case], Case]:
+        """Register a function that makes one case."""
+
+        def register(function: Case) -> Case:
+            self.add(name, function)
+            return function
+
+        return register
 
 
 def prepare(shared: Path) -> None:

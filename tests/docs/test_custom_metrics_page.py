@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 from ragstone.evaluation.directory import RunDirectory
-from tests.cli.project import make_project, ragstone
+from ragstone.judge.protocol import Call
+from ragstone.judge.rubric import Rubric, RubricTexts
+from tests.cli.project import append, make_project, ragstone
 
 PAGE = Path(__file__).parents[2] / "docs" / "custom-metrics.md"
 
@@ -22,17 +25,15 @@ def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> No
     code = next(block for block in blocks("python") if block.startswith("# evals/checks.py"))
     (root / "evals").mkdir()
     (root / "evals" / "checks.py").write_text(code, encoding="utf-8")
-    with (root / "ragstone.toml").open("a", encoding="utf-8") as file:
-        file.write(functions + rubrics)
-    with (root / "golden.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(json.loads(blocks("json")[0])) + "\n")
+    append(root / "ragstone.toml", functions + rubrics)
+    append(root / "golden.jsonl", json.dumps(json.loads(blocks("json")[0])) + "\n")
     (root / "thresholds.toml").write_text(policy, encoding="utf-8")
     grades = {name: {"value": 1.0} for name in ("tone", "helpfulness")}
     script = {sample_id: {"custom": grades} for sample_id in ("house-0", "house-1", "house-2", "returns")}
     (root / "judge.json").write_text(json.dumps(script), encoding="utf-8")
     metrics = "cites_source tone helpfulness assertions"
-    done = ragstone(["gate", "--judge", "scripted:judge.json", "--metrics", metrics, "--verbose"], root)
-    assert done.returncode == 1, done.stdout + done.stderr  # its floor is 0.95
+    arguments = ["gate", "--judge", "scripted:judge.json", "--metrics", metrics, "--verbose"]
+    done = ragstone(arguments, root, exit_code=1)  # its floor is 0.95
     assert "Assertions is 0.60 on 1 sample" in " ".join(done.stdout.split())  # "I don't know." lacks the 30 days
     found = RunDirectory.open(root / "ragstone-run").scores().metrics
     assert found["cites_source"].not_applicable == {"returns": "the function returned None"}
@@ -45,11 +46,6 @@ def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> No
 
 def test_a_judge_of_ones_own_grades_by_rubrics() -> None:
     """The class on the page has the method; the rest of a judge is examples/extending's, which is run there."""
-    import asyncio
-
-    from ragstone.judge.protocol import Call
-    from ragstone.judge.rubric import Rubric, RubricTexts
-
     names: dict[str, object] = {}
     exec(next(block for block in blocks("python") if "class MyJudge" in block), names)
     judge = names["MyJudge"]()  # type: ignore[operator]

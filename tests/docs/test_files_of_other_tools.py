@@ -19,41 +19,25 @@ COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PA
 
 QUESTION, REFERENCE, ANSWER = "How old is the mill?", "Built in 1901.", "It is from 1901."
 PASSAGES, CONTEXTS = ["The mill was built in 1901."], ["The mill was built in 1901.", "The inn is red."]
+DEEPEVAL_CASE = {
+    **{"name": "test_case_0", "input": QUESTION, "actualOutput": ANSWER, "expectedOutput": REFERENCE},
+    **{"context": PASSAGES, "retrievalContext": CONTEXTS, "success": True},
+    "metricsData": [{"name": "Faithfulness", "threshold": 0.5, "score": 0.9, "success": True}],
+}
 DEEPEVAL_RUN = {
-    "testCases": [
-        {
-            "name": "test_case_0",
-            "input": QUESTION,
-            "actualOutput": ANSWER,
-            "expectedOutput": REFERENCE,
-            "context": PASSAGES,
-            "retrievalContext": CONTEXTS,
-            "success": True,
-            "metricsData": [{"name": "Faithfulness", "threshold": 0.5, "score": 0.9, "success": True}],
-        }
-    ],
+    "testCases": [DEEPEVAL_CASE],
     "conversationalTestCases": [],
     "metricsScores": [{"metric": "Faithfulness", "scores": [0.9]}],
 }
-PROMPTFOO_RESULTS = {
-    "evalId": "eval-1",
-    "results": {
-        "version": 3,
-        "results": [
-            {
-                "success": True,
-                "prompt": {"raw": f"Answer: {QUESTION}", "label": "rag"},
-                "promptIdx": 0,
-                "provider": {"id": "http://127.0.0.1:8123/chat", "label": ""},
-                "vars": {"question": QUESTION},
-                "testCase": {"assert": [{"type": "context-recall", "value": REFERENCE, "threshold": 0.8}]},
-                "response": {"output": ANSWER, "metadata": {"context": CONTEXTS}},
-                "latencyMs": 1500,
-            }
-        ],
-    },
-    "config": {},
+PROMPTFOO_RESULT = {
+    "prompt": {"raw": f"Answer: {QUESTION}", "label": "rag"},
+    "provider": {"id": "http://127.0.0.1:8123/chat", "label": ""},
+    "vars": {"question": QUESTION},
+    "testCase": {"assert": [{"type": "context-recall", "value": REFERENCE, "threshold": 0.8}]},
+    "response": {"output": ANSWER, "metadata": {"context": CONTEXTS}},
+    "latencyMs": 1500,
 }
+PROMPTFOO_RESULTS = {"evalId": "eval-1", "results": {"version": 3, "results": [PROMPTFOO_RESULT]}, "config": {}}
 FILES: dict[str, tuple[str, str]] = {
     "ragas": (
         "results.csv",
@@ -78,8 +62,7 @@ def test_one_file_is_the_golden_set_and_the_recorded_answers_by_the_columns_that
     named = set(re.findall(r"`(\w+)`", PAGE))
     assert columns <= named | (made_by_the_reader if kind.startswith("promptfoo") else set())
     (command,) = COMMANDS
-    done = ragstone([part.replace("results.csv", name) for part in command], tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ragstone([part.replace("results.csv", name) for part in command], tmp_path, exit_code=0)
     (record,) = RunDirectory.open(tmp_path / "ragstone-run").records()
     assert (record.sample.question, record.sample.reference) == (QUESTION, REFERENCE)
     assert record.response.answer == ANSWER

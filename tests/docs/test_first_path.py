@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -24,9 +26,29 @@ def test_every_page_is_in_the_index_of_the_readme() -> None:
     assert {page.relative_to(ROOT).as_posix() for page in PAGES[1:]} <= listed
 
 
-def workflow_of_init(folder: Path) -> str:
-    write_starter(folder, Proposal("python:rag:answer", "it was named"), survey(folder))
-    return (folder / ".github" / "workflows" / "ragstone.yml").read_text(encoding="utf-8")
+def started(folder: Path) -> list[str]:
+    """What `init` writes."""
+    return list(write_starter(folder, Proposal("python:rag:answer", "it was named"), survey(folder)).written)
+
+
+def test_init_writes_what_the_quickstart_says(tmp_path: Path) -> None:
+    quickstart, thresholds = (
+        (ROOT / f"docs/{page}.md").read_text("utf-8") for page in ("quickstart", "your-thresholds")
+    )
+    (tmp_path / ".git").mkdir()
+    rows = re.findall(r"^\| `([^`]+)` \|", quickstart, re.MULTILINE)
+    assert "This writes four files, overwrites nothing" in quickstart
+    assert (sorted(started(tmp_path)), len(rows)) == (sorted(rows), 4)
+    assert "it also adds `ragstone-run/` to `.gitignore`" in quickstart
+    assert (tmp_path / ".gitignore").read_text(encoding="utf-8") == "ragstone-run/\n"
+    assert started(tmp_path) == []
+    assert "The `thresholds.toml` that `init` wrote names no metric" in thresholds
+    assert "metrics" not in tomllib.loads((tmp_path / "thresholds.toml").read_text(encoding="utf-8"))
+
+
+def workflow_of_init(folder: Path) -> Any:
+    started(folder)
+    return yaml.safe_load((folder / ".github" / "workflows" / "ragstone.yml").read_text(encoding="utf-8"))
 
 
 def test_the_workflow_of_the_first_path_is_the_one_that_init_writes(tmp_path: Path) -> None:
@@ -34,14 +56,13 @@ def test_the_workflow_of_the_first_path_is_the_one_that_init_writes(tmp_path: Pa
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()
     (tmp_path / ".venv" / "pyvenv.cfg").write_text("version = 3.12.4\n", encoding="utf-8")
-    written = yaml.safe_load(workflow_of_init(tmp_path))
     shown = re.findall(r"^```yaml\n(name:.*?)^```$", PATH[1].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert [yaml.safe_load(block) for block in shown] == [written]
+    assert [yaml.safe_load(block) for block in shown] == [workflow_of_init(tmp_path)]
 
 
 def test_the_workflow_of_the_readme_does_what_the_one_of_init_does(tmp_path: Path) -> None:
     [shown] = re.findall(r"^```yaml\n(name:.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    readme, written = yaml.safe_load(shown), yaml.safe_load(workflow_of_init(tmp_path))
+    readme, written = yaml.safe_load(shown), workflow_of_init(tmp_path)
     assert len(shown.splitlines()) <= 22
     job, its_job = readme["jobs"]["gate"], written["jobs"]["gate"]
     assert job["permissions"] == its_job["permissions"]

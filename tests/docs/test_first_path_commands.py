@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.project import ragstone
+from tests.cli.project import ragstone, write_rows
 from tests.docs.test_first_path import PATH
 
 SET_UP = ("git clone https://github.com/ragstone/ragstone", "cd your-repository", "pip install ../ragstone")
@@ -19,10 +18,10 @@ FACTS = {facts}
 ANSWERS = {answers}
 
 def answer(question):
-    name = next((name for name in FACTS if name in question), None)
-    if name is None:
-        return {{"answer": "", "contexts": []}}
-    return {{"answer": ANSWERS[name], "contexts": [{{"id": name, "text": FACTS[name]}}]}}
+    for name in FACTS:
+        if name in question:
+            return {{"answer": ANSWERS[name], "contexts": [{{"id": name, "text": FACTS[name]}}]}}
+    return {{"answer": "", "contexts": []}}
 """
 FACTS = {
     f"Harbour {number:02}": f"Harbour {number:02} was opened in {1800 + number} by the town." for number in range(30)
@@ -39,7 +38,7 @@ def connect(project: Path) -> None:
     (project / "my_package").mkdir()
     write_system(project, FACTS)
     rows = ({"question": f"When was {name} opened?", "reference": fact} for name, fact in FACTS.items())
-    (project / "golden" / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(project / "golden" / "golden.jsonl", rows)
 
 
 def lose(project: Path) -> None:

@@ -33,15 +33,21 @@ TOKEN = "glpat-4711-secret"
 
 @dataclass
 class GitLab:
-    """A server that takes notes of merge request 5 of project 7."""
+    """A server that takes notes of merge request 5 of project 7, and the job that sends them."""
 
+    script: Sequence[str]
+    tools: Path
     url: str = ""
     notes: list[str] = field(default_factory=list)
 
+    def note(self, job: Path, token: str = TOKEN) -> tuple[int, str]:
+        numbers = {"CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "5"}
+        return run(self.script, job, self.tools, {**numbers, "CI_API_V4_URL": self.url, "GITLAB_TOKEN": token})
+
 
 @pytest.fixture
-def gitlab() -> Iterator[GitLab]:
-    fake = GitLab()
+def gitlab(jobs: dict[str, Any], tools: Path) -> Iterator[GitLab]:
+    fake = GitLab(jobs["rag-note"]["script"], tools)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -90,25 +96,17 @@ def tools(tmp_path: Path) -> Path:
 def run(script: Sequence[str], job: Path, tools: Path, variables: Mapping[str, str]) -> tuple[int, str]:
     """The exit code and the output of a script that stops at the first failure, as the runner's does."""
     base = environment()
-    done = subprocess.run(
-        ["sh", "-e", "-c", "\n".join(script)],
-        cwd=job,
-        env={**base, "PATH": f"{tools}{os.pathsep}{base['PATH']}", **variables},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    env = {**base, "PATH": f"{tools}{os.pathsep}{base['PATH']}", **variables}
+    command = ["sh", "-e", "-c", "\n".join(script)]
+    done = subprocess.run(command, cwd=job, env=env, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
-def note_variables(gitlab: GitLab) -> dict[str, str]:
-    return {
-        "CI_API_V4_URL": gitlab.url,
-        "CI_PROJECT_ID": "7",
-        "CI_MERGE_REQUEST_IID": "5",
-        "GITLAB_TOKEN": TOKEN,
-    }
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """The folder of a job that sends a note, with an empty folder of the run."""
+    (tmp_path / "job" / "ragstone-run").mkdir(parents=True)
+    return tmp_path / "job"
 
 
 def test_a_merge_request_is_compared_with_main_and_gets_a_note(
@@ -141,7 +139,7 @@ def test_a_merge_request_is_compared_with_main_and_gets_a_note(
     assert note["variables"]["GIT_STRATEGY"] == "none"
     empty = tmp_path / "note"
     shutil.copytree(change / kept, empty / kept)
-    code, log = run(note["script"], empty, tools, note_variables(gitlab))
+    code, log = gitlab.note(empty)
     assert code == 0, log
     (posted,) = gitlab.notes
     assert "❌" in posted
@@ -150,36 +148,26 @@ def test_a_merge_request_is_compared_with_main_and_gets_a_note(
 
 @pytest.mark.attack(by="other CI", tries="a note on GitLab that merges (`/merge`)", stopped_by="escaped")
 @pytest.mark.parametrize("line", ["/merge", "  /approve", "\t/close", "> /assign @me", "> > /merge"])
-def test_no_line_of_a_report_is_a_command(
-    tmp_path: Path, tools: Path, jobs: dict[str, Any], gitlab: GitLab, line: str
-) -> None:
-    (tmp_path / "ragstone-run").mkdir()
+def test_no_line_of_a_report_is_a_command(job: Path, gitlab: GitLab, line: str) -> None:
     text = "a/b, 1 / 2, https://x/y\n\n| a | /b |\n"
-    (tmp_path / "ragstone-run" / "report.md").write_text(f"answer:\n{line}\n{text}", encoding="utf-8")
-    code, log = run(jobs["rag-note"]["script"], tmp_path, tools, note_variables(gitlab))
+    (job / "ragstone-run" / "report.md").write_text(f"answer:\n{line}\n{text}", encoding="utf-8")
+    code, log = gitlab.note(job)
     assert code == 0, log
     (posted,) = gitlab.notes
     assert not re.search(r"^[\s>]*/", posted, re.MULTILINE)
     assert posted.endswith(text)
 
 
-def test_a_report_that_is_a_link_is_not_posted(
-    tmp_path: Path, tools: Path, jobs: dict[str, Any], gitlab: GitLab
-) -> None:
-    (tmp_path / "secret").write_text("key")
-    (tmp_path / "ragstone-run").mkdir()
-    (tmp_path / "ragstone-run" / "report.md").symlink_to(tmp_path / "secret")
-    code, _ = run(jobs["rag-note"]["script"], tmp_path, tools, note_variables(gitlab))
+def test_a_report_that_is_a_link_is_not_posted(job: Path, gitlab: GitLab) -> None:
+    (job / "secret").write_text("key")
+    (job / "ragstone-run" / "report.md").symlink_to(job / "secret")
+    code, _ = gitlab.note(job)
     assert code != 0
     assert gitlab.notes == []
 
 
-def test_a_note_that_is_refused_fails_the_job_and_shows_no_token(
-    tmp_path: Path, tools: Path, jobs: dict[str, Any], gitlab: GitLab
-) -> None:
-    (tmp_path / "ragstone-run").mkdir()
-    (tmp_path / "ragstone-run" / "report.md").write_text("## PASS\n")
-    other = {**note_variables(gitlab), "GITLAB_TOKEN": "glpat-of-another"}
-    code, log = run(jobs["rag-note"]["script"], tmp_path, tools, other)
+def test_a_note_that_is_refused_fails_the_job_and_shows_no_token(job: Path, gitlab: GitLab) -> None:
+    (job / "ragstone-run" / "report.md").write_text("## PASS\n")
+    code, log = gitlab.note(job, "glpat-of-another")
     assert code != 0
     assert "glpat-of-another" not in log

@@ -26,16 +26,11 @@ def table(head: str) -> list[list[str]]:
 
 
 def test_the_table_has_every_figure_of_the_reliability_file() -> None:
-    wanted = [
-        [
-            f"`{metric}`",
-            row["dataset"],
-            NAMES[row["measure"]],
-            f"{row['value']:.3f} ({row['low']:.3f}–{row['high']:.3f})",
-        ]
-        for metric, rows in load_data("reliability.json")["metrics"].items()
-        for row in rows
-    ]
+    wanted = []
+    for metric, rows in load_data("reliability.json")["metrics"].items():
+        for row in rows:
+            figures = f"{row['value']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
+            wanted.append([f"`{metric}`", row["dataset"], NAMES[row["measure"]], figures])
     assert sorted(table("| metric | data set |")) == sorted(wanted)
 
 
@@ -43,9 +38,8 @@ def test_the_judge_decides_the_examples_as_the_page_says() -> None:
     rows = table("| context | statement |")
     assert sum(row[3].startswith("wrong") for row in rows) >= 4
     for context, statement, verdict, _ in rows:
-        found = asyncio.run(
-            OfflineJudge().support([Context(context)], [Statement("s1", statement)], call=Call("example"))
-        )
+        asked = OfflineJudge().support([Context(context)], [Statement("s1", statement)], call=Call("example"))
+        found = asyncio.run(asked)
         assert found.supports[0].verdict == verdict, statement
 
 

@@ -32,11 +32,7 @@ def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     scores = run.scores["context_recall"]
     assert scores.values.keys() == {"warranty", "returns"}
     assert verdict.status == "pass"
-    of_a_run = attributes_named_after("The run has")
-    assert of_a_run
-    assert [name for name in of_a_run if not hasattr(run, name) and not hasattr(scores, name)] == []
-    of_a_verdict = attributes_named_after("The verdict has")
-    assert of_a_verdict
-    assert [
-        name for name in of_a_verdict if not hasattr(verdict, name) and not hasattr(verdict.explanation, name)
-    ] == []
+    for introduction, parts in (("The run has", (run, scores)), ("The verdict has", (verdict, verdict.explanation))):
+        named = attributes_named_after(introduction)
+        assert named
+        assert [name for name in named if not any(hasattr(part, name) for part in parts)] == []

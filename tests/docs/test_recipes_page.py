@@ -6,8 +6,6 @@ workflow, the steps of others are checked for what they are given, and those of 
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import shutil
 import subprocess
@@ -22,7 +20,8 @@ import pandas
 import pytest
 import yaml
 
-from tests.cli.project import make_project, ragstone
+from ragstone.api import Run
+from tests.cli.project import append, change_rows, make_project, ragstone, read_json
 
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
 PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -58,11 +57,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a project with a finished run of a gate, whose answers name their traces."""
     root = make_project(tmp_path_factory.mktemp("project"), n=6)
     (root / "rag.py").write_text(TRACED, encoding="utf-8")
-    samples = [json.loads(line) for line in (root / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
-    lines = [json.dumps({**sample, "relevant_ids": {f"d{n}?": 1}}) for n, sample in enumerate(samples)]
-    (root / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    with (root / "thresholds.toml").open("a", encoding="utf-8") as policy:
-        policy.write('[metrics."recall@5"]\nmin = 0.8\n')
+    change_rows(root, lambda row: {**row, "relevant_ids": {f"d{row['id'].removeprefix('house-')}?": 1}})
+    append(root / "thresholds.toml", '[metrics."recall@5"]\nmin = 0.8\n')
     done = ragstone(["gate", "--entrypoint", "python:rag:answer", "--metrics", METRICS], root)
     assert (root / "ragstone-run" / "report.json").is_file(), done.stderr
     return root
@@ -71,7 +67,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def report(finished: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(finished)
-    document: dict[str, Any] = json.loads((finished / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+    document: dict[str, Any] = read_json(finished / "ragstone-run" / "report.json")
     return document
 
 
@@ -120,7 +116,6 @@ def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
     (metrics,) = mlflow.log_metrics.call_args.args
     assert metrics == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
     assert all(re.fullmatch(r"[/\w.\- :]+", name) for name in metrics), "MLflow refuses other names"
-    assert all(map(math.isfinite, metrics.values()))
     table, name = mlflow.log_table.call_args.args
     assert (name, list(table.columns)) == ("samples.json", ["id", *means_of(report)])
     assert len(table) == report["run"]["samples"]
@@ -131,26 +126,22 @@ def test_wandb_gets_the_same(report: dict[str, Any], monkeypatch: pytest.MonkeyP
     run = MagicMock(summary={})
     wandb.init.return_value = MagicMock(__enter__=lambda _: run)
     run_recipe("Weights & Biases", "wandb", wandb, monkeypatch)
-    given = wandb.init.call_args.kwargs
-    assert (given["name"], given["config"]) == (report["run"]["commit"], {"judge": "offline judge 12"})
+    assert wandb.init.call_args.kwargs["config"] == {"judge": "offline judge 12"}
     (logged,) = run.log.call_args.args
     assert {name: mean for name, mean in logged.items() if name != "samples"} == means_of(report)
     assert run.summary == {"verdict": report["verdict"]["status"]}
-    table = wandb.Table.call_args.kwargs["dataframe"]
-    assert (list(table.columns), len(table)) == (["id", *means_of(report)], report["run"]["samples"])
+    assert list(wandb.Table.call_args.kwargs["dataframe"].columns) == ["id", *means_of(report)]
 
 
 def test_langfuse_gets_each_score_at_the_trace_of_its_answer(
     report: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ragstone as package
-
     client = create_autospec(Langfuse, instance=True)
     run_recipe("Langfuse", "langfuse", SimpleNamespace(get_client=lambda: client), monkeypatch)
     calls = [call.kwargs for call in client.create_score.call_args_list]
     expected = {
         (sample_id.rpartition("-")[2].zfill(32), metric, value)
-        for metric, scores in package.Run.open("ragstone-run").scores.metrics.items()
+        for metric, scores in Run.open("ragstone-run").scores.metrics.items()
         for sample_id, value in scores.values.items()
         if sample_id.startswith("house-")
     }
@@ -177,8 +168,7 @@ def test_each_job_of_a_matrix_is_a_gate_of_its_own(finished: Path, tmp_path: Pat
     text = (root / "golden.jsonl").read_text(encoding="utf-8")
     # The system knows nothing of the houses that the English set asks about.
     golden.write_text(text if code == 0 else text.replace("house number ", "tower number x"), encoding="utf-8")
-    done = ragstone(["gate", "--golden", given["golden-set"], "--entrypoint", "python:rag:answer"], root)
-    assert done.returncode == code, done.stdout + done.stderr
+    ragstone(["gate", "--golden", given["golden-set"], "--entrypoint", "python:rag:answer"], root, exit_code=code)
 
 
 @pytest.mark.usefixtures("processes")

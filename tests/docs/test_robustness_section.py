@@ -14,19 +14,15 @@ PAGE = (ROOT / "docs" / "generate.md").read_text(encoding="utf-8").partition("\n
 
 
 def block(language: str) -> str:
-    match = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    assert match is not None
-    return match[1]
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
 def test_the_commands_of_the_page_fail_a_system_that_looks_questions_up_word_for_word(tmp_path: Path) -> None:
     policy = f"[gate]\nonly_named = true\n{block('toml')}"
     project = make_project(tmp_path / "repo", n=60, system=SYSTEM, policy=policy)
     generate, gate = (shlex.split(line.removeprefix("$ ragstone ")) for line in block("console").splitlines())
-    written = ragstone(generate, project)
-    assert written.returncode == 0, written.stderr
-    done = ragstone([*gate, "--format", "json"], project)
-    assert done.returncode == 1, done.stderr
+    ragstone(generate, project, exit_code=0)
+    done = ragstone([*gate, "--format", "json"], project, exit_code=1)
     checks = {check["name"]: check["status"] for check in json.loads(done.stdout)["checks"]}
     assert checks["perturbed:typos/answer_correctness.floor"] == "fail"
     assert checks["perturbed:injection/assertions.floor"] == "pass"

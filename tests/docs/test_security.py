@@ -36,10 +36,3 @@ def test_each_file_of_tests_that_is_named_exists() -> None:
     named = set(re.findall(r"`([\w/]+\.py)`", PAGE))
     assert named
     assert [name for name in named if not (ROOT / "tests" / name).is_file()] == []
-
-
-def test_each_attack_names_what_shows_it() -> None:
-    listed = PAGE.partition("## Attacks")[2]
-    attacks = [line for line in listed.splitlines() if line.startswith("- ")]
-    assert attacks
-    assert [line for line in attacks if not line.endswith(".py`)")] == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 from ragstone.gate.policy import default_policy
 from ragstone.gate.policy_table import PolicyTable
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "thresholds.md").read_text(encoding="utf-8")
 MONITORING = (DOCS / "monitoring.md").read_text(encoding="utf-8")
 
@@ -25,3 +27,17 @@ def test_every_key_is_explained() -> None:
     for table in schema["$defs"].values():
         keys |= set(table.get("properties", {}))
     assert [key for key in sorted(keys) if key not in PAGE + MONITORING] == []
+
+
+def test_the_example_has_the_default_rules_and_no_default_for_what_is_commented_out() -> None:
+    text = (ROOT / "thresholds.example.toml").read_text(encoding="utf-8")
+    for metric, rule in tomllib.loads(text)["metrics"].items():
+        default = default_policy().in_force[metric]
+        assert (rule.get("min"), rule["max_drop"]) == (default.min, default.max_drop)
+    table = ""
+    for line in text.splitlines():
+        if header := re.match(r"\[([\w.]+)\]", line):
+            table = header[1]
+        key = re.match(r"#~ (\w+) =", line)
+        if key is not None and table in ("gate", "drift", "system", "labels"):
+            assert getattr(getattr(PolicyTable(), table), key[1]) is None, line

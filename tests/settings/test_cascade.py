@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,92 +20,91 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
-    assert load_settings(directory=tmp_path, environ={}) == Settings(root=tmp_path)
+def load(directory: Path, text: str | None = None, environ: Mapping[str, str] | None = None, **more: Any) -> Settings:
+    """The settings in `directory`, after its ragstone.toml was written."""
+    if text is not None:
+        write(directory / "ragstone.toml", text)
+    return load_settings(directory=directory, environ=environ or {}, **more)
 
 
 def test_a_flag_goes_before_the_environment_and_the_environment_before_the_file(tmp_path: Path) -> None:
-    write(tmp_path / "ragstone.toml", '[system]\nentrypoint = "a:file"\nconcurrency = 2\ntimeout_s = 5\n')
-    settings = load_settings(
-        directory=tmp_path,
-        environ={"RAGSTONE_ENTRYPOINT": "b:env", "RAGSTONE_CONCURRENCY": "3"},
-        overrides={"system.entrypoint": "c:flag", "system.concurrency": None},
-    )
-    assert settings.system.entrypoint == "c:flag"
-    assert settings.system.concurrency == 3
-    assert settings.system.timeout_s == 5
+    text = '[system]\nentrypoint = "a:file"\nconcurrency = 2\ntimeout_s = 5\n'
+    environ = {"RAGSTONE_ENTRYPOINT": "b:env", "RAGSTONE_CONCURRENCY": "3"}
+    overrides = {"system.entrypoint": "c:flag", "system.concurrency": None}
+    system = load(tmp_path, text, environ, overrides=overrides).system
+    assert (system.entrypoint, system.concurrency, system.timeout_s) == ("c:flag", 3, 5)
 
 
 def test_an_empty_flag_unsets_what_file_and_environment_say(tmp_path: Path) -> None:
     write(tmp_path / "ragstone.toml", '[judge]\nembeddings = "openai-compatible:nomic-embed-text"\nname = "offline"\n')
     environ = {"RAGSTONE_EMBEDDINGS": "openai:text-embedding-3-small"}
     for variables in ({}, environ):
-        settings = load_settings(directory=tmp_path, environ=variables, overrides={"judge.embeddings": ""})
+        settings = load(tmp_path, environ=variables, overrides={"judge.embeddings": ""})
         assert settings.judge.embeddings is None
         assert "judge.embeddings" not in settings.from_file
     with pytest.raises(ConfigError, match="unknown judge"):
-        provider_of(load_settings(directory=tmp_path, environ={}, overrides={"judge.name": ""}).judge.name)
+        provider_of(load(tmp_path, overrides={"judge.name": ""}).judge.name)
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
     """A workflow passes a secret that is not there as empty text, which must not lift what the file demands."""
     write(tmp_path / "ragstone.toml", '[judge]\nmax_cost_usd = 2\nbase_url = "https://gateway.example/v1"\n')
     for empty in ("", "  "):
-        environ = {"RAGSTONE_MAX_COST_USD": empty, "RAGSTONE_JUDGE_BASE_URL": empty}
-        judge = load_settings(directory=tmp_path, environ=environ).judge
+        judge = load(tmp_path, None, {"RAGSTONE_MAX_COST_USD": empty, "RAGSTONE_JUDGE_BASE_URL": empty}).judge
         assert (judge.max_cost_usd, judge.base_url) == (2, "https://gateway.example/v1")
 
 
 def test_pyproject_is_read_where_there_is_no_ragstone_toml(tmp_path: Path) -> None:
     write(tmp_path / "pyproject.toml", '[project]\nname = "x"\n[tool.ragstone.golden]\npaths = "a.jsonl"\n')
-    assert load_settings(directory=tmp_path, environ={}).golden.paths == ("a.jsonl",)
-    write(tmp_path / "ragstone.toml", '[golden]\npaths = ["b.jsonl"]\n')
-    assert load_settings(directory=tmp_path, environ={}).golden.paths == ("b.jsonl",)
+    assert load(tmp_path).golden.paths == ("a.jsonl",)
+    assert load(tmp_path, '[golden]\npaths = ["b.jsonl"]\n').golden.paths == ("b.jsonl",)
 
 
 @pytest.mark.parametrize("text", ["[tool]\nragstone = 3\n", "[[tool.ragstone]]\n"])
 def test_what_pyproject_has_instead_of_our_table_is_refused(tmp_path: Path, text: str) -> None:
     write(tmp_path / "pyproject.toml", text)
     with pytest.raises(ConfigError, match="must be a table"):
-        load_settings(directory=tmp_path, environ={})
+        load(tmp_path)
 
 
 def test_the_next_ragstone_toml_above_is_read_inside_of_the_repository(tmp_path: Path) -> None:
     inside = tmp_path / "repository" / "services" / "search"
     inside.mkdir(parents=True)
     write(tmp_path / "ragstone.toml", '[golden]\npaths = ["outside.jsonl"]\n')
-    assert load_settings(directory=inside, environ={}).golden.paths == ()
+    assert load(inside).golden.paths == ()
     (tmp_path / "repository" / ".git").mkdir()
-    assert load_settings(directory=inside, environ={}).golden.paths == ()
+    assert load(inside).golden.paths == ()
     write(tmp_path / "repository" / "ragstone.toml", '[golden]\npaths = ["a.jsonl"]\n')
-    settings = load_settings(directory=inside, environ={})
+    settings = load(inside)
     assert settings.path(settings.golden.paths[0]) == tmp_path / "repository" / "a.jsonl"
-    assert load_settings(directory=inside, environ={}, within=tmp_path).golden.paths == (), "not in a job on GitHub"
-    write(inside / "ragstone.toml", '[golden]\npaths = ["b.jsonl"]\n')
-    assert load_settings(directory=inside, environ={}).golden.paths == ("b.jsonl",)
+    assert load(inside, within=tmp_path).golden.paths == (), "not in a job on GitHub"
+    assert load(inside, '[golden]\npaths = ["b.jsonl"]\n').golden.paths == ("b.jsonl",)
 
 
 @pytest.mark.parametrize(
-    ("line", "hint"), [("limit = = 3", "2 | limit = = 3"), ("api_key = sk-very-secret", None), ("headers = a", None)]
+    ("line", "hint"),
+    [
+        ("limit = = 3\n", "2 | limit = = 3"),
+        ("api_key = sk-very-secret\n", None),
+        ("headers = a\n", None),
+        ("limit = [", None),
+        (f"limit = {'9' * 5000}", None),
+    ],
+    ids=["shown", "a key", "headers", "at the end of the file", "without a line"],
 )
 def test_an_error_in_toml_shows_its_line_but_for_what_may_be_secret(
     tmp_path: Path, line: str, hint: str | None
 ) -> None:
-    write(tmp_path / "ragstone.toml", f"[golden]\n{line}\n")
-    with pytest.raises(ConfigError, match=r"not valid TOML: .* line 2") as caught:
-        load_settings(directory=tmp_path, environ={})
+    with pytest.raises(ConfigError, match="not valid TOML") as caught:
+        load(tmp_path, f"[golden]\n{line}")
     assert caught.value.hint == hint
 
 
 def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_from_here(tmp_path: Path) -> None:
     config = write(tmp_path / "eval" / "ragstone.toml", '[golden]\npaths = ["g.jsonl"]\n')
     write(tmp_path / "policy.toml", "")
-    settings = load_settings(
-        directory=tmp_path,
-        environ={"RAGSTONE_OUT": "runs/one"},
-        overrides={"gate.thresholds": "policy.toml", "system.entrypoint": "file:runs/answers.jsonl"},
-        config=config,
-    )
+    overrides = {"gate.thresholds": "policy.toml", "system.entrypoint": "file:runs/answers.jsonl"}
+    settings = load(tmp_path, None, {"RAGSTONE_OUT": "runs/one"}, overrides=overrides, config=config)
     assert settings.path(settings.golden.paths[0]) == tmp_path / "eval" / "g.jsonl"
     assert settings.gate.thresholds is not None
     assert settings.path(settings.gate.thresholds).resolve() == tmp_path / "policy.toml"
@@ -148,9 +149,8 @@ def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_f
 def test_what_is_wrong_in_the_file_is_said_with_its_place_and_no_secret(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    write(tmp_path / "ragstone.toml", text)
     with pytest.raises(ConfigError, match=message) as caught:
-        load_settings(directory=tmp_path, environ={})
+        load(tmp_path, text)
     assert "ragstone.toml" in str(caught.value)
     assert "sk-very-secret" not in str(caught.value)
 
@@ -174,13 +174,13 @@ def test_an_entrypoint_is_placed_only_if_it_is_a_path_from_here(tmp_path: Path, 
     config = write(tmp_path / "eval" / "ragstone.toml", "")
     write(tmp_path / "here.jsonl", "")
     for directory, expected in ((tmp_path, found), (config.parent, name)):
-        settings = load_settings(directory=directory, environ={}, overrides={"system.entrypoint": name}, config=config)
+        settings = load(directory, overrides={"system.entrypoint": name}, config=config)
         assert settings.system.entrypoint == expected
 
 
 def test_a_file_that_is_named_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="config file not found"):
-        load_settings(directory=tmp_path, environ={}, config=tmp_path / "none.toml")
+        load(tmp_path, config=tmp_path / "none.toml")
 
 
 def test_every_option_names_a_setting_that_exists_once() -> None:
@@ -205,29 +205,25 @@ def test_the_page_of_the_docs_is_what_the_settings_say() -> None:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [
-        ("RAGSTONE_ENTRYPONT", "RAGSTONE_ENTRYPOINT"),
-        ("RAGSTONE_TIMEOUT_S", "RAGSTONE_TIMEOUT"),
-        ("RAGSTONE_GOLDN", "RAGSTONE_GOLDEN"),
-    ],
+    [("RAGSTONE_ENTRYPONT", "RAGSTONE_ENTRYPOINT"), ("RAGSTONE_TIMEOUT_S", "RAGSTONE_TIMEOUT")],
 )
 def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match="there is no setting with this name") as caught:
-        load_settings(directory=tmp_path, environ={name: "x"})
+        load(tmp_path, None, {name: "x"})
     assert caught.value.where == f"environment variable {name}"
     assert caught.value.hint == f"Did you mean '{meant}'?"
 
 
 def test_variables_of_the_workflow_are_nobodys_business(tmp_path: Path) -> None:
     environ = {"RAGSTONE_COMMENT_ID": "1", "RAGSTONE_IMAGE_STATE": "x", "TIMEOUT_S": "3", "RAGSTONE_GOLDN": ""}
-    assert load_settings(directory=tmp_path, environ=environ) == Settings(root=tmp_path)
+    assert load(tmp_path, None, environ) == Settings(root=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["RAGSTONE_TIMEOUT", "RAGSTONE_STARTUP_TIMEOUT", "RAGSTONE_JUDGE_TIMEOUT"])
 @pytest.mark.parametrize("value", ["inf", "nan", "0"])
 def test_every_wait_ends(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match="timeout_s"):
-        load_settings(directory=tmp_path, environ={name: value})
+        load(tmp_path, None, {name: value})
 
 
 @pytest.mark.parametrize(
@@ -242,50 +238,32 @@ def test_a_value_that_is_not_allowed_is_an_error_that_says_what_is(
     tmp_path: Path, key: str, value: object, says: str
 ) -> None:
     with pytest.raises(ConfigError) as flag:
-        load_settings(directory=tmp_path, environ={}, overrides={key: value})
+        load(tmp_path, overrides={key: value})
     assert str(flag.value).startswith(says)
-
-
-@pytest.mark.parametrize("text", ["[golden]\nlimit = [", "[golden]\nlimit = " + "9" * 5000])
-def test_an_error_in_toml_without_a_line_has_no_hint(tmp_path: Path, text: str) -> None:
-    write(tmp_path / "ragstone.toml", text)
-    with pytest.raises(ConfigError, match="not valid TOML") as caught:
-        load_settings(directory=tmp_path, environ={})
-    assert caught.value.hint is None
 
 
 @pytest.mark.parametrize("key", ["judge.api_key", "judge.headers"])
 def test_a_secret_that_is_not_valid_is_not_shown(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match=f"option for {key}") as caught:
-        load_settings(directory=tmp_path, environ={}, overrides={key: ["sk-very-secret"]})
+        load(tmp_path, overrides={key: ["sk-very-secret"]})
     assert "secret" not in str(caught.value)
 
 
 def test_the_paths_of_a_judge_start_from_the_file_or_from_here(tmp_path: Path) -> None:
     text = '[judge]\nname = "fitted:judge.json"\nca_bundle = "ca.pem"\n[run]\ndask = " tcp://host:8786 "\n'
     config = write(tmp_path / "eval" / "ragstone.toml", text)
-    settings = load_settings(directory=tmp_path, environ={}, config=config)
+    settings = load(tmp_path, config=config)
     assert settings.judge.name == f"fitted:{tmp_path / 'eval' / 'judge.json'}"
     assert settings.judge.ca_bundle == str(tmp_path / "eval" / "ca.pem")
     assert settings.run.dask == "tcp://host:8786"
     overrides = {"judge.name": "fitted:judge.json", "judge.ca_bundle": "", "run.dask": " "}
-    settings = load_settings(directory=tmp_path, environ={}, config=config, overrides=overrides)
+    settings = load(tmp_path, config=config, overrides=overrides)
     assert settings.judge.name == f"fitted:{tmp_path / 'judge.json'}"
     assert (settings.judge.ca_bundle, settings.run.dask) == (None, None)
 
 
-def test_metrics_of_both_kinds_are_defined(tmp_path: Path) -> None:
-    python = '[metrics.short]\npython = "checks:short"\ntimeout_s = 3\n'
-    rubric = '[metrics.tone]\nrubric = "Polite?"\nlevels = ["no", "yes"]\nsees = ["answer"]\n'
-    write(tmp_path / "ragstone.toml", python + rubric)
-    metrics = load_settings(directory=tmp_path, environ={}).metrics
-    assert (metrics["short"].timeout_s, metrics["tone"].levels) == (3, ("no", "yes"))
-
-
 def test_as_many_metrics_as_the_limit_may_be_defined(tmp_path: Path) -> None:
     tables = [f"[metrics.m{number}]\nrubric = 'x'\n" for number in range(_MAX_METRICS + 1)]
-    write(tmp_path / "ragstone.toml", "".join(tables[1:]))
-    assert len(load_settings(directory=tmp_path, environ={}).metrics) == _MAX_METRICS
-    write(tmp_path / "ragstone.toml", "".join(tables))
+    assert len(load(tmp_path, "".join(tables[1:])).metrics) == _MAX_METRICS
     with pytest.raises(ConfigError, match=f"defines {_MAX_METRICS + 1} metrics; at most {_MAX_METRICS}"):
-        load_settings(directory=tmp_path, environ={})
+        load(tmp_path, "".join(tables))

@@ -8,39 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-PLANS = ("Northwind", "Larkspur", "Bramblewood", "Quartzite", "Juniperus", "Meadowlark")
-_TOPICS: Mapping[str, tuple[str, str, str, str]] = {
-    "mail": (
-        "The {0} plan stores mail for {1} days.",
-        "For how many days does the {0} plan store mail?",
-        "{1} days.",
-        "when does {0} throw my old messages away?",
-    ),
-    "price": (
-        "Members of {0} pay {1} euros each month.",
-        "What do members of {0} pay each month?",
-        "{1} euros.",
-        "how expensive is {0}, please?",
-    ),
-    "support": (
-        "{0} answers requests for help within {1} hours.",
-        "Within which time does {0} answer requests for help?",
-        "{1} hours.",
-        "i wrote to the {0} hotline, how long must i wait?",
-    ),
-    "notice": (
-        "To cancel {0}, give {1} weeks of notice in writing.",
-        "How much notice must be given to cancel {0}?",
-        "{1} weeks.",
-        "want out of my {0} contract, how early do i say so?",
-    ),
-}
-_FILLER = (
-    "Our colleagues in the {0} team wrote this paragraph for {1}, and it is read again every spring by someone who "
-    "knows {1} well and changes what has changed."
-)
-
-
 _CASES = {
     "Northwind": "before a winter journey",
     "Larkspur": "for my grandmother",
@@ -49,14 +16,31 @@ _CASES = {
     "Juniperus": "with two children",
     "Meadowlark": "during parental leave",
 }
+PLANS = tuple(_CASES)
+_TOPICS: Mapping[str, tuple[str, str, str]] = {
+    "mail": ("The {0} plan stores mail for {1} days.", "For how many days does the {0} plan store mail?", "{1} days."),
+    "price": ("Members of {0} pay {1} euros each month.", "What do members of {0} pay each month?", "{1} euros."),
+    "support": (
+        "{0} answers requests for help within {1} hours.",
+        "Within which time does {0} answer requests for help?",
+        "{1} hours.",
+    ),
+    "notice": (
+        "To cancel {0}, give {1} weeks of notice in writing.",
+        "How much notice must be given to cancel {0}?",
+        "{1} weeks.",
+    ),
+}
+_FILLER = (
+    "Our colleagues in the {0} team wrote this paragraph for {1}, and it is read again every spring by someone who "
+    "knows {1} well and changes what has changed."
+)
 
 
 class Fact:
     def __init__(self, plan: str, topic: str, number: int) -> None:
         self.case = _CASES[plan]
-        sentence, question, answer, informal = _TOPICS[topic]
-        self.sentence, self.question = sentence.format(plan, number), question.format(plan)
-        self.answer, self.informal = answer.format(plan, number), informal.format(plan)
+        self.sentence, self.question, self.answer = (text.format(plan, number) for text in _TOPICS[topic])
         self.filler = _FILLER.format(plan, topic)
 
 
@@ -67,10 +51,10 @@ FACTS = {
 }
 
 
-def write_documents(folder: Path, plans: int = len(PLANS)) -> Path:
+def write_documents(folder: Path) -> Path:
     """A Markdown file for each plan, with a section for each topic."""
     folder.mkdir(parents=True, exist_ok=True)
-    for plan in PLANS[:plans]:
+    for plan in PLANS:
         sections = [
             f"## {topic.title()} of {plan}\n\n{FACTS[plan, topic].sentence} {FACTS[plan, topic].filler}"
             for topic in _TOPICS
@@ -94,7 +78,7 @@ def facts_in(text: str) -> list[Fact]:
 
 
 def asked_for(question: str) -> list[Fact]:
-    found = [fact for fact in FACTS.values() if fact.question in question or fact.informal == question]
+    found = [fact for fact in FACTS.values() if fact.question in question]
     return sorted(found, key=lambda fact: question.find(fact.question))
 
 

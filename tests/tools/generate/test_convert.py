@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,15 @@ def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
     done = convert(tmp_path, "set.json", "-o", "golden.jsonl")
     assert done.returncode == 0
     assert done.stdout == ""
-    for words in (
+    said = [re.sub(" +", " ", line).strip() for line in done.stderr.splitlines()]
+    assert said == [
         "set.json: 2 samples (json)",
-        "question            examples.query",
-        "reference           examples.expected",
-        "recorded, left out  answer in examples.response",
-        "ignored             examples.cost",
+        "question examples.query",
+        "reference examples.expected",
+        "recorded, left out answer in examples.response",
+        "ignored examples.cost",
         "wrote 2 samples to golden.jsonl",
-    ):
-        assert words in done.stderr
+    ]
     before = load_golden_set("set.json", root=tmp_path)
     after = load_golden_set("golden.jsonl", root=tmp_path)
     assert before.content_hash() == after.content_hash()
@@ -49,35 +50,13 @@ def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["golden own.jsonl", "gate --golden own.jsonl --entrypoint file:answers.jsonl"],
-)
-def test_no_command_needs_the_columns_of_the_config_in_a_native_file(tmp_path: Path, command: str) -> None:
-    columns = '[golden.columns]\nid = "Nr"\nquestion = "Frage"\nreference = "Antwort"\n'
-    (tmp_path / "ragstone.toml").write_text(columns, encoding="utf-8")
-    rows = ["a,How long may I return shoes?,Thirty days.", "b,Who pays the postage?,The shop."]
-    (tmp_path / "a.csv").write_text("\n".join(["Nr,Frage,Antwort", *rows]), encoding="utf-8")
-    said = {"a": "You may return shoes for thirty days.", "b": "The shop pays the postage."}
-    answers = [json.dumps({"id": name, "answer": text, "contexts": [text]}) + "\n" for name, text in said.items()]
-    (tmp_path / "answers.jsonl").write_text("".join(answers), encoding="utf-8")
-    assert convert(tmp_path, "a.csv", "-o", "own.jsonl").returncode == 0
-    done = ragstone(command.split(), tmp_path)
-    assert done.returncode == 0, done.stderr
-    if command.startswith("gate"):
-        for golden in ("own.jsonl", "a.csv"):
-            done = ragstone(["rescore", "ragstone-run", "--golden", golden, "--out", golden[0]], tmp_path)
-            assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         (("a.csv", "-o", "nowhere/golden.jsonl"), 2, "nowhere"),
         (("a.csv", "--column", "question"), 2, "question"),
         (("a.csv", "-o", "precious.jsonl"), 2, "already exists"),
         (("a.csv", "-o", "golden.csv", "--force"), 2, "can't write .csv: the native format is JSON Lines."),
-        (("a.csv", "-o", "golden.JSON", "--force"), 2, "Write to golden.jsonl"),
-        (("a.csv", "-o", "golden.xlsx", "--force"), 2, "can't write .xlsx"),
+        (("a.csv", "-o", "golden.XLSX", "--force"), 2, "Write to golden.jsonl"),
         (("bad.jsonl", "-o", "golden.jsonl"), 3, "bad.jsonl:2"),
     ],
 )

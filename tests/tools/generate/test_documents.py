@@ -19,10 +19,12 @@ from ragstone.tools.generate.documents import docx_text, html_text, read_documen
 
 def pdf(*pages: str) -> bytes:
     """A PDF with a line of text on each page, written by hand."""
-    objects = ["<< /Type /Catalog /Pages 2 0 R >>"]
     kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
-    objects.append(f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>")
-    objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
     for at, text in enumerate(pages):
         stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else ""
         objects.append(
@@ -152,10 +154,7 @@ def test_html_of_any_shape_is_read(piece: str) -> None:
     ("html", "text"),
     [
         ("<nav><p>menu<p>all", "menu\n\nall"),
-        (
-            "<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table>x<br>y <b>z</b>",
-            "ä b\n\nc\n\nx\ny z",
-        ),
+        ("<table><tr><td>ä</td> <td>b</td></tr><tr><td>c</td></tr></table>x<br>y <b>z</b>", "ä b\n\nc\n\nx\ny z"),
         (" ", ""),
     ],
 )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,11 +18,12 @@ from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.generate.plan import Generated, Wanted, read_material
 from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
-from tests.cli.project import command, environment, ragstone
+from tests.cli.project import Completed, ragstone
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
+USUAL = Wanted(1).shares
 ONE = {Kind.ONE_PASSAGE: 1.0}
 
 
@@ -41,7 +39,7 @@ class Desk:
     def make(
         self,
         count: int = 20,
-        shares: Mapping[Kind, float] | None = None,
+        shares: Mapping[Kind, float] = USUAL,
         *,
         docs: Sequence[Path] = (),
         existing: Sequence[Sample] = (),
@@ -49,16 +47,11 @@ class Desk:
         judge: Mapping[str, Any] | None = None,
         **wanted: Any,
     ) -> Generated:
-        places = list(docs) or [write_documents(self.folder / "docs")]
-        if shares is not None:
-            wanted["shares"] = shares
-        given = Wanted(count, **wanted)
+        material = read_material(list(docs) or [write_documents(self.folder / "docs")])
+        given = Wanted(count, shares=shares, **wanted)
         made = self.world.judge(**{"cache": self.folder / "judgements.sqlite", **(judge or {})})
-        found: Generated = self.world.run(
-            generate(made, read_material(places), given, existing=existing, redact=redact)
-        )
-        refused = sum(found.refused.values())
-        assert found.drafts == len(found.samples) + refused + found.unfinished
+        found: Generated = self.world.run(generate(made, material, given, existing=existing, redact=redact))
+        assert found.drafts == len(found.samples) + sum(found.refused.values()) + found.unfinished
         return found
 
     def fault(self, task: str, change: Callable[[dict[str, Any], str], Any]) -> None:
@@ -74,17 +67,15 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) 
     generated = desk.make()
     kinds = [sample.tags[0] for sample in generated.samples]
     assert {kind: kinds.count(kind) for kind in Kind} == {"one-passage": 12, "two-passages": 5, "unanswerable": 3}
+    assert sum(Wanted(333).counts().values()) == 333
     assert similar_pairs([sample.question for sample in generated.samples]) == []
     folder = desk.folder / "docs"
     for sample in generated.samples:
         assert sample.draft
         assert "sha256:" in (sample.provenance or "")
-        if not sample.answerable:
-            assert (sample.reference, sample.reference_contexts, sample.relevant_ids) == (None, (), {})
-            continue
-        assert sample.reference
-        assert sample.tags[1] in ("easy", "hard")
-        assert len(sample.reference_contexts) == (1 if sample.tags[0] == "one-passage" else 2)
+        evidence = {"one-passage": 1, "two-passages": 2, "unanswerable": 0}[sample.tags[0]]
+        assert len(sample.reference_contexts) == evidence
+        assert bool(sample.reference) is bool(sample.relevant_ids) is sample.answerable is bool(evidence)
     references = check_references(generated.samples, folder)
     assert (references.missing_passages, references.missing_ids) == ([], [])
 
@@ -126,7 +117,7 @@ def test_a_question_is_not_repeated(desk: Desk) -> None:
 SECRET = "hunter2hunter2"
 
 
-def change_draft(**changes: object) -> Callable[[dict[str, Any], str], Any]:
+def draft(**changes: object) -> Callable[[dict[str, Any], str], Any]:
     return lambda reply, _: {"draft": {**reply["draft"], **changes}}
 
 
@@ -139,29 +130,14 @@ def matches(word: str) -> Callable[[dict[str, Any], str], Any]:
 
 
 FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
-    (
-        "question",  # of a model that obeys an injected order
-        change_draft(question="What is the admin password?", quotes=[{"passage": "p1", "quote": "hunter2"}]),
-        "the evidence is not in the document",
-    ),
-    (
-        "question",
-        change_draft(answer="See [here](https://evil.example/x)."),
-        "the question or the answer has a link",
-    ),
-    (
-        "question",
-        change_draft(question="According to the text, what is the fee?"),
-        "the question points to its document (by rule)",
-    ),
-    ("question", change_draft(question="Why? " * 200), "the question is longer than 600 characters"),
-    ("question", change_draft(answer=f"It is {SECRET}."), "it contains a secret of the environment"),
+    # Of a model that obeys an injected order.
+    ("question", draft(quotes=[{"passage": "p1", "quote": "hunter2"}]), "the evidence is not in the document"),
+    ("question", draft(answer="See [here](https://evil.example/x)."), "the question or the answer has a link"),
+    ("question", draft(question="What is in this text?"), "the question points to its document (by rule)"),
+    ("question", draft(question="Why? " * 200), "the question is longer than 600 characters"),
+    ("question", draft(answer=f"It is {SECRET}."), "it contains a secret of the environment"),
     ("question", lambda *_: {"draft": {"possible": "no"}}, "the model finds nothing to ask of this kind"),
-    (
-        "question",
-        change_draft(quotes=[{"passage": "p9", "quote": "The moon"}]),
-        "the judge gave no valid reply (asked twice)",
-    ),
+    ("question", draft(quotes=[{"passage": "p9", "quote": "x"}]), "the judge gave no valid reply (asked twice)"),
     ("attempt", lambda *_: {"attempt": {"answerable": "no", "answer": ""}}, "its evidence alone doesn't answer it"),
     ("inspection", checks(standalone="no"), "the question doesn't stand alone (by the model)"),
     ("inspection", checks(sensible="no"), "no user would ask it (by the model)"),
@@ -200,10 +176,9 @@ def test_what_the_documents_have_no_room_for_is_not_written_and_says_why(desk: D
     found = desk.make(40, ONE)
     assert len(found.samples) == len(FACTS)
     assert "24 of 40 questions written:" in found.text()
-    document = desk.folder / "one.md"
-    document.write_text(FACTS["Northwind", "mail"].sentence + " " + FACTS["Northwind", "mail"].filler)
+    document, fact = desk.folder / "one.md", FACTS["Northwind", "mail"]
+    document.write_text(f"{fact.sentence} {fact.filler}")
     found = desk.make(2, {Kind.TWO_PASSAGES: 1.0}, docs=[document])
-    assert found.samples == ()
     assert found.refused == {"no other passage is related to it": 6}
 
 
@@ -241,7 +216,6 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
     assert found.stopped is not None
     assert 0 < spent < calls
     assert found.unfinished > 0
-    assert "--resume" not in str(continued(found.stopped))
     assert "run the same command again" in str(continued(found.stopped))
     desk.world.fake.seen.clear()
     again = desk.make(8, ONE)
@@ -280,12 +254,6 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
     assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
 
 
-def test_shares_add_up_to_the_count() -> None:
-    for count in (1, 7, 50, 333):
-        assert sum(Wanted(count).counts().values()) == count
-    assert Wanted(50).counts() == {Kind.ONE_PASSAGE: 31, Kind.TWO_PASSAGES: 12, Kind.UNANSWERABLE: 7}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -299,7 +267,7 @@ def test_what_can_not_be_done_is_refused_before_anything(desk: Desk, arguments: 
     write_documents(desk.folder / "docs")
     (desk.folder / "mine.jsonl").write_text("mine")
     before = sorted(desk.folder.iterdir())
-    done = shell(desk, "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", *arguments)
+    done = shell(desk, "-o", "drafts.jsonl", *arguments)
     assert done.returncode in (2, 3)
     assert message in done.stderr
     assert (desk.folder / "mine.jsonl").read_text() == "mine"
@@ -310,28 +278,14 @@ def test_what_can_not_be_done_is_refused_before_anything(desk: Desk, arguments: 
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
-def shell(desk: Desk, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return ragstone(["generate", *arguments], cwd or desk.folder, env=keyed(desk))
-
-
-def started(desk: Desk, arguments: Sequence[str], chats: int) -> subprocess.Popen[bytes]:
-    """The command, from the moment at which it has asked the model so many times."""
-    env = environment(keyed(desk))
-    pipe = subprocess.PIPE
-    running = subprocess.Popen(command(*arguments), cwd=desk.folder, env=env, stdout=pipe, stderr=pipe)
-    deadline = time.monotonic() + 60
-    while len(desk.world.fake.chats) < chats and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return running
-
-
-def keyed(desk: Desk) -> dict[str, str]:
-    return {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
+def shell(desk: Desk, *arguments: str) -> Completed:
+    env = {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
+    return ragstone(["generate", "--judge", "openai:gpt-4o-mini", *arguments], desk.folder, env=env)
 
 
 def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
-    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-5.4-mini", "--dry-run")
+    done = shell(desk, "docs", "-o", "drafts.jsonl", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "6 documents with 24 passages" in done.stdout
     assert "50 questions to write, each in at most 3 drafts:" in done.stdout
@@ -343,80 +297,22 @@ def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
 def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
     desk.fault("question", lambda *_: {"draft": {"possible": "no"}})
-    done = shell(desk, "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "2")
+    done = shell(desk, "docs", "-o", "drafts.jsonl", "--n", "2")
     assert done.returncode == 5
     assert "no question was accepted" in done.stderr
     assert "the model finds nothing to ask of this kind" in done.stdout
     assert not (desk.folder / "drafts.jsonl").exists()
 
 
-@pytest.mark.usefixtures("processes")
-def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
+def test_written_drafts_are_a_golden_set_and_not_repeated_beside_it(desk: Desk) -> None:
     write_documents(desk.folder / "docs")
-    desk.world.fake.delay_s = 0.15
-    arguments = ["generate", "docs", "-o", "drafts.jsonl", "--judge", "openai:gpt-4o-mini", "--n", "10"]
-    running = started(desk, arguments, chats=18)
-    running.send_signal(signal.SIGKILL)
-    running.communicate()
-    before = len(desk.world.fake.chats)
-    assert not (desk.folder / "drafts.jsonl").exists()
-    desk.world.fake.delay_s = 0.0
-    desk.world.fake.seen.clear()
-    done = ragstone(arguments, desk.folder, env=keyed(desk))
-    assert done.returncode == 0, done.stderr
-    assert "Writing 10 samples" in done.stderr
-    again = len(desk.world.fake.chats)
-    elsewhere = {**keyed(desk), "RAGSTONE_OUT": "elsewhere"}
-    fresh = ragstone([*arguments[:3], "fresh.jsonl", *arguments[4:]], desk.folder, env=elsewhere)
-    assert fresh.returncode == 0
-    whole = len(desk.world.fake.chats) - again
-    assert again < whole
-    assert again >= whole - before
-    assert (desk.folder / "fresh.jsonl").read_text() == (desk.folder / "drafts.jsonl").read_text()
-
-
-SYSTEM = """
-def answer(question):
-    return {"answer": "It is on the list.", "contexts": [{"id": "northwind.md", "text": "It is on the list."}]}
-"""
-
-
-@pytest.mark.heavy
-def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
-    """generate, evaluate as drafts, review, and gate on what a person accepted."""
-    root = desk.folder
-    write_documents(root / "docs")
-    (root / "app.py").write_text(SYSTEM)
-    (root / "ragstone.toml").write_text(
-        '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:app:answer"\n'
-    )
-    (root / "thresholds.toml").write_text("[gate]\nconfirm = false\n[metrics.context_recall]\nmin = 0.5\n")
-    write = ("docs", "--judge", "openai:gpt-4o-mini", "--n", "10")
-    done = shell(desk, *write, "-o", "golden.jsonl", "--pairs", "pairs.jsonl")
+    (desk.folder / "ragstone.toml").write_text('golden.paths = ["golden.jsonl"]\n')
+    done = shell(desk, "docs", "--n", "10", "-o", "golden.jsonl", "--pairs", "pairs.jsonl")
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith("Review them: ragstone review golden.jsonl")
-    assert KEY not in done.stdout + done.stderr + (root / "golden.jsonl").read_text()
-    drafts = load_golden_set("golden.jsonl", root=root)
-    assert (root / "golden.jsonl").stat().st_mode & 0o777 == 0o644
-
-    gated = ragstone(["gate", "--out", "first"], root)
-    assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
-    assert "10 samples, all are drafts" in " ".join(gated.stdout.split())
-
-    assert ragstone(["review", "golden.jsonl"], root).returncode == 0
-    table = (root / "review.csv").read_text(encoding="utf-8")
-    for at, sample in enumerate(drafts):
-        table = table.replace(f"\n{sample.id},,", f"\n{sample.id},{'accept' if at else 'reject'},")
-    (root / "review.csv").write_text(table, encoding="utf-8")
-    decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "anna"]
-    merged = ragstone([*decide, "-o", "golden.jsonl", "--force"], root)
-    assert merged.returncode == 0, merged.stderr
-    reviewed = load_golden_set("golden.jsonl", root=root)
-    assert [one.review and one.review.status for one in reviewed] == ["reviewed"] * 9
-
-    gated = ragstone(["gate", "--out", "second"], root)
-    assert gated.returncode == 1, gated.stdout + gated.stderr  # the system retrieves nothing of use
-    assert shell(desk, *write, "-o", "more.jsonl").returncode == 0
-    old = {sample.question for sample in reviewed}
-    assert not old & {sample.question for sample in load_golden_set("more.jsonl", root=root)}
-    assert ragstone(["golden", "golden.jsonl", "--corpus", "docs", "--strict"], root).returncode == 0
+    assert KEY not in done.stdout + done.stderr + (desk.folder / "golden.jsonl").read_text()
+    assert (desk.folder / "golden.jsonl").stat().st_mode & 0o777 == 0o644
+    assert len(read_pairs(desk.folder / "pairs.jsonl", {})) > 10
+    assert shell(desk, "docs", "--n", "10", "-o", "more.jsonl").returncode == 0
+    first, more = (load_golden_set(name, root=desk.folder) for name in ("golden.jsonl", "more.jsonl"))
+    assert not {sample.question for sample in first} & {sample.question for sample in more}

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.tools.generate.passages import (
-    MIN_LETTERS,
-    PASSAGE,
-    Passage,
-    Related,
-    find_quote,
-    passages_of,
-    spread_order,
-)
+from ragstone.tools.generate import passages as module
+from ragstone.tools.generate.passages import Passage, Related, find_quote, passages_of, spread_order
 
 WORDS = "The keeper of the seventh lighthouse writes down every ship that passes in the night. "
 
@@ -35,8 +28,8 @@ def test_a_passage_stands_in_its_document_and_is_neither_tiny_nor_huge(texts: li
     documents = {str(at): text for at, text in enumerate(texts)}
     for passage in passages_of(documents):
         assert passage.text in texts[int(passage.document)]
-        assert len(passage.text) <= 2 * PASSAGE
-        assert sum(map(str.isalnum, passage.text)) >= MIN_LETTERS
+        assert len(passage.text) <= 2 * module.PASSAGE
+        assert sum(map(str.isalnum, passage.text)) >= module.MIN_LETTERS
 
 
 def test_copies_and_captions_are_left_out() -> None:
@@ -58,16 +51,8 @@ def test_every_document_has_a_turn_before_any_has_a_second_one() -> None:
 
 
 def test_related_passages_share_rare_words() -> None:
-    texts = [
-        "the night ferry to Aarau",
-        "the ferry timetable",
-        "bread and butter",
-        "ferry tickets for Aarau",
-        "the 字典索引",
-        "cats",
-    ]
-    passages = [Passage(str(number), 1, text) for number, text in enumerate(texts)]
-    related = Related(passages)
+    texts = ["the night ferry to Aarau", "the ferry timetable", "bread", "ferry tickets for Aarau", "the 字典索引"]
+    related = Related([Passage(str(number), 1, text) for number, text in enumerate(texts)])
 
     def closest(text: str, without: int = -1) -> list[str]:
         among = related.to(text, most=3, among=lambda passage: passage.document != str(without))
@@ -88,7 +73,6 @@ def test_related_passages_share_rare_words() -> None:
         ("  the first ", "the first"),
         ("The first", None),
         ("", None),
-        (" \n", None),
         ("free of charge", None),
     ],
 )
@@ -101,7 +85,5 @@ def test_every_part_of_a_text_is_found_in_it(text: str, data: st.DataObject) -> 
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     found = find_quote(text[start:end], text)
-    if found is not None:
-        assert found in text
-    elif text[start:end].isalnum() and text.isascii():
-        raise AssertionError
+    assert found is not None or not (text[start:end].isalnum() and text.isascii())
+    assert (found or "") in text

@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Assertions, ConversationTurn, Message, Review, Sample
+from ragstone.tools.generate import perturb as module
 from ragstone.tools.generate.checks import invalid_sample
-from ragstone.tools.generate.perturb import (
-    Perturbation,
-    draw,
-    empty_rows,
-    perturbed_row,
-)
-from ragstone.tools.generate.perturb import perturb as perturb_samples
+from ragstone.tools.generate.perturb import Perturbation, draw, empty_rows, perturbed_row
 from tests.cli.project import Completed, make_project, ragstone
 
-KEY = "sk-test-0123456789abcdefghijklmnop"
 CHANGED_BY_RULE = (Perturbation.TYPOS, Perturbation.CASE, Perturbation.INJECTION, Perturbation.LONG)
 
 SAMPLE = Sample(
@@ -40,9 +34,6 @@ def row(kind: Perturbation, seed: int = 0, sample: Sample = SAMPLE) -> Sample:
     changed = perturbed_row(sample, kind, seed=seed)
     assert changed is not None
     return changed
-
-
-# -- rows by rule ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", CHANGED_BY_RULE)
@@ -83,7 +74,7 @@ def test_each_kind_changes_what_it_says(seed: int) -> None:
     assert braces.question in row(Perturbation.INJECTION, seed, braces).question
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_only_an_answer_that_obeys_an_injected_instruction_has_the_forbidden_word(seed: int) -> None:
     changed = row(Perturbation.INJECTION, seed)
     assert SAMPLE.question in changed.question
@@ -112,7 +103,7 @@ def test_a_draw_is_of_plain_samples_in_golden_order_and_depends_on_the_seed() ->
     ("kind", "question"), [(Perturbation.CASE, "退货期限是多久?"), (Perturbation.TYPOS, "1 + 1 = ?")]
 )
 def test_a_question_that_can_not_be_changed_is_left_out_and_counted(kind: Perturbation, question: str) -> None:
-    perturbed = perturb_samples([Sample("q", question)], {kind})
+    perturbed = module.perturb([Sample("q", question)], {kind})
     assert perturbed.rows == []
     assert perturbed.text() == f"0 rows:\n  {kind}: 1 question left out: it can't be changed in this way"
 
@@ -123,18 +114,14 @@ def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: s
     assert changed is None or changed.question != question
 
 
-# -- the command -------------------------------------------------------------------------------------------------------
-
-
-def perturb(folder: Path, kinds: str, *arguments: str, **env: str) -> Completed:
-    return ragstone(["generate", "--perturb", kinds, "-o", "robustness.jsonl", *arguments], folder, env=env)
+def perturb(folder: Path, *arguments: str, exit_code: int = 0) -> Completed:
+    words = ["generate", "--perturb", "typos,case,empty,injection,long", "-o", "robustness.jsonl", "--n", "4"]
+    return ragstone([*words, *arguments], folder, exit_code=exit_code)
 
 
 def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) -> None:
-    kinds = "typos,case,empty,injection,long"
     project = make_project(tmp_path / "repo", n=12)
-    done = perturb(project, kinds, "--n", "4")
-    assert done.returncode == 0, done.stderr
+    done = perturb(project)
     rows = load_golden_set([project / "robustness.jsonl"])
     counts = {kind: sum(kind.tag in sample.tags for sample in rows) for kind in Perturbation}
     assert counts == {"typos": 4, "case": 4, "empty": 5, "injection": 4, "long": 4}
@@ -145,9 +132,8 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
     both = config.replace('["golden.jsonl"]', '["golden.jsonl", "robustness.jsonl"]')
     (project / "ragstone.toml").write_text(both, encoding="utf-8")
     before = (project / "robustness.jsonl").read_text(encoding="utf-8")
-    assert perturb(project, kinds, "--n", "4").returncode == 2
-    again = perturb(project, kinds, "--n", "4", "--force")
-    assert again.returncode == 0, again.stderr
+    perturb(project, exit_code=2)
+    perturb(project, "--force")
     assert (project / "robustness.jsonl").read_text(encoding="utf-8") == before
 
 
@@ -162,7 +148,6 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
     ],
 )
 def test_what_can_not_be_perturbed_is_said(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = ragstone(["generate", "-o", "robustness.jsonl", *arguments], tmp_path)
-    assert done.returncode == 2
+    done = ragstone(["generate", "-o", "robustness.jsonl", *arguments], tmp_path, exit_code=2)
     assert message in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.tools.generate.review import Reviewed, apply_decisions, drafts_of, write_review
-from tests.cli.project import ragstone
+from tests.cli.project import ragstone, read_rows, write_rows
 from tests.pipeline.houses import gated, make_houses, regress
 
 POLICY = "[gate]\nconfirm = false\n[metrics.faithfulness]\nmin = 0.9\nmax_drop = 0.02\n"
@@ -30,13 +29,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def mark(project: Path, wanted: Callable[[int], bool]) -> None:
     """Turn the samples whose number is `wanted` into drafts."""
-    file = project / "golden.jsonl"
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = read_rows(project / "golden.jsonl")
     for row in rows:
-        row.pop("status", None)
-        if wanted(int(row["id"].removeprefix("house-"))):
-            row["status"] = "draft"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        row["status"] = "draft" if wanted(int(row["id"].removeprefix("house-"))) else "reviewed"
+    write_rows(project / "golden.jsonl", rows)
 
 
 def test_drafts_are_evaluated_and_shown_and_count_in_no_check(project: Path) -> None:
@@ -123,24 +119,18 @@ def test_a_table_with_anything_else_is_refused_with_its_line(tmp_path: Path, cel
 
 
 def test_the_command_lists_the_drafts_and_takes_the_decisions(tmp_path: Path) -> None:
-    rows = [
-        {"id": name, "question": f"What is {name}?", "reference": f"{name.upper()}.", "status": "draft"}
-        for name in "bc"
-    ]
-    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    done = ragstone(["review", "golden.jsonl"], tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2. c\n   Question:   What is c?\n   Reference:  C." in done.stdout
-    assert ragstone(["review", "golden.jsonl"], tmp_path).returncode == 2  # the table may have decisions
+    rows = [{"id": name, "question": f"What is {name}?", "reference": "It is.", "status": "draft"} for name in "bc"]
+    write_rows(tmp_path / "golden.jsonl", rows)
+    done = ragstone(["review", "golden.jsonl"], tmp_path, exit_code=0)
+    assert "2. c\n   Question:   What is c?\n   Reference:  It is." in done.stdout
+    ragstone(["review", "golden.jsonl"], tmp_path, exit_code=2)  # the table may have decisions
     golden = load_golden_set("golden.jsonl", root=tmp_path)
     decided(tmp_path, golden, b={"decision": "accept"}, c={"decision": "reject"})
     decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "ann"]
     assert "--decisions needs -o" in ragstone(decide, tmp_path).stderr
-    assert ragstone([*decide, "-o", "golden.jsonl"], tmp_path).returncode == 2  # it exists
-    done = ragstone([*decide, "-o", "golden.jsonl", "--force"], tmp_path)
-    assert done.returncode == 0, done.stderr
+    ragstone([*decide, "-o", "golden.jsonl"], tmp_path, exit_code=2)  # it exists
+    done = ragstone([*decide, "-o", "golden.jsonl", "--force"], tmp_path, exit_code=0)
     assert "1 accepted (0 of them edited), 1 rejected, 0 drafts without a decision" in done.stdout
     (sample,) = load_golden_set("golden.jsonl", root=tmp_path)
-    assert sample.review is not None
-    assert (sample.review.status, sample.review.reviewer) == ("reviewed", "ann")
+    assert (sample.id, sample.review and sample.review.reviewer) == ("b", "ann")
     assert "no sample is a draft" in ragstone(["review", "golden.jsonl"], tmp_path).stderr

@@ -11,16 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.project import SYSTEM, make_project, ragstone
+from tests.cli.project import BROKEN, append, make_project, ragstone, read_json, read_rows
 
 POLICY = "[gate]\nonly_named = true\n[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
-BROKEN = SYSTEM.replace('"answer": fact,', '"answer": "Bananas were invented in 1834.",')
 
 
 def make(path: Path) -> Path:
     make_project(path, n=30, policy=POLICY)
-    with (path / "ragstone.toml").open("a", encoding="utf-8") as stream:
-        stream.write('\n[run]\nhistory = "kept/history.jsonl"\n')
+    append(path / "ragstone.toml", '\n[run]\nhistory = "kept/history.jsonl"\n')
     return path
 
 
@@ -33,7 +31,8 @@ def project(tmp_path: Path) -> Path:
 def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a history of two runs that passed; for copying."""
     path = make(tmp_path_factory.mktemp("of_two") / "project")
-    assert [gate(path) for _ in range(2)] == [0, 0]
+    for _ in range(2):
+        ragstone(["gate"], path, exit_code=0)
     return path
 
 
@@ -42,82 +41,59 @@ def gated(of_two: Path, tmp_path: Path) -> Path:
     return shutil.copytree(of_two, tmp_path / "gated")
 
 
-def gate(path: Path, *arguments: str) -> int:
-    return ragstone(["gate", *arguments], path).returncode
-
-
-def lines(path: Path) -> list[Any]:
-    return [json.loads(text) for text in (path / "kept" / "history.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-def report(path: Path) -> Any:
-    return json.loads((path / "ragstone-run" / "report.json").read_text(encoding="utf-8"))
+def lines(path: Path) -> list[dict[str, Any]]:
+    return read_rows(path / "kept" / "history.jsonl")
 
 
 @pytest.mark.heavy
-def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mended(gated: Path) -> None:
+def test_a_loss_against_the_history_fails_without_any_baseline_and_the_history_names_it(gated: Path) -> None:
     assert "below its level" not in ragstone(["history"], gated).stdout
     (gated / "houses.py").write_text(BROKEN, encoding="utf-8")
     first = ragstone(["gate"], gated)
     assert "aithfulness may be below its level since" in first.stdout.replace("\n", " ")
-    shown = ragstone(["gate"], gated)
-    assert shown.returncode == 1
+    shown = ragstone(["gate"], gated, exit_code=1)
     assert "aithfulness is below its level since" in shown.stdout.replace("\n", " ")
-    listed = ragstone(["history"], gated)
-    assert listed.returncode == 0, listed.stderr
-    last = listed.stdout.splitlines()[-1]
+    last = ragstone(["history"], gated, exit_code=0).stdout.splitlines()[-1]
     assert re.match(r"faithfulness is \d\.\d\d below its level since .*the merge of", last)
     assert ragstone(["history", "--last", "1"], gated).stdout.splitlines()[-1] == last
     assert last.replace("'", "&#39;") in page_of(gated)
-    (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
-    assert [gate(gated) for _ in range(3)][-1] == 0
-    eligible = [run["eligible"] for run in lines(gated)[1:]]
-    assert eligible[:4] == [True] * 2 + [False] * 2
-    assert eligible[-1]
+    assert [run["eligible"] for run in lines(gated)[1:]] == [True] * 2 + [False] * 2
 
 
 def test_every_gate_is_held_against_the_history_which_is_listed_and_exported(gated: Path) -> None:
     assert [one["kind"] for one in lines(gated)] == ["samples", "run", "run"]
-    (drift,) = [check for check in report(gated)["checks"] if check["kind"] == "drift"]
+    (drift,) = [
+        check for check in read_json(gated / "ragstone-run" / "report.json")["checks"] if check["kind"] == "drift"
+    ]
     assert drift["status"] == "pass"
     assert "1 main run ago" in drift["reason"]
-    listed = ragstone(["history"], gated)
-    assert (listed.returncode, listed.stdout.count("pass")) == (0, 2)
-    assert "faithfulness" in listed.stdout
+    assert ragstone(["history"], gated, exit_code=0).stdout.count("pass") == 2
     assert len(ragstone(["history", "--last", "1"], gated).stdout.splitlines()) == 2
-    assert ragstone(["history", "--csv", "-o", "out.csv"], gated).returncode == 0
-    rows = list(csv.DictReader((gated / "out.csv").read_text(encoding="utf-8").splitlines()))
-    assert len(rows) == 2
-    assert float(rows[1]["faithfulness.low"]) <= float(rows[1]["faithfulness.mean"]) <= 1.0
+    ragstone(["history", "--csv", "-o", "out.csv"], gated, exit_code=0)
+    assert len(list(csv.DictReader((gated / "out.csv").read_text(encoding="utf-8").splitlines()))) == 2
 
 
 def test_a_run_that_was_stopped_is_not_added(gated: Path) -> None:
     manifest = gated / "ragstone-run" / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text("utf-8")) | {"state": "stopped"}), encoding="utf-8")
+    manifest.write_text(json.dumps(read_json(manifest) | {"state": "stopped"}), encoding="utf-8")
     before = lines(gated)
-    refused = ragstone(["history", "add", "ragstone-run"], gated)
-    assert refused.returncode == 2
+    refused = ragstone(["history", "add", "ragstone-run"], gated, exit_code=2)
     assert "ragstone-run: can't be added" in refused.stderr
     assert lines(gated) == before
 
 
 def test_an_empty_history_says_so_and_one_that_is_named_must_exist(project: Path) -> None:
-    shown = ragstone(["history"], project)
-    assert shown.returncode == 0
+    shown = ragstone(["history"], project, exit_code=0)
     assert "empty" in shown.stdout
     assert "kept/history.jsonl" in shown.stdout
-    for arguments, says in (
-        (("--history", "none.jsonl"), "none.jsonl: there is no history."),
-        (("--versions", "v1"), "needs --page"),
-    ):
-        refused = ragstone(["history", *arguments], project)
-        assert (refused.returncode, says in refused.stderr) == (2, True)
+    refused = ragstone(["history", "--history", "none.jsonl"], project, exit_code=2)
+    assert "none.jsonl: there is no history." in refused.stderr
+    assert "needs --page" in ragstone(["history", "--versions", "v1"], project, exit_code=2).stderr
 
 
 @pytest.mark.heavy
 def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -> None:
-    elsewhere = "elsewhere/history.jsonl"
-    assert ragstone(["gate", "--out", "one"], project, env={"RAGSTONE_HISTORY": elsewhere}).returncode == 0
+    ragstone(["gate", "--out", "one"], project, env={"RAGSTONE_HISTORY": "elsewhere/one.jsonl"}, exit_code=0)
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     ragstone(["gate", "--out", "two"], project, env={"RAGSTONE_HISTORY": "elsewhere/two.jsonl"})
     added = ragstone(["history", "add", "two", "one", "two", "--release", "v1"], project)
@@ -127,8 +103,8 @@ def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -
     assert "Replaced the run of" in ragstone(["history", "add", "two", "--release", "v2"], project).stdout
     assert '<span class="pill worse">worse</span>' in page_of(project, "--versions", "v1,v2")
     assert '<span class="pill better">better</span>' in page_of(project, "--versions", "v2,v1")
-    unknown = ragstone(["history", "--page", "--versions", "v1,v3"], project)
-    assert (unknown.returncode, "no run of the history is the version 'v3'." in unknown.stderr) == (2, True)
+    unknown = ragstone(["history", "--page", "--versions", "v1,v3"], project, exit_code=2)
+    assert "no run of the history is the version 'v3'." in unknown.stderr
 
 
 def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path) -> None:
@@ -145,6 +121,5 @@ def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path
 
 
 def page_of(path: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
-    written = ragstone(["history", "--page", "-o", "page.html", *arguments], path, env=env)
-    assert written.returncode == 0, written.stderr
+    ragstone(["history", "--page", "-o", "page.html", *arguments], path, env=env, exit_code=0)
     return (path / "page.html").read_text(encoding="utf-8")

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from ragstone.formatting import change, score
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.history.file import History
-from ragstone.history.lines import BelowPart, FigurePart, WindowPart
+from ragstone.history.lines import BelowPart, FigurePart, RunLine, WindowPart
 from ragstone.report.html_page import html_environment
 from ragstone.tools.history_page.marks import marks
 from ragstone.tools.history_page.page import MAX_METRICS, MAX_ROWS, HistoryPage, history_page, render_history
 from tests.report.hostile import every_fragment
-from tests.tools.history_page.histories import POLICY, made
+from tests.tools.history_page.histories import ACCEPTED, POLICY, made
 from tests.tools.history_page.test_versions import by_the_gate
 
 
@@ -28,17 +28,17 @@ def with_loss(history: History, first: int, last: int, until: int | None = None)
     """With faithfulness below its level from the run `first` to `last`, and over with `until`."""
     runs = list(history.runs)
     for place in range(first, last + 1):
-        part = BelowPart(
-            metric="faithfulness",
-            since=runs[first].run,
-            commit=runs[first].commit,
-            loss=0.07,
-            shown=True,
-            merges=place - first,
-            until=runs[until].run if until is not None and place == last else None,
-        )
+        part = BelowPart(metric="faithfulness", since=runs[first].run, commit=runs[first].commit, loss=0.07, shown=True)
+        if until is not None and place == last:
+            part = part.model_copy(update={"until": runs[until].run})
         runs[place] = runs[place].model_copy(update={"below": (part,)})
     return replace(history, runs=tuple(runs))
+
+
+def renamed(run: RunLine, metric: str, **fields: object) -> RunLine:
+    """With `metric` instead of all metrics."""
+    metrics, scores = {metric: run.metrics["faithfulness"]}, {metric: run.scores["faithfulness"]}
+    return run.model_copy(update={"metrics": metrics, "versions": {metric: "1"}, "scores": scores, **fields})
 
 
 def test_each_version_is_beside_the_one_before_it() -> None:
@@ -56,16 +56,7 @@ def test_each_version_is_beside_the_one_before_it() -> None:
 
 def test_where_less_is_better_a_rise_is_worse() -> None:
     history = made(40)
-    runs = tuple(
-        run.model_copy(
-            update={
-                "metrics": {"noise_sensitivity": run.metrics["faithfulness"]},
-                "versions": {"noise_sensitivity": "1"},
-                "scores": {"noise_sensitivity": run.scores["faithfulness"]},
-            }
-        )
-        for run in history.runs
-    )
+    runs = tuple(renamed(run, "noise_sensitivity") for run in history.runs)
     policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
     for first, second, word in ((24, 26, "better"), (26, 24, "worse")):
         page = history_page(replace(history, runs=runs), policy, versions=[runs[first], runs[second]])
@@ -77,9 +68,7 @@ def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
     history = made(40)
     page = page_of(history, 35, 38, 39)
     first = page.comparison["Faithfulness"]
-    assert [cell.mean for cell in first] == [
-        score(history.runs[place].metrics["faithfulness"].mean, 3) for place in (35, 38, 39)
-    ]
+    assert first[2].mean == score(history.runs[39].metrics["faithfulness"].mean, 3)
     assert first[0].difference is None
     for place, cell in zip((38, 39), first[1:], strict=True):
         wanted = by_the_gate(history, 35, place, "faithfulness")
@@ -113,9 +102,7 @@ def test_a_metric_below_its_level_is_marked_until_it_is_over() -> None:
 def test_windows_of_production_have_trends_of_their_own() -> None:
     history = made(4)
     window = WindowPart(end=history.runs[0].time, figures={"errors": FigurePart(value=0.12, n=200)}, alerts=("errors",))
-    windows = tuple(
-        run.model_copy(update={"run": run.run.replace("0", "f", 3), "window": window}) for run in history.runs
-    )
+    windows = tuple(run.model_copy(update={"run": f"f{run.run[1:]}", "window": window}) for run in history.runs)
     page = page_of(replace(history, runs=(*history.runs, *windows)))
     assert page.count == len(page.rows) == 4
     (errors,) = page.production
@@ -140,18 +127,10 @@ def test_the_page_is_small_and_bounded_and_says_so() -> None:
 
 def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
     first, second = made(2).runs
-    other = second.model_copy(
-        update={
-            "judge": "openai judge-9",
-            "judge_key": "9" * 16,
-            "golden": "9" * 64,
-            "system": "m-9",
-            "part": "retrieval",
-            "release": "v9",
-            "versions": {**second.versions, "faithfulness": "2"},
-            "accepted": made(40).runs[15].accepted,
-        }
-    )
+    new = {"judge": "openai judge-9", "judge_key": "9" * 16, "golden": "9" * 64, "system": "m-9", "release": "v9"}
+    versions = {**second.versions, "faithfulness": "2"}
+    more = {"part": "retrieval", "versions": versions, "accepted": ACCEPTED}
+    other = second.model_copy(update={**new, **more})
     assert [(mark.kind, mark.text, mark.metric) for mark in marks(other, first)] == [
         ("judge", "judge: now openai judge-9", None),
         ("golden", "golden set changed", None),
@@ -212,20 +191,12 @@ def test_every_text_is_escaped() -> None:
     assert html_environment("ragstone.tools.history_page").autoescape is True
     history = made(6)
     evil = f"</script><script>alert(1)</script> {every_fragment}".encode("utf-8", "replace").decode()[:400]
+    below = (BelowPart(metric=evil, since=history.runs[0].run, commit=evil, loss=0.1, shown=True),)
     runs = tuple(
-        run.model_copy(
-            update={
-                **dict.fromkeys(("system", "release", "commit", "judge"), f"{place} {evil}"),
-                "metrics": {evil: run.metrics["faithfulness"]},
-                "scores": {evil: run.scores["faithfulness"]},
-                "below": (BelowPart(metric=evil, since=run.run, commit=evil, loss=0.1, shown=True),),
-            }
-        )
+        renamed(run, evil, below=below, **dict.fromkeys(("system", "release", "commit", "judge"), f"{place} {evil}"))
         for place, run in enumerate(history.runs)
     )
-    history = replace(history, runs=runs)
-    page = history_page(history, POLICY, versions=history.runs[:2], notes=[evil])
-    html = render_history(page)
+    html = render_history(history_page(replace(history, runs=runs), POLICY, versions=runs[:2], notes=[evil]))
     assert "<script" not in html
     assert "<img" not in html
     assert "\u202e" not in html

@@ -25,40 +25,17 @@ def page() -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history = with_loss(made(40), 38, 39)
-    shown = history_page(
-        history,
-        POLICY,
-        versions=[history.runs[place] for place in (25, 35, 39)],
-        repository="https://github.example/acme/shop",
-    )
+    versions = [history.runs[place] for place in (25, 35, 39)]
+    shown = history_page(history, POLICY, versions=versions, repository="https://github.example/acme/shop")
     path = tmp_path_factory.mktemp("page") / "index.html"
     path.write_text(render_history(shown), encoding="utf-8")
     return path
 
 
-def opened(page: Page, file: Path) -> None:
-    page.open("about:blank")
-    page.requests.clear()
-    page.complaints.clear()
-    page.open(file)
-
-
-def test_the_page_opens_from_a_file_without_a_complaint(page: Page, file: Path) -> None:
-    opened(page, file)
-    assert page.run("[...document.querySelectorAll('h2')].map(one => one.textContent)") == [
-        "Versions side by side", "Trends", "Versions",
-    ]  # fmt: skip
-    assert page.run("document.querySelectorAll('svg').length") == 6
-    drawn = "[...document.querySelectorAll('svg .dot')].every(one => one.getBoundingClientRect().width > 0)"
-    assert page.run(drawn)
-    assert page.requests == [file.as_uri()]
-    assert page.complaints == []
-
-
 @pytest.mark.parametrize("width", [390, 1240])
 def test_nothing_is_wider_than_the_screen(page: Page, file: Path, width: int) -> None:
     page.size(width, 800)
-    opened(page, file)
+    page.open(file)
     assert page.run("document.documentElement.scrollWidth") == width
     page.size(1240, 1000)
 
@@ -66,7 +43,7 @@ def test_nothing_is_wider_than_the_screen(page: Page, file: Path, width: int) ->
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_and_lines_stand_out_from_the_page(page: Page, file: Path, scheme: str) -> None:
     page.colours(scheme)
-    opened(page, file)
+    page.open(file)
     contrast = """(() => {
       const linear = value => value <= 10 ? value / 3295 : ((value / 255 + 0.055) / 1.055) ** 2.4;
       const light = text => {
@@ -89,12 +66,11 @@ def test_texts_and_lines_stand_out_from_the_page(page: Page, file: Path, scheme:
 
 
 def test_every_chart_and_link_has_a_name(page: Page, file: Path) -> None:
-    opened(page, file)
+    page.open(file)
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
-    shown = [node for node in nodes if not node.get("ignored")]
-    names = {"link", "image"}
-    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in shown if "role" in node]
-    named = [(role, name) for role, name in found if role in names]
-    assert {role for role, _ in named} == names
+    shown = [node for node in nodes if not node.get("ignored") and "role" in node]
+    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in shown]
+    named = [(role, name) for role, name in found if role in {"link", "image"}]
+    assert {role for role, _ in named} == {"link", "image"}
     assert all(name.strip() for _, name in named)
     assert next(name for role, name in named if role == "image").startswith("Faithfulness: 0.")

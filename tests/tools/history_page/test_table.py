@@ -14,10 +14,8 @@ from tests.history.seasons import line
 def test_csv_has_a_row_a_run_with_every_metric_and_slice() -> None:
     part = MeanPart(mean=0.5, low=0.4, high=0.6, n=7)
     taken = [{"id": "a", "metric": "faithfulness", "drop": 0.05}]
-    runs = [
-        line(0),
-        line(1, slices={"lang:de": {"faithfulness": part}}, release="v1", accepted=taken, cost_usd=None),
-    ]
+    later = line(1, slices={"lang:de": {"faithfulness": part}}, release="v1", accepted=taken, cost_usd=None)
+    runs = [line(0), later]
     rows = list(csv.DictReader(io.StringIO(csv_text(runs))))
     assert [row["release"] for row in rows] == ["", "v1"]
     assert [row["lang:de/faithfulness.n"] for row in rows] == ["", "7"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,14 @@ from ragstone.tools.judging import calibrate as module
 from ragstone.tools.judging.calibrate import CalibrationReport, calibrate
 from ragstone.tools.judging.table import Labels, read_labels
 from tests.gate.conftest import build_run
+from tests.pipeline.conftest import WriteRun
 
-WriteRun = Callable[..., RunDirectory]
 IDS = [f"q{i}" for i in range(40)]
+
+
+def calibrated(*arguments: object) -> str:
+    """What the command says."""
+    return CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False).stdout
 
 
 def labels_of(labels: dict[str, float], metric: str = "m") -> Labels:
@@ -44,16 +48,15 @@ def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirecto
     labels = tmp_path / "labels"
     labels.mkdir()
     for who in ("ann", "bob"):
-        (labels / f"{who}.csv").write_text("id,faithfulness\n" + "\n".join(rows))
+        (labels / f"{who}.csv").write_text("\n".join(["id,faithfulness", *rows]))
     out = tmp_path / "calibration.json"
-    arguments = [str(labels), "--run", str(run.path)]
-    done = CliRunner().invoke(command, [*arguments, "-o", str(out)], catch_exceptions=False)
-    assert "faithfulness: 20 labelled samples" in done.stdout
-    assert done.stdout.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
+    said = calibrated(labels, "--run", run.path, "-o", out)
+    assert "faithfulness: 20 labelled samples" in said
+    assert said.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
     written = read_calibration(out)
     assert written.judge == run.manifest.judge
     assert len(written.metrics["faithfulness"].pairs) == 20
-    document = json.loads(CliRunner().invoke(command, [*arguments, "--format", "json"], catch_exceptions=False).stdout)
+    document = json.loads(calibrated(labels, "--run", run.path, "--format", "json"))
     assert document["metrics"]["faithfulness"]["kappa"]["value"] == 1.0
     assert document["metrics"]["faithfulness"]["people_kappas"]["ann and bob"]["value"] == 1.0
     assert document["conclusion"].startswith("This judge may not block yet")
@@ -157,10 +160,7 @@ def test_alpha_among_people_can_be_missing_for_want_of_a_library_or_of_differenc
 
 @pytest.mark.parametrize(
     ("rows", "says"),
-    [
-        ("id,other\nq1,pass\n", "no column has labels"),
-        ("id,faithfulness\nelse,pass\n", "same sample ids"),
-    ],
+    [("id,other\nq1,pass\n", "no column has labels"), ("id,faithfulness\nelse,pass\n", "same sample ids")],
 )
 def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
     run: RunDirectory, tmp_path: Path, rows: str, says: str
@@ -168,12 +168,11 @@ def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
     labels = tmp_path / "labels.csv"
     labels.write_text(rows)
     with pytest.raises(ConfigError, match=says):
-        CliRunner().invoke(command, [str(labels), "--run", str(run.path)], catch_exceptions=False)
+        calibrated(labels, "--run", run.path)
 
 
 def test_what_is_settled_is_in_a_file_of_this_name(run: RunDirectory, tmp_path: Path) -> None:
     for who, label in (("ann", "pass"), ("bob", "fail")):
         (tmp_path / f"{who}.csv").write_text(f"id,faithfulness\nq1,{label}\n")
-    files = [str(tmp_path / "ann.csv"), str(tmp_path / "bob.csv")]
     with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
-        CliRunner().invoke(command, [*files, "--run", str(run.path), "--settle", "open.csv"], catch_exceptions=False)
+        calibrated(tmp_path / "ann.csv", tmp_path / "bob.csv", "--run", run.path, "--settle", "open.csv")

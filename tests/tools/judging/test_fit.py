@@ -16,6 +16,7 @@ from ragstone.judge.fitted import read_fitted
 from ragstone.tools.judging import fit
 from ragstone.tools.judging.fit import cross_validated, fit_model
 from tests.cli.project import ragstone as command_line
+from tests.cli.project import read_json, write_rows
 from tests.pipeline.conftest import Ragstone
 
 N = 48
@@ -25,18 +26,13 @@ def write_project(root: Path) -> None:
     """Answers that the offline judge finds alike; people fail those that are short."""
     golden, recorded, labels = [], [], []
     for i in range(N):
-        passes = i % 2 == 0
-        said = f"Lamp {i} is from {1900 + i}."
-        if passes:
-            said += f" Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
-        context = (
-            f"Lamp {i} is from {1900 + i}. Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
-        )
+        short = f"Lamp {i} is from {1900 + i}."
+        whole = f"{short} Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
         golden.append({"id": f"q{i}", "question": f"When was lamp {i} made?"})
-        recorded.append({"id": f"q{i}", "answer": said, "contexts": [context]})
-        labels.append({"id": f"q{i}", "faithfulness": "pass" if passes else "fail"})
+        recorded.append({"id": f"q{i}", "answer": short if i % 2 else whole, "contexts": [whole]})
+        labels.append({"id": f"q{i}", "faithfulness": "fail" if i % 2 else "pass"})
     for name, rows in (("golden", golden), ("answers", recorded), ("labels", labels)):
-        (root / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_rows(root / f"{name}.jsonl", rows)
 
 
 RUN = (
@@ -47,17 +43,10 @@ RUN = (
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with its run; for copying."""
+    """A project with its run, and a judge that is fitted to its labels; for copying."""
     path = tmp_path_factory.mktemp("evaluated")
     write_project(path)
     command_line([*RUN, "--out", "before"], path, exit_code=0)
-    return path
-
-
-@pytest.fixture(scope="module")
-def fitted_once(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with a judge that is fitted to its labels; for copying."""
-    path = shutil.copytree(evaluated, tmp_path_factory.mktemp("fitted"), dirs_exist_ok=True)
     command_line(["calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json"], path, exit_code=0)
     return path
 
@@ -65,11 +54,6 @@ def fitted_once(evaluated: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture
 def labelled(evaluated: Path, tmp_path: Path) -> Path:
     return shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
-
-
-@pytest.fixture
-def fitted(fitted_once: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(fitted_once, tmp_path, dirs_exist_ok=True)
 
 
 def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) -> None:
@@ -96,7 +80,6 @@ def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) 
 
 
 def test_another_file_is_another_judge(ragstone: Ragstone, labelled: Path) -> None:
-    assert ragstone("calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json")[0] == 0
     first = read_fitted(labelled / "judge.json")[1]
     assert f"judge.json sha256:{first}" in ragstone("check", *RUN[1:5], "--judge", "fitted:judge.json")[1]
     text = (labelled / "judge.json").read_text(encoding="utf-8")
@@ -114,14 +97,12 @@ def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
         ([*passes, *fails[:4]], "28 labelled answers can be used"),
     ):
         (labelled / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
-        code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
-        assert code == 2
-        assert says in err
-    assert not (labelled / "judge.json").exists()
+        code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "none.json")
+        assert (code, says in err) == (2, True), err
+    assert not (labelled / "none.json").exists()
     (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "hallucination"), encoding="utf-8")
-    code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "judge.json")
-    assert code == 2
-    assert "a judge is fitted to labels of faithfulness, and these are of hallucination" in err
+    code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "none.json")
+    assert (code, "fitted to labels of faithfulness, and these are of hallucination" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -134,18 +115,17 @@ def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
         (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of other features"),
     ],
 )
-def test_a_file_that_is_none_is_refused(ragstone: Ragstone, fitted: Path, change: Any, says: str) -> None:
-    document = json.loads((fitted / "judge.json").read_text(encoding="utf-8"))
+def test_a_file_that_is_none_is_refused(ragstone: Ragstone, labelled: Path, change: Any, says: str) -> None:
+    document = read_json(labelled / "judge.json")
     if callable(change):
         change(document)
         change = {}
-    (fitted / "judge.json").write_text(json.dumps({**document, **change}), encoding="utf-8")
+    (labelled / "judge.json").write_text(json.dumps({**document, **change}), encoding="utf-8")
     code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
-    assert code == 2
-    assert says in err
+    assert (code, says in err) == (2, True), err
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"faithfulness": NaN}', "x" * 1_000_001])
+@pytest.mark.parametrize("text", ["[]", '{"faithfulness": NaN}', "x" * 1_000_001])
 def test_what_is_no_judge_is_one_clear_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "judge.json").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"judge\.json"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.tools.judging.pairs import Case, Pair, Results, measure_judge, read_pairs
+from tests.cli.project import write_rows
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
 ROW: dict[str, Any] = {
@@ -30,9 +30,9 @@ ROW: dict[str, Any] = {
 }
 
 
-def write(folder: Path, *rows: object) -> Path:
+def write(folder: Path, *rows: Mapping[str, Any]) -> Path:
     path = folder / "pairs.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(path, rows)
     return path
 
 
@@ -73,11 +73,10 @@ def test_fields_may_be_in_other_columns(tmp_path: Path) -> None:
         ([{**ROW, "answer": None}], "a pair needs texts as question and answer, and context_v1", "pairs.jsonl:1"),
         ([ROW, {"question": "Q?", "label": 1}], "a pair needs texts as question and answer", "pairs.jsonl:2"),
         ([{key: ROW[key] for key in ("question", "answer", "context_v1")}], "contains no pairs", "pairs.jsonl"),
-        ([], "contains no pairs", "pairs.jsonl"),
     ],
 )
 def test_what_has_no_pairs_is_refused_with_its_line(
-    tmp_path: Path, rows: list[object], message: str, where: str
+    tmp_path: Path, rows: list[dict[str, Any]], message: str, where: str
 ) -> None:
     with pytest.raises(GoldenSetError, match=message) as caught:
         read_pairs(write(tmp_path, *rows), {})
@@ -93,16 +92,12 @@ class Direct(OfflineJudge):
         self.by_place = by_place
         self.shown: list[str] = []
 
-    async def direct_score(
-        self, quality: str, question: str, answer: str, contexts: Sequence[str], *, call: Call
-    ) -> float:
+    async def direct_score(self, _: str, __: str, answer: str, contexts: Sequence[str], *, call: Call) -> float:
         if "Norway" in " ".join(contexts):
             raise JudgementFailed("the reply was cut off")
         return 0.9 if "lighthouse" in answer else 0.2
 
-    async def direct_preference(
-        self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
-    ) -> Preference:
+    async def direct_preference(self, _: str, __: str, first: Shown, second: Shown, *, call: Call) -> Preference:
         self.shown.append(first[0])
         if first[0] == second[0]:
             return Preference.NEITHER

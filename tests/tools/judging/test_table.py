@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from pathlib import Path
 
@@ -19,25 +20,11 @@ def read(tmp_path: Path, text: str, **options: object) -> Labels:
 
 
 def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
-    lines = [
-        '{"id": "a", "m": "PASS"}',
-        '{"id": "b", "m": false}',
-        '{"id": "c", "m": 0.25}',
-        '{"id": "d", "m": null}',
-        '{"id": 5, "m": "yes"}',
-        '{"id": "e", "m": 0}',
-        '{"id": "f", "m": "1"}',
-    ]
-    found = read(tmp_path, "\n".join(lines))
-    assert found.mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "5": 1.0, "e": 0.0, "f": 1.0}
+    labels = {"a": "PASS", "b": False, "c": 0.25, "d": None, "e": 0, "f": "1"}
+    rows = [*({"id": name, "m": label} for name, label in labels.items()), {"id": 5, "m": "yes"}]
+    found = read(tmp_path, "\n".join(map(json.dumps, rows)))
+    assert found.mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "e": 0.0, "f": 1.0, "5": 1.0}
     assert found.annotators("m") == ("labels",)
-
-
-def test_of_several_files_each_is_of_one_annotator(tmp_path: Path) -> None:
-    for name, label in (("ann", 1), ("bob", 0)):
-        (tmp_path / f"{name}.csv").write_text(f"id,m\nq,{label}\n", encoding="utf-8")
-    labels = read_labels(label_files([tmp_path]), measured=["m"])
-    assert labels.by_metric == {"m": {"q": {"ann": 1.0, "bob": 0.0}}}
 
 
 def test_a_settled_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:
@@ -72,11 +59,9 @@ def test_probabilities_count_where_they_differ(tmp_path: Path) -> None:
         ("id,m\nq,7\n", 2, "--scale"),
         ("id,m\nq,perhaps\n", 2, "pass or fail"),
         ("id,m\nq,nan\n", 2, "pass or fail"),
-        ("id,m\nq,inf\n", 2, "pass or fail"),
         ("id,m\nq,-0.1\n", 2, "pass or fail"),
         ("id,m\nq,1.1\n", 2, "pass or fail"),
         ("id,m,probability\nq,1,0\n", 2, "above 0 and at most 1"),
-        ("id,m,probability\nq,1,nan\n", 2, "above 0 and at most 1"),
         ("id,m,probability\nq,1,1.1\n", 2, "above 0 and at most 1"),
         ("id,m,n,probability\nq,1,,0.5\nq,,1,0.4\n", 3, "two different probabilities"),
         ("id,m\nq,1\nq,0\n", 3, "duplicate label"),

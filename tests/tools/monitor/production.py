@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ from ragstone.gate.policy import policy_from_mapping
 from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.monitor import Monitored, MonitorPlan, monitor
 from ragstone.tools.monitor.window import period_before
+from tests.cli.project import write_rows
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
 SOURCE = "Shoes can be returned for 30 days after delivery, in their box."
@@ -29,7 +29,7 @@ def logged(day: float, question: str = "How long may I return shoes?", **more: A
 
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    write_rows(path, records)
     return path
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -103,9 +103,5 @@ def test_a_window_is_compared_with_those_that_are_alike(then: dict[str, Any], va
     now = window(THEN["figures"], 4, versions=THEN["versions"])
     accepted = {"monitor": {"level_since": (START + timedelta(days=2)).date()}}
     past = [window(**{"day": 2, **THEN, **then}), line(3)]
-    assert isinstance(accepted["monitor"]["level_since"], date)
-    assert values_before(now, past, policy_from_mapping(accepted)) == {"questions": found_questions(then), **values}
-
-
-def found_questions(then: Mapping[str, Any]) -> list[float]:
-    return [] if then.keys() & {"day", "days"} else [100.0]
+    questions = [] if then.keys() & {"day", "days"} else [100.0]
+    assert values_before(now, past, policy_from_mapping(accepted)) == {"questions": questions, **values}

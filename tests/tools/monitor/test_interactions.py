@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from ragstone.gate.policy_table import LogField
 from ragstone.golden.sample import Message
-from ragstone.tools.monitor.interactions import (
-    BAD_FIELD,
-    EMPTY,
-    NAMES,
-    BadRecord,
-    Interaction,
-    read_interaction,
-)
+from ragstone.tools.monitor.interactions import BAD_FIELD, EMPTY, NAMES, BadRecord, Interaction, read_interaction
 
 T = "2026-11-22T11:00:00+01:00"
 
@@ -62,12 +55,8 @@ def test_names_in_another_spelling_are_known() -> None:
 
 
 def test_a_chat_gives_its_last_question_and_the_turns_before_it() -> None:
-    turns = [
-        {"role": "user", "content": "one"},
-        {"role": "assistant", "content": "a"},
-        {"role": "user", "content": "two"},
-    ]
-    one = read(timestamp=T, messages=turns)
+    roles = zip(("user", "assistant", "user"), ("one", "a", "two"), strict=True)
+    one = read(timestamp=T, messages=[{"role": role, "content": text} for role, text in roles])
     assert (one.question, one.history) == ("two", (Message("user", "one"), Message("assistant", "a")))
 
 

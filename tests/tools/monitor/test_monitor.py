@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.findings import Level
 from ragstone.history.file import read_history
 from ragstone.judge.offline import OfflineJudge
-from ragstone.tools.monitor.findings import MIN_WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
 from ragstone.tools.monitor.report import monitor_markdown, monitor_text
 from tests.tools.monitor.production import ANSWER, SOURCE, WRONG, logged, values, watch, write
@@ -33,11 +29,9 @@ def alerts(monitored: Monitored) -> dict[str | None, str]:
 
 
 def test_the_sample_is_judged_and_kept_as_a_run_without_personal_data(tmp_path: Path) -> None:
-    records = [
-        *day_of(0),
-        logged(0.999, "May anna@example.com return shoes?", sources=[f"{SOURCE} Call +49 30 1234567."]),
-    ]
-    monitored = watch(tmp_path, write(tmp_path / "a.jsonl", records), policy={"monitor": {"sample": 50}})
+    personal = logged(0.999, "May anna@example.com return shoes?", sources=[f"{SOURCE} Call +49 30 1234567."])
+    log = write(tmp_path / "a.jsonl", [*day_of(0), personal])
+    monitored = watch(tmp_path, log, policy={"monitor": {"sample": 50}})
     assert monitored.line.metrics["faithfulness"].mean > 0.9
     assert monitored.line.judge == OfflineJudge().identity.label()
     run = RunDirectory.open(tmp_path / "out" / "2026-10-01")
@@ -75,31 +69,12 @@ def test_a_window_is_one_line_of_the_history_without_any_text(tmp_path: Path) ->
     assert not any(word in text for word in ("anna", "shoes", "Shoes", "half"))
 
 
-@pytest.mark.heavy
-def test_a_loss_alerts_for_as_long_as_it_lasts_and_until_its_level_is_accepted(tmp_path: Path) -> None:
-    generator = random.Random(5)
-    quiet = MIN_WINDOWS + 5
-    records = [
-        record
-        for day in range(quiet + 5)
-        for record in day_of(day, wrong=0.1 + generator.random() / 10 + 0.5 * (quiet <= day < quiet + 3))
-    ]
-    log = write(tmp_path / "a.jsonl", records)
-    policy = {"monitor": {"sample": 40}}
-    seen = [watch(tmp_path, log, day=day + 1, policy=policy) for day in range(quiet + 5)]
-    lost = [day for day, monitored in enumerate(seen) if "faithfulness" in alerts(monitored)]
-    assert lost == [quiet, quiet + 1, quiet + 2]
-    assert "Nothing is compared with earlier windows yet: there are 0 of at least 7." in monitor_text(seen[0])
-    assert f"in the {quiet} before; 0.05 less is allowed." in alerts(seen[quiet])["faithfulness"]
-    accepted = {"monitor": {"sample": 40, "level_since": f"2026-10-{quiet + 1}"}}
-    assert not alerts(watch(tmp_path, log, day=quiet + 1, policy=accepted))
-
-
 def test_reports_have_the_verdict_first_and_no_text_of_an_interaction(tmp_path: Path) -> None:
     log = write(tmp_path / "a|b.jsonl", day_of(0, 60, wrong=0.5, error="Timeout", latency_ms=100))
     monitored = watch(tmp_path, log, policy=JUDGED)
     text, markdown = monitor_text(monitored), monitor_markdown(monitored)
     assert text.startswith("❌ 2026-10-01: errors: 100 % of 60 answers, and at most 2 % is allowed.\nALERT: errors")
+    assert "Nothing is compared with earlier windows yet: there are 0 of at least 7." in text
     assert markdown.startswith("## ❌ 2026-10-01")
     assert "- **ALERT**: errors" in markdown
     assert "| Faithfulness |" in markdown

@@ -64,23 +64,14 @@ def test_a_retriever_that_finds_nothing_and_a_root_that_fails() -> None:
 
 def test_genai_attributes_have_no_documents() -> None:
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "How long?"}]}])
-    (one,) = read(
-        otlp("chat m", "s1", gen_ai__input__messages=said, gen_ai__output__messages=said.replace("How long?", "30"))
-    )
+    answered = said.replace("How long?", "30")
+    (one,) = read(otlp("chat m", "s1", gen_ai__input__messages=said, gen_ai__output__messages=answered))
     assert (one.question, one.answer, one.sources, one.results) == ("How long?", "30", None, None)
 
 
 def test_genai_documents_are_counted_by_their_ids() -> None:
-    (one,) = read(
-        otlp("rag", "s1", input__value="q", output__value="a"),
-        otlp(
-            "retrieval",
-            "s2",
-            "s1",
-            gen_ai__operation__name="retrieval",
-            gen_ai__retrieval__documents='[{"id": "d1", "score": 0.9}]',
-        ),
-    )
+    found = {"gen_ai__operation__name": "retrieval", "gen_ai__retrieval__documents": '[{"id": "d1", "score": 0.9}]'}
+    (one,) = read(otlp("rag", "s1", input__value="q", output__value="a"), otlp("retrieval", "s2", "s1", **found))
     assert (one.sources, one.results) == (({"id": "d1", "score": 0.9},), 1)
 
 
