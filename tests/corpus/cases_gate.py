@@ -281,16 +281,11 @@ CASES.table(
 def _ragas_columns(bench: Workbench) -> Steps:
     """One table is golden set and recorded answers."""
     bench.policy(POLICY)
-    rows = [
-        {
-            "user_input": reply.question.text,
-            "response": reply.answer,
-            "retrieved_contexts": [passage.text for passage in reply.contexts],
-            "reference": reply.question.reference,
-        }
-        for reply in HEALTHY
-        if reply.question.answerable
-    ]
+    rows = []
+    for reply in (one for one in HEALTHY if one.question.answerable):
+        asked = {"user_input": reply.question.text, "reference": reply.question.reference}
+        contexts = [passage.text for passage in reply.contexts]
+        rows.append({**asked, "response": reply.answer, "retrieved_contexts": contexts})
     bench.write("eval.json", json.dumps(rows))
     return {"first run": bench.gate(golden="eval.json", entrypoint="file:eval.json")}
 

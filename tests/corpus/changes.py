@@ -94,9 +94,7 @@ def _styled(words: Words) -> Change:
 
 def _retrieves(contexts: Callable[[Item], Sequence[Passage]]) -> Change:
     def change(item: Item) -> Reply:
-        if not item.reply.question.answerable:
-            return item.reply
-        return replace(item.reply, contexts=tuple(contexts(item)))
+        return replace(item.reply, contexts=tuple(contexts(item))) if item.reply.question.answerable else item.reply
 
     return change
 
@@ -120,27 +118,21 @@ def _topic(item: Item) -> str:
     return " ".join(re.findall(r"[A-Za-z]{5,}", item.reply.question.text)[:2]) or "that"
 
 
-def _from_memory(item: Item) -> str:
-    topic = _topic(item)
-    return item.draw.choice(
-        [
-            f"In most places, {topic} depends on the season, and a manager decides on it within two weeks.",
-            f"Usually {topic} is arranged by telephone, with a deposit of about a hundred dollars.",
-            f"As a rule, {topic} follows the national guidelines of 2009, which experts revise each spring.",
-        ]
-    )
+def _on_its_topic(*texts: str) -> Words:
+    return lambda item: item.draw.choice(texts).format(_topic(item))
 
 
-def _ungrounded(item: Item) -> str:
-    topic = _topic(item)
-    return item.draw.choice(
-        [
-            f"The committee for {topic} was founded in Lisbon by a retired astronomer, who paid for it with her prize.",
-            f"As far as {topic} is concerned, every third Thursday a choir of volunteers rehearses in the old mill.",
-            f"For {topic} you need a purple form, a stamp of the ministry and two photographs of your grandmother.",
-            f"Most experts on {topic} agree that volcanic soil and long winters make the difference.",
-        ]
-    )
+_from_memory = _on_its_topic(
+    "In most places, {} depends on the season, and a manager decides on it within two weeks.",
+    "Usually {} is arranged by telephone, with a deposit of about a hundred dollars.",
+    "As a rule, {} follows the national guidelines of 2009, which experts revise each spring.",
+)
+_ungrounded = _on_its_topic(
+    "The committee for {} was founded in Lisbon by a retired astronomer, who paid for it with her prize.",
+    "As far as {} is concerned, every third Thursday a choir of volunteers rehearses in the old mill.",
+    "For {} you need a purple form, a stamp of the ministry and two photographs of your grandmother.",
+    "Most experts on {} agree that volcanic soil and long winters make the difference.",
+)
 
 
 def _brief(item: Item) -> str:
@@ -243,9 +235,7 @@ def _one_fewer(item: Item) -> Reply:
 
 
 def _times_out(item: Item) -> Reply:
-    if item.draw.random() >= 0.3:
-        return item.reply
-    return replace(item.reply, error="No answer within 20 s.")
+    return item.reply if item.draw.random() >= 0.3 else replace(item.reply, error="No answer within 20 s.")
 
 
 UNKNOWN = ("I don't know.", "I do not have enough information to answer this question.")
@@ -254,6 +244,14 @@ _GERMAN = (
     "Dafür gibt es eine feste Regel, die in der Regel ohne Ausnahme von allen eingehalten werden muss.",
     "Nach den Angaben in den Texten ist das möglich, wenn es vorher mit der Stelle besprochen wurde.",
 )
+_REGRET = (
+    "I'm sorry, but I couldn't find an answer to that in the documents. Please contact our support team, who will be "
+    "happy to help you."
+)
+_EVASIONS = (
+    "Great question! I'd be happy to help you with that. Could you give me some more details?",
+    "Thanks for asking! Let me know if there is anything else that I can do for you.",
+)
 _FACTS = (
     "The capital of France is Paris.",
     "Water boils at 100 degrees Celsius at sea level.",
@@ -261,6 +259,7 @@ _FACTS = (
     "A violin has four strings and is played with a bow.",
     "Honey bees collect nectar and pollen from flowers.",
 )
+_PROMPT = "You are a helpful assistant. Answer the question with the contexts only, in one paragraph."
 _STACK_TRACE = """Traceback (most recent call last):
   File "/srv/app/rag.py", line 87, in answer
     chunks = self.index.search(vector, k=5)
@@ -320,18 +319,8 @@ HARMLESS: Mapping[str, Change] = {
 BROKEN: Mapping[str, Change] = {
     "doesn't know": _answers(_always(UNKNOWN[0])),
     "doesn't know in two wordings": _answers(_any_of(*UNKNOWN)),
-    "regrets and refers to the support": _answers(
-        _always(
-            "I'm sorry, but I couldn't find an answer to that in the documents. Please contact our support team, who "
-            "will be happy to help you."
-        )
-    ),
-    "evades in a friendly way": _answers(
-        _any_of(
-            "Great question! I'd be happy to help you with that. Could you give me some more details?",
-            "Thanks for asking! Let me know if there is anything else that I can do for you.",
-        )
-    ),
+    "regrets and refers to the support": _answers(_always(_REGRET)),
+    "evades in a friendly way": _answers(_any_of(*_EVASIONS)),
     "empty answers": _answers(_always("")),
     "marks of Markdown only": _answers(_always("## \n\n- \n- \n\n---")),
     "a heading only": _answers(_always("## Answer\n\n")),
@@ -363,9 +352,7 @@ BROKEN: Mapping[str, Change] = {
     "the call of a tool": _answers(
         lambda item: f'{{"tool": "search", "arguments": {{"query": "{item.reply.question.text}"}}}}'
     ),
-    "its own prompt": _answers(
-        _always("You are a helpful assistant. Answer the question with the contexts only, in one paragraph.")
-    ),
+    "its own prompt": _answers(_always(_PROMPT)),
     "cites contexts that don't exist": _answers(lambda item: re.sub(r"([.!?])(\s|$)", r" [17]\1\2", item.answer)),
     "retrieves for another question and answers that one": lambda item: replace(
         item.reply, answer=item.other.answer, contexts=_elsewhere(item)

@@ -19,14 +19,8 @@ from typing import Any
 DATA = Path(__file__).with_name("ferry.json")
 SORRY = "I'm sorry, the documents don't say anything about that."
 RETRIEVAL_FAULTS = (
-    "the index is half empty",
-    "documents were dropped",
-    "chunks are cut in half",
-    "the corpus is stale",
-    "embeddings are shuffled",
-    "top k is 1",
-    "the reranker is reversed",
-    "the query is cut",
+    *("the index is half empty", "documents were dropped", "chunks are cut in half", "the corpus is stale"),
+    *("embeddings are shuffled", "top k is 1", "the reranker is reversed", "the query is cut"),
 )
 
 _TOP_K = 4
@@ -86,11 +80,8 @@ class Reply:
         """The reply as a file of recorded answers has it."""
         if self.error is not None:
             return {"id": self.question.id, "error": self.error}
-        row: dict[str, Any] = {
-            "id": self.question.id,
-            "answer": self.answer,
-            "contexts": [passage.row() for passage in self.contexts],
-        }
+        contexts = [passage.row() for passage in self.contexts]
+        row: dict[str, Any] = {"id": self.question.id, "answer": self.answer, "contexts": contexts}
         return row if self.latency_s is None else {**row, "latency_s": self.latency_s}
 
 
@@ -103,16 +94,11 @@ def passages() -> tuple[Passage, ...]:
 @cache
 def questions() -> tuple[Question, ...]:
     rows = json.loads(DATA.read_text(encoding="utf-8"))["questions"]
-    return tuple(
-        Question(
-            f"f{number}",
-            row["question"],
-            row.get("reference"),
-            row.get("answer"),
-            f"p{row['passage']}" if "passage" in row else None,
-        )
-        for number, row in enumerate(rows)
-    )
+    found = []
+    for number, row in enumerate(rows):
+        passage = f"p{row['passage']}" if "passage" in row else None
+        found.append(Question(f"f{number}", row["question"], row.get("reference"), row.get("answer"), passage))
+    return tuple(found)
 
 
 @cache

@@ -45,7 +45,6 @@ def loss(**step: Any) -> dict[str, Any]:
     [
         (STORED, []),
         (loss(exit=0), ["a loss: gate, exit: 1 → 0"]),
-        (loss(causes={"cut": 2}), ["a loss: gate, causes, cut: 3 → 2"]),
         (
             loss(causes={"evasive": 3}),
             ["a loss: gate, causes, cut: 3 → nothing", "a loss: gate, causes, evasive: nothing → 3"],

@@ -204,8 +204,7 @@ def test_the_page_of_the_docs_is_what_the_settings_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
-    [("RAGSTONE_ENTRYPONT", "RAGSTONE_ENTRYPOINT"), ("RAGSTONE_TIMEOUT_S", "RAGSTONE_TIMEOUT")],
+    ("name", "meant"), [("RAGSTONE_ENTRYPONT", "RAGSTONE_ENTRYPOINT"), ("RAGSTONE_TIMEOUT_S", "RAGSTONE_TIMEOUT")]
 )
 def test_a_variable_that_is_almost_a_setting_is_refused(tmp_path: Path, name: str, meant: str) -> None:
     with pytest.raises(ConfigError, match="there is no setting with this name") as caught:

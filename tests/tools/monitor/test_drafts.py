@@ -91,10 +91,7 @@ def test_of_each_reason_only_so_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "error", "says"),
-    [
-        ("drafts.csv", ConfigError, "written as JSON Lines"),
-        ("drafts.jsonl", GoldenSetError, "drafts.jsonl:1"),
-    ],
+    [("drafts.csv", ConfigError, "written as JSON Lines"), ("drafts.jsonl", GoldenSetError, "drafts.jsonl:1")],
 )
 def test_a_file_that_takes_no_drafts_is_refused_before_anything_is_judged(
     tmp_path: Path, file: str, error: type[Exception], says: str
