@@ -17,7 +17,6 @@ from ragstone.archive import ArchiveRefused, read_members
 from ragstone.errors import RagstoneError
 from ragstone.evaluation.record import record_from_line, record_to_line
 from ragstone.golden.aliases import SYSTEM_NAMES
-from ragstone.history.file import parse_history
 from ragstone.system.http_reply import EVENTS, ReportedError, read_reply
 from ragstone.system.payload import read
 from ragstone.system.worker import fields
@@ -146,17 +145,3 @@ def test_any_line_of_a_run_is_a_record_or_an_error_with_its_place(line: bytes) -
         where = "samples.jsonl:7"
         assert record_from_line(record_to_line(found), "again") == found
     assert where == "samples.jsonl:7"
-
-
-@EXAMPLES
-@given(data=st.data())
-def test_any_history_is_read_with_its_damage_named(data: st.DataObject) -> None:
-    body = b"".join(data.draw(st.lists(damaged(b'{"kind": "run", "time": "2026-01-01"}\n', JSON_TOKENS), max_size=3)))
-    try:
-        history = parse_history(body, "history.jsonl")
-    except RagstoneError as error:
-        where = str(error.where)
-    else:
-        where = "history.jsonl"
-        assert history.runs == ()
-    assert where.startswith("history.jsonl")

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from pathlib import Path
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.judge.protocol import Call
 from ragstone.judge.rubric import Rubric, RubricTexts
 from tests.cli.project import append, make_project, ragstone
+from tests.docs.page import blocks, page
 
-PAGE = Path(__file__).parents[2] / "docs" / "custom-metrics.md"
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+PAGE = page("custom-metrics")
 
 
 def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> None:
     root = make_project(tmp_path / "repo", n=3)
-    functions, rubrics, policy = blocks("toml")
-    code = next(block for block in blocks("python") if block.startswith("# evals/checks.py"))
+    functions, rubrics, policy = blocks(PAGE, "toml")
+    code = next(block for block in blocks(PAGE, "python") if block.startswith("# evals/checks.py"))
     (root / "evals").mkdir()
     (root / "evals" / "checks.py").write_text(code, encoding="utf-8")
     append(root / "ragstone.toml", functions + rubrics)
-    append(root / "golden.jsonl", json.dumps(json.loads(blocks("json")[0])) + "\n")
+    append(root / "golden.jsonl", json.dumps(json.loads(blocks(PAGE, "json")[0])) + "\n")
     (root / "thresholds.toml").write_text(policy, encoding="utf-8")
     grades = {name: {"value": 1.0} for name in ("tone", "helpfulness")}
     script = {sample_id: {"custom": grades} for sample_id in ("house-0", "house-1", "house-2", "returns")}
@@ -47,7 +43,7 @@ def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> No
 def test_a_judge_of_ones_own_grades_by_rubrics() -> None:
     """The class on the page has the method; the rest of a judge is examples/extending's, which is run there."""
     names: dict[str, object] = {}
-    exec(next(block for block in blocks("python") if "class MyJudge" in block), names)
+    exec(next(block for block in blocks(PAGE, "python") if "class MyJudge" in block), names)
     judge = names["MyJudge"]()  # type: ignore[operator]
     shown = RubricTexts(answer="Please wait.")
     assert asyncio.run(judge.grade(Rubric("tone", "Polite?"), shown, call=Call("a"))).value == 1.0

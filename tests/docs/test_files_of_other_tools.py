@@ -12,9 +12,9 @@ import pytest
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.golden.load import load_golden_set
 from tests.cli.project import ragstone
+from tests.docs.page import page
 
-GOLDEN_SETS = (Path(__file__).parents[2] / "docs/golden-sets.md").read_text("utf-8")
-PAGE = GOLDEN_SETS.partition("\n## Files of other tools\n")[2].partition("\n## ")[0]
+PAGE = page("golden-sets", "Files of other tools")
 COMMANDS = [shlex.split(line)[2:] for line in re.findall(r"^\$ ragstone .*$", PAGE, re.MULTILINE)]
 
 QUESTION, REFERENCE, ANSWER = "How old is the mill?", "Built in 1901.", "It is from 1901."

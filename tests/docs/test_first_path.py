@@ -14,8 +14,8 @@ from ragstone.github.inputs import INPUTS
 from ragstone.pipeline.init.entrypoints import Proposal
 from ragstone.pipeline.init.survey import survey
 from ragstone.pipeline.init.write import write_starter
+from tests.docs.page import ROOT, blocks, page
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PATH = [ROOT / place for place in re.findall(r"^\d\. \[[^\]]+\]\((docs/[\w-]+\.md)\)", README, re.MULTILINE)]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -23,7 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 def test_every_page_is_in_the_index_of_the_readme() -> None:
     listed = set(re.findall(r"\]\((docs/[\w-]+\.md)\)", README.partition("## Documentation")[2]))
-    assert {page.relative_to(ROOT).as_posix() for page in PAGES[1:]} <= listed
+    assert {path.relative_to(ROOT).as_posix() for path in PAGES[1:]} <= listed
 
 
 def started(folder: Path) -> list[str]:
@@ -32,9 +32,7 @@ def started(folder: Path) -> list[str]:
 
 
 def test_init_writes_what_the_quickstart_says(tmp_path: Path) -> None:
-    quickstart, thresholds = (
-        (ROOT / f"docs/{page}.md").read_text("utf-8") for page in ("quickstart", "your-thresholds")
-    )
+    quickstart, thresholds = page("quickstart"), page("your-thresholds")
     (tmp_path / ".git").mkdir()
     rows = re.findall(r"^\| `([^`]+)` \|", quickstart, re.MULTILINE)
     assert "This writes four files, overwrites nothing" in quickstart
@@ -56,12 +54,12 @@ def test_the_workflow_of_the_first_path_is_the_one_that_init_writes(tmp_path: Pa
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()
     (tmp_path / ".venv" / "pyvenv.cfg").write_text("version = 3.12.4\n", encoding="utf-8")
-    shown = re.findall(r"^```yaml\n(name:.*?)^```$", PATH[1].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    shown = [block for block in blocks(PATH[1].read_text(encoding="utf-8"), "yaml") if block.startswith("name:")]
     assert [yaml.safe_load(block) for block in shown] == [workflow_of_init(tmp_path)]
 
 
 def test_the_workflow_of_the_readme_does_what_the_one_of_init_does(tmp_path: Path) -> None:
-    [shown] = re.findall(r"^```yaml\n(name:.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    [shown] = [block for block in blocks(README, "yaml") if block.startswith("name:")]
     readme, written = yaml.safe_load(shown), workflow_of_init(tmp_path)
     assert len(shown.splitlines()) <= 22
     job, its_job = readme["jobs"]["gate"], written["jobs"]["gate"]

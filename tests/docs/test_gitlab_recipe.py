@@ -22,12 +22,12 @@ import pytest
 import yaml
 
 from tests.cli.project import environment
+from tests.docs.page import blocks, page
 from tests.loopback import answering
 from tests.pipeline.repository import WORSE, Repository
 
 pytestmark = pytest.mark.usefixtures("processes")
 
-PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
 TOKEN = "glpat-4711-secret"
 
 
@@ -71,8 +71,7 @@ def gitlab(jobs: dict[str, Any], tools: Path) -> Iterator[GitLab]:
 
 @pytest.fixture
 def jobs() -> dict[str, Any]:
-    section = PAGE.partition("\n## GitLab\n")[2].partition("\n## ")[0]
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    (block,) = blocks(page("recipes", "GitLab"), "yaml")
     recipe: dict[str, Any] = yaml.safe_load(block)
     return recipe
 

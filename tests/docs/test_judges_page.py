@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from ragstone.judge.judgements import Statement
 from ragstone.judge.offline import OfflineJudge
@@ -11,11 +10,11 @@ from ragstone.judge.offline.lexicon import load_data
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
 from ragstone.tools.judging.pairs import measure_judge, read_pairs
+from tests.docs.page import ROOT, page
 from tests.needs import need_data
 
-ROOT = Path(__file__).parents[2]
 WIKIEVAL = ROOT / "../shared/data/wikieval.jsonl"
-PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
+PAGE = page("judges")
 NAMES = {"auroc": "AUROC", "pairwise_accuracy": "pairwise accuracy", "pearson": "Pearson"}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-PAGE = REFERENCE.partition("\n## Limits\n")[2].partition("\n## ")[0]
+from tests.docs.page import page
+
+PAGE = page("reference", "Limits")
 ROWS = re.findall(r"^\| (.+?) \| ([\d,.]+) (MB|MiB|GB|GiB|KiB|kB|samples) \| `([\w.]+):(\w+)` \|$", PAGE, re.MULTILINE)
 UNITS = {"samples": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

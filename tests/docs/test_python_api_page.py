@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.api import Run, Verdict
+from tests.docs.page import blocks, page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "python-api.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+PAGE = page("python-api")
 
 
 def attributes_named_after(introduction: str) -> list[str]:
@@ -23,7 +23,7 @@ def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec("import ragstone", names)
-    for block in BLOCKS[1:]:  # the first one names files of the reader's
+    for block in blocks(PAGE, "python")[1:]:  # the first one names files of the reader's
         exec(block, names)
     run = names["run"]
     verdict = names["verdict"]

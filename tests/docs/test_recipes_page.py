@@ -22,9 +22,9 @@ import yaml
 
 from ragstone.api import Run
 from tests.cli.project import append, change_rows, make_project, ragstone, read_json
+from tests.docs.page import ROOT, blocks, page
 
-ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
-PAGE = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 METRICS = "faithfulness,context_recall,recall@5"
 TRACED = """
 def answer(question):
@@ -37,9 +37,8 @@ def answer(question):
 
 
 def recipe(heading: str, language: str = "python") -> str:
-    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    return str(block)
+    (block,) = blocks(page("recipes", heading), language)
+    return block
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -182,4 +181,4 @@ def test_the_check_of_a_matrix_passes_only_if_all_its_jobs_do(result: str, code:
 
 
 def test_every_python_recipe_is_run_here() -> None:
-    assert len(re.findall(r"^```python$", PAGE, re.MULTILINE)) == 3
+    assert len(blocks(page("recipes"), "python")) == 3

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 
 from tests.cli.project import SYSTEM, make_project, ragstone
-from tests.docs.test_docs import ROOT
+from tests.docs.page import blocks, page
 
-PAGE = (ROOT / "docs" / "generate.md").read_text(encoding="utf-8").partition("\n## Robustness\n")[2]
-
-
-def block(language: str) -> str:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)[0]
+PAGE = page("generate", "Robustness")
 
 
 def test_the_commands_of_the_page_fail_a_system_that_looks_questions_up_word_for_word(tmp_path: Path) -> None:
-    policy = f"[gate]\nonly_named = true\n{block('toml')}"
+    policy = f"[gate]\nonly_named = true\n{blocks(PAGE, 'toml')[0]}"
     project = make_project(tmp_path / "repo", n=60, system=SYSTEM, policy=policy)
-    generate, gate = (shlex.split(line.removeprefix("$ ragstone ")) for line in block("console").splitlines())
+    generate, gate = (shlex.split(line.removeprefix("$ ragstone ")) for line in blocks(PAGE, "console")[0].splitlines())
     ragstone(generate, project, exit_code=0)
     done = ragstone([*gate, "--format", "json"], project, exit_code=1)
     checks = {check["name"]: check["status"] for check in json.loads(done.stdout)["checks"]}

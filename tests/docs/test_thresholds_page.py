@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 from ragstone.gate.policy import default_policy
 from ragstone.gate.policy_table import PolicyTable
+from tests.docs.page import ROOT, page
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-PAGE = (DOCS / "thresholds.md").read_text(encoding="utf-8")
-MONITORING = (DOCS / "monitoring.md").read_text(encoding="utf-8")
+PAGE = page("thresholds")
 
 
 def test_the_table_of_defaults_is_that_of_the_policy() -> None:
@@ -26,7 +23,7 @@ def test_every_key_is_explained() -> None:
     keys = set(schema["properties"])
     for table in schema["$defs"].values():
         keys |= set(table.get("properties", {}))
-    assert [key for key in sorted(keys) if key not in PAGE + MONITORING] == []
+    assert [key for key in sorted(keys) if key not in PAGE + page("monitoring")] == []
 
 
 def test_the_example_has_the_default_rules_and_no_default_for_what_is_commented_out() -> None:

@@ -12,15 +12,14 @@ from ragstone.golden.load import load_golden_set
 from tests.cli.project import Completed, ragstone
 
 
-def convert(folder: Path, *arguments: str) -> Completed:
-    return ragstone(["convert", *arguments], folder)
+def convert(folder: Path, *arguments: str, exit_code: int = 0) -> Completed:
+    return ragstone(["convert", *arguments], folder, exit_code=exit_code)
 
 
 def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
     rows = [{"query": "Où?", "expected": "là", "response": "said", "cost": 1}, {"query": "B?", "expected": "b"}]
     (tmp_path / "set.json").write_text(json.dumps({"examples": rows}), encoding="utf-8")
     done = convert(tmp_path, "set.json", "-o", "golden.jsonl")
-    assert done.returncode == 0
     assert done.stdout == ""
     said = [re.sub(" +", " ", line).strip() for line in done.stderr.splitlines()]
     assert said == [
@@ -43,9 +42,7 @@ def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path, 
     (tmp_path / "ragstone.toml").write_text(config, encoding="utf-8")
     (tmp_path / "a.csv").write_text("frage,antwort\nWas?,Das.\n", encoding="utf-8")
     own = [] if config else ["--column", "reference=antwort"]
-    done = convert(tmp_path, "a.csv", "--column", "question=frage", *own)
-    assert done.returncode == 0
-    row = json.loads(done.stdout)
+    row = json.loads(convert(tmp_path, "a.csv", "--column", "question=frage", *own).stdout)
     assert (row["question"], row["reference"]) == ("Was?", "Das.")
 
 
@@ -66,8 +63,8 @@ def test_what_can_not_be_converted_is_refused_and_leaves_nothing_behind(
     files = {"a.csv": "question\nA?\n", "bad.jsonl": '{"question": "A?"}\n{"question": 1, \n', "precious.jsonl": "x"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    done = convert(tmp_path, *arguments)
-    assert (done.returncode, says in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    done = convert(tmp_path, *arguments, exit_code=code)
+    assert (says in done.stderr, "Traceback" in done.stderr) == (True, False), done.stderr
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
-    assert convert(tmp_path, "a.csv", "-o", "precious.jsonl", "--force").returncode == 0
+    convert(tmp_path, "a.csv", "-o", "precious.jsonl", "--force")
     assert len(load_golden_set("precious.jsonl", root=tmp_path)) == 1
