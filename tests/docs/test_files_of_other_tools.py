@@ -32,7 +32,7 @@ DEEPEVAL_RUN = {
 PROMPTFOO_RESULT = {
     "prompt": {"raw": f"Answer: {QUESTION}", "label": "rag"},
     "provider": {"id": "http://127.0.0.1:8123/chat", "label": ""},
-    "vars": {"question": QUESTION},
+    **{"success": True, "promptIdx": 0, "vars": {"question": QUESTION}},
     "testCase": {"assert": [{"type": "context-recall", "value": REFERENCE, "threshold": 0.8}]},
     "response": {"output": ANSWER, "metadata": {"context": CONTEXTS}},
     "latencyMs": 1500,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import cache
+from hashlib import sha1
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from ragstone.history.codes import compact
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart
 from ragstone.stats.intervals import mean_interval
-from tests.history.seasons import HEADLINE, START, commit, line
+from tests.history.seasons import HEADLINE, START, line
 
 POLICY = policy_from_mapping(
     {"metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.03}, "context_recall": {"min": 0.75}}}
@@ -46,7 +47,7 @@ def made(count: int = 40, *, groups: int = 0, kept: int | None = None) -> Histor
         one = line(
             number,
             time=START + timedelta(hours=9 * number),
-            commit=commit(commits),
+            commit=sha1(f"{commits}".encode(), usedforsecurity=False).hexdigest(),
             pull_request=None if nightly else 100 + number,
             event="schedule" if nightly else "push",
             release=f"v1.{number // 10}" if number % 10 == 5 else None,
