@@ -40,11 +40,6 @@ def test_no_pair_is_missed_whatever_the_limit(texts: list[str], least: float) ->
     assert identical <= {(pair.first, pair.second) for pair in everything if pair.similarity == 1.0}
 
 
-def test_equal_texts_have_a_similarity_of_one() -> None:
-    texts = ["days", *["who returns the shoes of the warranty", "Who returns the shoes, of the warranty?"] * 2]
-    assert similar_pairs(texts) == [Pair(1, 2, 1.0), Pair(1, 3, 1.0), Pair(1, 4, 1.0)]
-
-
 def test_repeats_are_those_of_a_text_that_stays() -> None:
     known = ["How long is the warranty of shoes?"]
     texts = [

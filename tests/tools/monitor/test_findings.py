@@ -78,10 +78,6 @@ def test_a_figure_has_changed_for_the_worse(name: str, before: list[float], now:
     assert found({name: now}, {**STEADY, name: before}, n=n) == ({name: "failure"} if is_worse else {})
 
 
-def test_without_windows_before_it_nothing_is_compared_and_that_is_said() -> None:
-    assert found({}, {"questions": [100.0] * (MIN_WINDOWS - 1)}) == {"windows": "note"}
-
-
 THEN: dict[str, Any] = {"figures": {"errors": 0.5, "faithfulness": 0.75}, "versions": {"faithfulness": "1"}}
 
 
