@@ -1,8 +1,7 @@
-"""Fixtures of the tools: runs that are written without a system, the command line, and the fake GitHub."""
+"""Runs that are written without a system."""
 
 from __future__ import annotations
 
-from tests.github.api.conftest import contract, github
-from tests.pipeline.conftest import ragstone, write_run
+from tests.pipeline.conftest import write_run
 
-__all__ = ["contract", "github", "ragstone", "write_run"]
+__all__ = ["write_run"]

@@ -15,9 +15,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.judge.fitted import read_fitted
 from ragstone.tools.judging import fit
 from ragstone.tools.judging.fit import cross_validated, fit_model
-from tests.cli.project import ragstone as command_line
-from tests.cli.project import read_json, write_rows
-from tests.pipeline.conftest import Ragstone
+from tests.cli.project import ragstone, read_json, write_rows
 
 N = 48
 
@@ -41,13 +39,16 @@ RUN = (
 )
 
 
+FIT = ("calibrate", "--run", "before")
+
+
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with its run, and a judge that is fitted to its labels; for copying."""
     path = tmp_path_factory.mktemp("evaluated")
     write_project(path)
-    command_line([*RUN, "--out", "before"], path, exit_code=0)
-    command_line(["calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json"], path, exit_code=0)
+    ragstone([*RUN, "--out", "before"], path, exit_code=0)
+    ragstone([*FIT, "labels.jsonl", "--fit", "judge.json"], path, exit_code=0)
     return path
 
 
@@ -56,9 +57,8 @@ def labelled(evaluated: Path, tmp_path: Path) -> Path:
     return shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
 
 
-def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) -> None:
-    code, out, err = ragstone("calibrate", "labels.jsonl", "--run", "before", "--fit", "judge.json")
-    assert code == 0, err
+def test_a_judge_of_ones_own_is_one_command(labelled: Path) -> None:
+    out = ragstone([*FIT, "labels.jsonl", "--fit", "judge.json"], labelled, exit_code=0).stdout
     assert f"faithfulness: fitted to {N} labels (24 pass, 24 fail)" in out
     fitted, digest = read_fitted(labelled / "judge.json")
     model = fitted.faithfulness
@@ -67,8 +67,7 @@ def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) 
     assert f"before, by the plain offline judge     Brier score {model.offline.brier:.3f}, AUROC" in out
     assert f"after, on labels it was not fitted to  Brier score {model.cross_validated.brier:.3f}, AUROC" in out
     assert model.cross_validated.low is not None
-    code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
-    assert code == 0, err
+    ragstone([*RUN, "--judge", "fitted:judge.json", "--out", "after"], labelled, exit_code=0)
     run = RunDirectory.open(labelled / "after")
     identity = run.manifest.judge
     assert identity is not None
@@ -79,9 +78,10 @@ def test_a_judge_of_ones_own_is_one_command(ragstone: Ragstone, labelled: Path) 
     assert all(other[name] == pytest.approx(1.0 - value, abs=1e-6) for name, value in values.items())
 
 
-def test_another_file_is_another_judge(ragstone: Ragstone, labelled: Path) -> None:
+def test_another_file_is_another_judge(labelled: Path) -> None:
     first = read_fitted(labelled / "judge.json")[1]
-    assert f"judge.json sha256:{first}" in ragstone("check", *RUN[1:5], "--judge", "fitted:judge.json")[1]
+    checked = ragstone(["check", *RUN[1:5], "--judge", "fitted:judge.json"], labelled)
+    assert f"judge.json sha256:{first}" in checked.stdout
     text = (labelled / "judge.json").read_text(encoding="utf-8")
     (labelled / "judge.json").write_text(text + "\n", encoding="utf-8")
     assert read_fitted(labelled / "judge.json")[1] != first
@@ -89,7 +89,7 @@ def test_another_file_is_another_judge(ragstone: Ragstone, labelled: Path) -> No
         read_fitted(labelled / "judge.json", digests=[f"sha256:{first}"])
 
 
-def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
+def test_too_few_labels_are_refused(labelled: Path) -> None:
     lines = (labelled / "labels.jsonl").read_text(encoding="utf-8").splitlines()
     passes, fails = ([line for line in lines if word in line] for word in ("pass", "fail"))
     for few, says in (
@@ -97,12 +97,11 @@ def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
         ([*passes, *fails[:4]], "28 labelled answers can be used"),
     ):
         (labelled / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
-        code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "none.json")
-        assert (code, says in err) == (2, True), err
+        assert says in ragstone([*FIT, "few.jsonl", "--fit", "none.json"], labelled, exit_code=2).stderr
     assert not (labelled / "none.json").exists()
     (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "hallucination"), encoding="utf-8")
-    code, _, err = ragstone("calibrate", "few.jsonl", "--run", "before", "--fit", "none.json")
-    assert (code, "fitted to labels of faithfulness, and these are of hallucination" in err) == (2, True)
+    refused = ragstone([*FIT, "few.jsonl", "--fit", "none.json"], labelled, exit_code=2)
+    assert "fitted to labels of faithfulness, and these are of hallucination" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -115,14 +114,13 @@ def test_too_few_labels_are_refused(ragstone: Ragstone, labelled: Path) -> None:
         (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of other features"),
     ],
 )
-def test_a_file_that_is_none_is_refused(ragstone: Ragstone, labelled: Path, change: Any, says: str) -> None:
+def test_a_file_that_is_none_is_refused(labelled: Path, change: Any, says: str) -> None:
     document = read_json(labelled / "judge.json")
     if callable(change):
         change(document)
         change = {}
     (labelled / "judge.json").write_text(json.dumps({**document, **change}), encoding="utf-8")
-    code, _, err = ragstone(*RUN, "--judge", "fitted:judge.json", "--out", "after")
-    assert (code, says in err) == (2, True), err
+    assert says in ragstone([*RUN, "--judge", "fitted:judge.json", "--out", "after"], labelled, exit_code=2).stderr
 
 
 @pytest.mark.parametrize("text", ["[]", '{"faithfulness": NaN}', "x" * 1_000_001])

@@ -14,7 +14,8 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
 from ragstone.metrics.registry import DEFAULT, find_metric
 from ragstone.tools.judging.draw import draw_answers, questions
-from tests.pipeline.conftest import Ragstone, WriteRun
+from tests.cli.project import ragstone
+from tests.pipeline.conftest import WriteRun
 
 Rows = list[dict[str, str]]
 
@@ -24,6 +25,12 @@ def run(write_run: WriteRun, tmp_path: Path) -> RunDirectory:
     rng = random.Random(0)
     values = {f"q{i}": round(rng.random(), 3) for i in range(80)}
     return write_run(tmp_path / "run", {"faithfulness": values, "answer_correctness": values})
+
+
+def said(folder: Path, *arguments: str, exit_code: int = 0) -> str:
+    """What the command prints, or why it refuses."""
+    done = ragstone(arguments, folder, exit_code=exit_code)
+    return done.stderr if exit_code else done.stdout
 
 
 def rows_of(path: Path) -> Rows:
@@ -46,24 +53,22 @@ def judged(run: RunDirectory) -> Callable[[str], str]:
     return lambda name: "pass" if values[name] >= 0.5 else "fail"
 
 
-def test_answers_are_drawn_labelled_settled_and_compared(ragstone: Ragstone, run: RunDirectory, tmp_path: Path) -> None:
-    code, out, err = ragstone("label", "run", "--n", "40", "--annotators", "ann,bob", "--by", "unsure")
-    assert code == 0, err
+def test_answers_are_drawn_labelled_settled_and_compared(run: RunDirectory, tmp_path: Path) -> None:
+    out = said(tmp_path, "label", "run", "--n", "40", "--annotators", "ann,bob", "--by", "unsure")
     assert "drew 40 answers of 80 for faithfulness" in out
     folder = tmp_path / "labels"
     assert sorted(path.name for path in folder.iterdir()) == ["ann.csv", "bob.csv", "label.html"]
     ann, bob = ({row["id"] for row in rows_of(folder / name)} for name in ("ann.csv", "bob.csv"))
     assert (len(ann), len(bob), len(ann & bob), len(ann | bob)) == (24, 24, 8, 40)
     assert rows_of(folder / "ann.csv")[0]["answer"]
-    assert ragstone("calibrate", "labels", "--run", "run")[0] == 2  # nobody has labelled anything
+    said(tmp_path, "calibrate", "labels", "--run", "run", exit_code=2)  # nobody has labelled anything
 
     people = judged(run)
     contested = sorted(ann & bob)[:3]
     fill_in(folder / "ann.csv", people)
     opposite = {"pass": "fail", "fail": "pass"}
     fill_in(folder / "bob.csv", lambda name: opposite[people(name)] if name in contested else people(name))
-    code, out, err = ragstone("calibrate", "labels", "--run", "run", "--settle", "labels/settled.csv")
-    assert code == 0, err
+    out = said(tmp_path, "calibrate", "labels", "--run", "run", "--settle", "labels/settled.csv")
     assert "ann and bob" in out
     assert "people among each other         Krippendorff's alpha" in out
     assert "3 labels to settle" in out
@@ -74,8 +79,7 @@ def test_answers_are_drawn_labelled_settled_and_compared(ragstone: Ragstone, run
     assert not any(name in row["disagreement"] for row in settled for name in ("ann", "bob"))
 
     fill_in(folder / "settled.csv", people)
-    code, out, err = ragstone("calibrate", "labels", "--run", "run", "-o", "calibration.json")
-    assert code == 0, err
+    out = said(tmp_path, "calibrate", "labels", "--run", "run", "-o", "calibration.json")
     assert "to settle" not in out
     assert "; the judge passes 0 that people fail" in out
     assert out.splitlines()[-1].startswith("This judge may block on faithfulness at a floor of 0.")
@@ -84,11 +88,10 @@ def test_answers_are_drawn_labelled_settled_and_compared(ragstone: Ragstone, run
     assert len(set(calibration.weights.values())) == 2
 
 
-def test_a_table_with_labels_is_not_overwritten(ragstone: Ragstone, run: RunDirectory, tmp_path: Path) -> None:
-    assert ragstone("label", "run", "--n", "5")[0] == 0
+def test_a_table_with_labels_is_not_overwritten(run: RunDirectory, tmp_path: Path) -> None:
+    said(tmp_path, "label", "run", "--n", "5")
     before = (tmp_path / "labels" / "me.csv").read_bytes()
-    code, _, err = ragstone("label", "run", "--n", "6")
-    assert (code, "already exists" in err) == (2, True)
+    assert "already exists" in said(tmp_path, "label", "run", "--n", "6", exit_code=2)
     assert (tmp_path / "labels" / "me.csv").read_bytes() == before
 
 
@@ -102,10 +105,9 @@ def test_a_table_with_labels_is_not_overwritten(ragstone: Ragstone, run: RunDire
     ],
 )
 def test_what_can_not_be_drawn_is_refused(
-    ragstone: Ragstone, run: RunDirectory, arguments: tuple[str, ...], says: str
+    run: RunDirectory, tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
-    code, _, err = ragstone("label", "run", *arguments)
-    assert (code, says in err) == (2, True), err
+    assert says in said(tmp_path, "label", "run", *arguments, exit_code=2)
 
 
 def test_a_metric_with_the_name_of_a_column_is_refused(write_run: WriteRun, tmp_path: Path) -> None:
