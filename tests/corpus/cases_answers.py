@@ -21,12 +21,8 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 MODELS_FILE = DATA / "ragtruth_qa_half.jsonl.gz"
 MODEL_CASES = "model: "
 MODELS = (
-    "gpt-4-0613",
-    "gpt-3.5-turbo-0613",
-    "mistral-7B-instruct",
-    "llama-2-7b-chat",
-    "llama-2-13b-chat",
-    "llama-2-70b-chat",
+    *("gpt-4-0613", "gpt-3.5-turbo-0613", "mistral-7B-instruct"),
+    *("llama-2-7b-chat", "llama-2-13b-chat", "llama-2-70b-chat"),
 )
 BROKEN_IN_PART = (
     *("doesn't know", "empty answers", "the answer to another question", "invents everything"),

@@ -41,20 +41,9 @@ def test_personal_data_is_replaced(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "order 4711-0815-2026",
-        "Order no. 20261122",
-        "order 1234567890123456",
-        "card 4111 1111 1111 1112",
-        "01.12.2026 12.12.2026",
-        "20261122123456",
-        "2026-11-22T10:30:00+01:00",
-        "12:30:45",
-        "2020 2021 2022 2023",
-        "1 299 000 Euro",
-        "978-3-16-148410-0",
-        "100 000 000 000 000",
-        "ISO 27001:2022",
-        "phone 15 or 16?",
+        *("order 4711-0815-2026", "Order no. 20261122", "order 1234567890123456", "card 4111 1111 1111 1112"),
+        *("01.12.2026 12.12.2026", "20261122123456", "2026-11-22T10:30:00+01:00", "12:30:45", "2020 2021 2022 2023"),
+        *("1 299 000 Euro", "978-3-16-148410-0", "100 000 000 000 000", "ISO 27001:2022", "phone 15 or 16?"),
         "How long is the warranty of the DE4500 in 30 days?",
     ],
 )
@@ -62,19 +51,8 @@ def test_other_numbers_stay(text: str) -> None:
     assert strip(text) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a'" * 50_000,
-        "1 " * 50_000,
-        "0" * 100_000,
-        "+1" * 50_000,
-        "a@b." * 30_000,
-        "DE12 " * 20_000,
-        "tel " * 30_000 + "1",
-    ],
-)
-def test_a_hostile_text_takes_no_time_that_grows_with_its_square(text: str) -> None:
+@pytest.mark.parametrize("unit", ["a'", "1 ", "00", "+1", "a@b.", "DE12 ", "tel "])
+def test_a_hostile_text_takes_no_time_that_grows_with_its_square(unit: str) -> None:
     began = time.process_time()
-    strip(text)
+    strip(unit * (150_000 // len(unit)) + "1")
     assert time.process_time() - began < 20.0
