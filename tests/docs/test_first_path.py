@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ragstone.github.inputs import INPUTS
 from ragstone.pipeline.init.entrypoints import Proposal
 from ragstone.pipeline.init.survey import survey
 from ragstone.pipeline.init.write import write_starter
+from tests.cli.project import ragstone, write_rows
 from tests.docs.page import ROOT, blocks, page
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -80,3 +83,62 @@ def test_the_pages_name_the_action_by_the_version_of_the_package() -> None:
     named = {version for text in texts for version in re.findall(r"ragstone/ragstone@(v[\w.]*\w)", text)}
     assert named == {f"v{__version__}"}
     assert image == "Dockerfile" or image.startswith("docker://")
+
+
+# -- its commands ------------------------------------------------------------------------------------------------------
+
+SET_UP = ("git clone https://github.com/ragstone/ragstone", "cd your-repository", "pip install ../ragstone")
+"""What the test environment has done already."""
+
+SYSTEM = """
+FACTS = {facts}
+ANSWERS = {answers}
+
+def answer(question):
+    for name in FACTS:
+        if name in question:
+            return {{"answer": ANSWERS[name], "contexts": [{{"id": name, "text": FACTS[name]}}]}}
+    return {{"answer": "", "contexts": []}}
+"""
+FACTS = {
+    f"Harbour {number:02}": f"Harbour {number:02} was opened in {1800 + number} by the town." for number in range(30)
+}
+
+
+def write_system(project: Path, answers: dict[str, str]) -> None:
+    text = SYSTEM.format(facts=FACTS, answers=answers)
+    (project / "my_package" / "rag.py").write_text(text, encoding="utf-8")
+
+
+def connect(project: Path) -> None:
+    """Do what the quickstart tells: name a function, and write questions."""
+    (project / "my_package").mkdir()
+    write_system(project, FACTS)
+    rows = ({"question": f"When was {name} opened?", "reference": fact} for name, fact in FACTS.items())
+    write_rows(project / "golden" / "golden.jsonl", rows)
+
+
+def lose(project: Path) -> None:
+    """Invent a third of the answers, and compare them with the baseline."""
+    invented = {name: f"{name} burnt down in {1900 + number}." for number, name in enumerate(list(FACTS)[::3])}
+    write_system(project, FACTS | invented)
+    ragstone(["gate", "--baseline", "baseline"], project, exit_code=1)
+
+
+BEFORE: dict[str, Callable[[Path], None]] = {"ragstone check": connect, "ragstone accept": lose}
+"""What a reader has done before a command, by the start of the command."""
+
+
+def test_each_command_of_the_first_path_does_what_it_says(tmp_path: Path) -> None:
+    printed = "".join(block for path in PATH for block in blocks(path.read_text(encoding="utf-8"), "console"))
+    commands = [line.removeprefix("$ ") for line in printed.splitlines()]
+    assert tuple(commands[: len(SET_UP)]) == SET_UP
+    for command in commands[len(SET_UP) :]:
+        for start, prepare in BEFORE.items():
+            if command.startswith(start):
+                prepare(tmp_path)
+        name, *arguments = shlex.split(command)
+        assert name == "ragstone", command
+        ragstone(arguments, tmp_path, exit_code=0)
+    assert (tmp_path / "report.html").is_file()
+    assert "faithfulness" in (tmp_path / "accepted.toml").read_text(encoding="utf-8")
