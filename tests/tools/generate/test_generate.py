@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.generate.plan import Generated, Wanted, read_material
 from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
-from tests.cli.project import Completed, ragstone
+from tests.cli.project import Completed, ragstone, start
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
 
+GENERATE = ("generate", "--judge", "openai:gpt-4o-mini")
 KEY = "sk-test-0123456789abcdefghijklmnop"
 USUAL = Wanted(1).shares
 ONE = {Kind.ONE_PASSAGE: 1.0}
@@ -272,9 +274,11 @@ def test_what_can_not_be_done_is_refused_before_anything(desk: Desk, arguments: 
 
 
 def shell(desk: Desk, *arguments: str, exit_code: int | None = 0) -> Completed:
-    env = {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
-    words = ["generate", "--judge", "openai:gpt-4o-mini", *arguments]
-    return ragstone(words, desk.folder, env=env, exit_code=exit_code)
+    return ragstone([*GENERATE, *arguments], desk.folder, env=keyed(desk), exit_code=exit_code)
+
+
+def keyed(desk: Desk) -> dict[str, str]:
+    return {"OPENAI_API_KEY": KEY, "RAGSTONE_JUDGE_BASE_URL": f"{desk.world.fake.url}/v1"}
 
 
 def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
@@ -292,6 +296,24 @@ def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
     assert "no question was accepted" in done.stderr
     assert "the model finds nothing to ask of this kind" in done.stdout
     assert not (desk.folder / "drafts.jsonl").exists()
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
+    desk.make(10, judge={"cache": None})
+    whole = len(desk.world.fake.chats)
+    desk.world.fake.delay_s = 0.15
+    words = ("docs", "-o", "drafts.jsonl", "--n", "10")
+    with start([*GENERATE, *words], desk.folder, env=keyed(desk)) as running:
+        deadline = time.monotonic() + 60
+        while len(desk.world.fake.chats) < whole + 18 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        running.kill()
+    assert not (desk.folder / "drafts.jsonl").exists()
+    asked, desk.world.fake.delay_s = len(desk.world.fake.chats) - whole, 0.0
+    desk.world.fake.seen.clear()
+    assert "Writing 10 samples" in shell(desk, *words).stderr
+    assert whole - asked <= len(desk.world.fake.chats) < whole
 
 
 def test_written_drafts_are_a_golden_set_and_not_repeated_beside_it(desk: Desk) -> None:
