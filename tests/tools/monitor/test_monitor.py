@@ -10,6 +10,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.findings import Level
 from ragstone.history.file import read_history
 from ragstone.judge.offline import OfflineJudge
+from ragstone.tools.monitor.findings import MIN_WINDOWS
 from ragstone.tools.monitor.monitor import Monitored
 from ragstone.tools.monitor.report import monitor_markdown, monitor_text
 from tests.tools.monitor.production import ANSWER, SOURCE, WRONG, logged, values, watch, write
@@ -67,6 +68,16 @@ def test_a_window_is_one_line_of_the_history_without_any_text(tmp_path: Path) ->
     assert history.gated == ()
     text = (tmp_path / "history.jsonl").read_text(encoding="utf-8")
     assert not any(word in text for word in ("anna", "shoes", "Shoes", "half"))
+
+
+def test_a_window_is_compared_with_those_before_it_since_its_level_was_accepted(tmp_path: Path) -> None:
+    days = [list(day_of(day, latency_ms=4000 if day == MIN_WINDOWS else 1000)) for day in range(MIN_WINDOWS + 1)]
+    log = write(tmp_path / "a.jsonl", [record for day in days for record in day])
+    seen = [watch(tmp_path, log, day=day + 1) for day in range(MIN_WINDOWS + 1)]
+    assert [bool(alerts(monitored)) for monitored in seen] == [False] * MIN_WINDOWS + [True]
+    assert f"in the {MIN_WINDOWS} before" in alerts(seen[-1])["latency_mean"]
+    accepted = {"monitor": {"sample": 0, "level_since": f"2026-10-{MIN_WINDOWS + 1:02}"}}
+    assert not alerts(watch(tmp_path, log, day=MIN_WINDOWS + 1, policy=accepted))
 
 
 def test_reports_have_the_verdict_first_and_no_text_of_an_interaction(tmp_path: Path) -> None:
