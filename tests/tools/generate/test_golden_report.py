@@ -43,12 +43,13 @@ def history_of(golden: GoldenSet, runs: int, score: Score, **fields: Callable[[i
 
 
 def scored(number: int, name: str, metric: str) -> float | None:
-    """q1 is never right, q2 flips, q3 was broken once, q4 is new, q5 makes things up."""
+    """q1 is never right, q2 flips, q3 was broken twice, q4 is new, q5 makes things up."""
     if name == "q4" and number < 27:
         return None
     if metric == "hallucination":
         return 1.0 if name == "q5" else 0.0
-    is_wrong = name == "q1" or (name == "q2" and number % 3 == 0) or (name == "q3" and 10 <= number < 20)
+    was_broken = 10 <= number < 20 or number > 25
+    is_wrong = name == "q1" or (name == "q2" and number % 3 == 0) or (name == "q3" and was_broken)
     return 0.2 if is_wrong and metric == "answer_correctness" else 1.0
 
 

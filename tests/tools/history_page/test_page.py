@@ -91,6 +91,10 @@ def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> No
     bad = [place for place, run in enumerate(history.runs) if run.verdict != "pass"]
     assert [place for place, _ in faithfulness.dots] == [*bad, 39]
     assert [chart.title for chart in charts][-2:] == ["Latency of the system (median)", "Cost of judging"]
+    last = history.runs[-1]
+    other = last.model_copy(update={"versions": {**last.versions, "faithfulness": "2"}})
+    changed = page_of(replace(history, runs=(*history.runs[:-1], other))).charts
+    assert [chart.path.count("M") for chart in changed[:2]] == [4, 3], "a metric's version ends its own line alone"
 
 
 def test_a_metric_below_its_level_is_marked_until_it_is_over() -> None:

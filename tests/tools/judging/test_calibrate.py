@@ -64,13 +64,13 @@ def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirecto
 
 def test_judge_and_people_are_compared_where_both_spoke() -> None:
     scores = build_run({"m": [1.0, 1.0, 0.0, 0.0] * 10})
-    people = {f"s{i}": float(i % 4 not in (1, 2)) for i in range(20)}
+    people = {f"s{i}": float(i % 4 not in (1, 2)) for i in range(19)}
     report = calibrate(scores, labels_of({**people, "gone": 1.0}))
     (metric,) = report.metrics
-    assert (metric.labelled, metric.without_score) == (20, 1)
-    assert (metric.passes_too_many, metric.fails_too_many) == (5, 5)
+    assert (metric.labelled, metric.without_score) == (19, 1)
+    assert (metric.passes_too_many, metric.fails_too_many) == (5, 4)
     assert metric.kappa is not None
-    assert metric.kappa.value == pytest.approx(0.0)
+    assert metric.kappa.value == pytest.approx(10 / 181)
     assert {name for name, *_ in metric.farthest} < {f"s{i}" for i in range(20) if i % 4 in {1, 3}}
     assert (metric.people_kappas, metric.people_alpha) == ({}, None)
 
@@ -124,6 +124,8 @@ def test_the_last_sentence_says_whether_the_judge_may_block_and_at_which_floor()
     assert strict.conclusion().startswith("This judge may not block yet: m (its agreement with people is 0.9")
     scores, people = noisy(0.5)
     assert "may not block yet: m (its agreement" in calibrate(build_run(scores), labels_of(people)).conclusion()
+    lenient = calibrate(build_run(scores), labels_of(people), required=-1.0)
+    assert "may be chance" in lenient.conclusion()
     same = calibrate(build_run({"m": [1.0] * 40}), labels_of({f"s{i}": 1.0 for i in range(40)}))
     assert same.conclusion() == "This judge may not block yet: m (all scores and labels are the same)."
 
