@@ -91,12 +91,6 @@ def room(tmp_path: Path) -> Room:
 
 
 @pytest.fixture
-def kinds() -> Callable[[list[Response]], list[str]]:
-    """Each response as "answered" or the kind of its failure."""
-    return lambda responses: [r.failure.kind.value if r.failure else "answered" for r in responses]
-
-
-@pytest.fixture
 def server() -> Iterator[Server]:
     server = Server()
     yield server

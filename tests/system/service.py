@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -83,3 +83,16 @@ def said(value: object) -> Reply:
 def failure(response: Response) -> SystemFailure:
     assert response.failure is not None
     return response.failure
+
+
+def kinds(responses: Iterable[Response]) -> list[str]:
+    """Each response as "answered" or the kind of its failure."""
+    return [response.failure.kind.value if response.failure else "answered" for response in responses]
+
+
+def by_kind(questions: Iterable[str], responses: Sequence[Response]) -> dict[str, list[str]]:
+    """The questions by what became of them, as `kinds` says it."""
+    found: dict[str, list[str]] = {}
+    for question, kind in zip(questions, kinds(responses), strict=True):
+        found.setdefault(kind, []).append(question)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system.command_line import without_secrets
 from ragstone.system.payload import MAX_DETAIL_CHARACTERS
-from ragstone.system.response import Context, Response
-from tests.system.service import failure
+from ragstone.system.response import Context
+from tests.system.service import by_kind, failure, kinds
 
-Kinds = Callable[[list[Response]], list[str]]
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 RAG = f"command:{sys.executable} rag.py"
 
@@ -35,7 +33,7 @@ def program(room: Any) -> None:
             question = asked["question"]
             if question == "nonsense": print("Loading the model...", flush=True)
             elif question == "number": say(42)
-            elif question == "list": say([1, 2])
+
             elif question == "as a number": say({"id": 7, "answer": "x"})
             elif question == "other id": say({"id": "another", "answer": "x"})
             elif question == "no answer": say({"anser": "x"})
@@ -47,7 +45,7 @@ def program(room: Any) -> None:
             elif question == "flood": sys.stderr.write("y" * 1_000_000); say({"answer": "fine"})
             elif question == "last": say({"answer": "bye"}); sys.exit(0)
             elif question == "blank first": print("\\n\\n", flush=True); say({"answer": "fine"})
-            elif question == "pid": say({"answer": str(os.getpid())})
+
             else: say({"id": asked["id"], "output": question.upper(), "sources": [{"content": "c", "doc_id": 1}]})
         """,
     )
@@ -109,28 +107,17 @@ def test_a_program_that_can_not_be_run_is_said_before_any_question(room: Any, co
         room.ask(f"command:{command}", "q")
 
 
-def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any, kinds: Kinds) -> None:
-    questions = {
-        "a": "answered",
-        "nonsense": "bad_return",
-        "number": "bad_return",
-        "list": "bad_return",
-        "b": "answered",
-        "other id": "bad_return",
-        "no answer": "bad_return",
-        "error": "raised",
-        "c": "answered",
-        "die": "crashed",
-        "hang": "timeout",
-        "close": "crashed",
-        "huge": "bad_return",
-        "d": "answered",
-        "flood": "answered",
-        "last": "answered",
-        "blank first": "answered",
-    }
+def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any) -> None:
+    failing = ["nonsense", "number", "other id", "no answer", "error", "die", "hang", "close", "huge"]
+    questions = ["a", *failing[:3], "b", *failing[3:], "c", "flood", "last", "blank first"]
     responses = room.ask(RAG, *questions, timeout_s=1, startup_timeout_s=2, concurrency=2)
-    assert kinds(responses) == list(questions.values())
+    assert by_kind(questions, responses) == {
+        "answered": ["a", "b", "c", "flood", "last", "blank first"],
+        "bad_return": ["nonsense", "number", "other id", "no answer", "huge"],
+        "raised": ["error"],
+        "crashed": ["die", "close"],
+        "timeout": ["hang"],
+    }
     failures = {q: r.failure for q, r in zip(questions, responses, strict=True) if r.failure}
     assert "'Loading the model...'" in failures["nonsense"].message
     assert "logs go to stderr" in failures["nonsense"].message
@@ -139,12 +126,6 @@ def test_each_way_to_fail_costs_the_sample_that_failed_and_no_other(room: Any, k
     assert failures["die"].message == "The command exited with status 4 while answering this question."
     assert failures["die"].detail == "out of luck"
     assert "longer than 10,000,000 bytes" in failures["huge"].message
-
-
-def test_a_program_that_ends_after_an_answer_is_started_again(room: Any) -> None:
-    room.write("once.py", "import json\nprint(json.dumps({'answer': json.loads(input())['question']}))\n")
-    responses = room.ask(f"command:{sys.executable} once.py", *"abcdef", concurrency=1)
-    assert [r.answer for r in responses] == list("abcdef")
 
 
 @pytest.mark.parametrize(
@@ -202,10 +183,11 @@ def test_a_question_is_one_word_whatever_it_holds_and_no_shell_sees_it(room: Any
     assert not (room.folder / "x").exists()
 
 
-def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room: Any, once: str, kinds: Kinds) -> None:
+def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room: Any, once: str) -> None:
     questions = ["error", "die", "killed", "hang", "huge", "a\0b", "x" * 3_000_000, "fine"]
     responses = room.ask(once, *questions, timeout_s=2.0)
-    assert kinds(responses) == ["raised", "raised", "crashed", "timeout", "bad_return", "raised", "raised", "answered"]
+    expected = ["raised", "raised", "crashed", "timeout", "bad_return", "raised", "raised", "answered"]
+    assert kinds(responses) == expected
     assert failure(responses[1]).message == "The command exited with status 3."
     assert "out of luck" in (failure(responses[1]).detail or "")
     assert "SIGKILL" in failure(responses[2]).message
@@ -213,21 +195,13 @@ def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room
 
 def test_the_fields_of_a_reply_may_have_names_of_their_own(room: Any) -> None:
     reply = {"said": "30 days.", "found": {"hits": [{"body": "c", "ref": "d1"}]}}
-    fields = {
-        "answer_field": "said",
-        "contexts_field": "found.hits",
-        "context_text_field": "body",
-        "context_id_field": "ref",
-    }
+    fields = {"answer_field": "said", "contexts_field": "found.hits"}
+    fields |= {"context_text_field": "body", "context_id_field": "ref"}
     room.write("named.py", f"import sys\nfor _ in sys.stdin: print({json.dumps(json.dumps(reply))}, flush=True)")
     room.write("named_once.py", f"print({json.dumps(json.dumps(reply))})")
     room.write("out.jsonl", json.dumps({"id": "s0", **reply}))
     room.app(f"def answer(question):\n    return {reply!r}\n")
-    for entrypoint in (
-        "app:answer",
-        f"command:{sys.executable} named.py",
-        f"command:{sys.executable} named_once.py {{question}}",
-        "file:out.jsonl",
-    ):
+    commands = [f"command:{sys.executable} {words}" for words in ("named.py", "named_once.py {question}")]
+    for entrypoint in ("app:answer", *commands, "file:out.jsonl"):
         (response,) = room.ask(entrypoint, "how long?", **fields)
         assert (response.answer, response.contexts) == ("30 days.", (Context("c", "d1"),))

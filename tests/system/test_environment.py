@@ -17,17 +17,8 @@ from tests.needs import needs_root
 from tests.system.service import failure
 
 SECRETS = {
-    "RAGSTONE_JUDGE_API_KEY": "sk-judge",
-    "OPENAI_API_KEY": "sk-other",
-    "ANTHROPIC_API_KEY": "sk-ant",
-    "GITHUB_TOKEN": "ghs_token",
-    "GH_TOKEN": "ghs_token",
-    "GITHUB_OUTPUT": "/github/output",
-    "INPUT_JUDGE-API-KEY": "sk-judge",
-    "INPUT_GITHUB-TOKEN": "ghs_token",
-    "ACTIONS_RUNTIME_TOKEN": "runtime",
-    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "oidc",
-    "AWS_SECRET_ACCESS_KEY": "aws",
+    **dict.fromkeys(["RAGSTONE_JUDGE_API_KEY", "OPENAI_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITHUB_OUTPUT"], "x"),
+    **dict.fromkeys(["INPUT_JUDGE-API-KEY", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "AWS_SECRET_ACCESS_KEY"], "x"),
     "MY_APP_KEY": "mine",
     "MY_APP_URL": "https://example.org",
 }

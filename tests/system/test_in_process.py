@@ -8,7 +8,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,9 +17,7 @@ from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Response
-from tests.system.service import failure
-
-Kinds = Callable[[list[Response]], list[str]]
+from tests.system.service import by_kind, failure
 
 
 def ask(target: object, *questions: str, **settings: Any) -> list[Response]:
@@ -72,7 +69,7 @@ def test_sync_callables_run_side_by_side_in_threads_up_to_the_concurrency() -> N
     assert max(most) == 3
 
 
-def test_failures_cost_their_own_sample(kinds: Kinds) -> None:
+def test_failures_cost_their_own_sample() -> None:
     class Passage:
         def __init__(self, question: str) -> None:
             self.question = question
@@ -101,22 +98,15 @@ def test_failures_cost_their_own_sample(kinds: Kinds) -> None:
         misbehave(question)
         return None if question == "none" else {"answer": "fine", "contexts": [Passage(question)]}
 
-    expected = {
-        "a": "answered",
-        "raises": "raised",
-        "exits": "raised",
-        "interrupts": "raised",
-        "stops": "raised",
-        "times out by itself": "raised",
-        "none": "bad_return",
-        "hangs": "timeout",
-        "passage that hangs": "timeout",
-        "passage that exits": "bad_return",
-        "passage that interrupts": "raised",
-        "b": "answered",
+    raising = ["raises", "exits", "interrupts", "stops", "times out by itself"]
+    questions = ["a", *raising, "none", "hangs", *(f"passage that {how}" for how in ("hangs", "exits", "interrupts"))]
+    responses = ask(answer, *questions, "b", timeout_s=0.4)
+    assert by_kind([*questions, "b"], responses) == {
+        "answered": ["a", "b"],
+        "raised": [*raising, "passage that interrupts"],
+        "bad_return": ["none", "passage that exits"],
+        "timeout": ["hangs", "passage that hangs"],
     }
-    responses = ask(answer, *expected, timeout_s=0.4)
-    assert dict(zip(expected, kinds(responses), strict=True)) == expected
     detail = failure(responses[1]).detail or ""
     assert "in misbehave" in detail
     assert "ragstone/system" not in detail

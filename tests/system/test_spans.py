@@ -47,6 +47,10 @@ CHAT = {
     "gen_ai.usage.input_tokens": 800,
     "gen_ai.usage.output_tokens": 12,
 }
+GENAI = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": '[{"id": "d1", "score": 0.5}]'}
+RETRIEVER = {"openinference.span.kind": "RETRIEVER"}
+TOOL = {"openinference.span.kind": "tool", "tool.name": "t"}
+COUNTS = {"llm.token_count.prompt": 3, "llm.token_count.completion": 4}
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "gpt-5"}
 STEPS = (
     Retrieval("returns", (Context("Returns take 30 days.", "returns.md", 0.9), Context("Gift cards expire.")), "span"),
@@ -76,9 +80,8 @@ def span(attributes: Mapping[str, object], start: int, **fields: object) -> dict
 
 
 def document(*spans: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "resourceSpans": [{"scopeSpans": [{"spans": list(spans[:1])}]}, {"scopeSpans": [{"spans": list(spans[1:])}]}]
-    }
+    parts = [{"scopeSpans": [{"spans": list(part)}]} for part in (spans[:1], spans[1:])]
+    return {"resourceSpans": parts}
 
 
 SHUFFLED = [span(CHAT, 3), span(AGENT, 0), span(LOOKUP, 2), span(SEARCH, 1)]
@@ -112,34 +115,28 @@ def test_spans_as_the_sdk_has_and_writes_them() -> None:
     ("attributes", "fields", "step"),
     [
         (
-            {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": "q", "gen_ai.data_source.id": "kb"}
-            | {"gen_ai.retrieval.documents": '[{"id": "d1", "score": 0.5}]'},
+            {**GENAI, "gen_ai.retrieval.query.text": "q", "gen_ai.data_source.id": "kb"},
             {},
             Retrieval("q", (Context("", "d1", 0.5),), "kb"),
         ),
         (
-            {"openinference.span.kind": "RETRIEVER", "retrieval.documents": '[{"document.content": "x"}]'},
+            {**RETRIEVER, "retrieval.documents": '[{"document.content": "x"}]'},
             {},
             Retrieval("", (Context("x"),), "span"),
         ),
+        ({**TOOL, "tool.parameters": '{"a": 1}', "output.value": "r"}, {}, ToolCall("t", {"a": 1}, "r")),
         (
-            {"openinference.span.kind": "TOOL", "tool.name": "t", "tool.parameters": '{"a": 1}', "output.value": "r"},
-            {},
-            ToolCall("t", {"a": 1}, "r"),
-        ),
-        (
-            {"openinference.span.kind": "TOOL", "tool.parameters": '{"properties": {}}', "input.value": "red"},
+            {**TOOL, "tool.name": None, "tool.parameters": '{"properties": {}}', "input.value": "red"},
             {"status": {"code": 2, "message": "no such tool"}},
             ToolCall("span", {"input": "red"}, None, "no such tool"),
         ),
         (
-            {"openinference.span.kind": "tool", "tool.name": "t", "error.type": "timeout"},
+            {**TOOL, "error.type": "timeout"},
             {"status": {"code": "STATUS_CODE_ERROR"}},
             ToolCall("t", {}, None, "timeout"),
         ),
         (
-            {"openinference.span.kind": "LLM", "llm.model_name": "m"}
-            | {"llm.token_count.prompt": 3, "llm.token_count.completion": 4},
+            {"openinference.span.kind": "LLM", "llm.model_name": "m", **COUNTS},
             {"endTimeUnixNano": "0"},
             ModelCall("m", TokenUsage(3, 4)),
         ),
@@ -174,8 +171,8 @@ def test_attributes_of_any_type_are_read_and_deep_ones_left_out() -> None:
     kind = {"key": "gen_ai.operation.name", "value": {"stringValue": "retrieval"}}
     found = {"key": "gen_ai.retrieval.documents", "value": listed}
     pairs = [kind, found, {"key": "deep", "value": deep}, 5, {"key": None}]
-    (step,) = read("a", {"answer": "x", "spans": [{**span({}, 1), "attributes": pairs}]}, None).steps
-    assert step == Retrieval("", (Context("", "d1"),), "span")
+    step = step_of_span({**span({}, 1), "attributes": pairs})
+    assert step == {"type": "retrieval", "query": "", "contexts": [{"id": "d1"}], "source": "span"}
 
 
 ODD = st.sampled_from(["9" * 5_000, "0001-01-01", "-1"])
@@ -185,12 +182,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
     max_leaves=5,
 )
-NAMES = st.sampled_from(
-    (
-        *("openinference.span.kind", "gen_ai.operation.name", "gen_ai.retrieval.documents", "tool.name"),
-        *("llm.model_name", "gen_ai.usage.input_tokens", "retrieval.documents.0.document.content", "tool.parameters"),
-    )
-)
+NAMES = st.sampled_from([*SEARCH, *LOOKUP, *CHAT, *GENAI, *TOOL, *COUNTS, "tool.parameters", "llm.model_name"])
 VALUES = st.dictionaries(st.sampled_from(["intValue", "arrayValue", "kvlistValue", "stringValue"]), JSON) | JSON
 
 
