@@ -72,14 +72,10 @@ def hostile() -> list[Any]:
     text = every_fragment.replace("\x00", "").replace("\ud800", "")  # which no golden set may have
     attack = f"x{text}<script>window.hit=1</script><img src=x onerror=window.hit=1>\"onload='window.hit=1'"
     rows = [
-        {
-            "id": f"{n}<script>window.hit=1</script>$x$",
-            "question": f"{n}{attack}",
-            "reference": attack,
-            "tags": [attack, fragment],
-        }
+        {"id": f"{n}<script>window.hit=1</script>$x$", "question": f"{n}{attack}", "tags": [attack, fragment]}
         for n, fragment in enumerate(FRAGMENTS[:6])
     ]
+    rows = [{**row, "reference": attack} for row in rows]
     golden = ragstone.load_golden_set(rows)
     run = ragstone.evaluate(golden, system, metrics=["faithfulness", "context_recall"])
     return [golden, run]
@@ -108,11 +104,8 @@ def test_a_table_says_why_a_score_is_missing() -> None:
             raise RuntimeError("no index")
         return {"answer": FACT, "contexts": [{"text": FACT, "id": "d1"}]}
 
-    rows = [
-        {"id": "a", "question": "Why?", "reference": FACT, "tags": ["x"]},
-        {"id": "b", "question": "How?"},
-        {"id": "c", "question": "Fail?", "reference": "No."},
-    ]
+    rows: list[dict[str, Any]] = [{"id": "a", "question": "Why?", "reference": FACT, "tags": ["x"]}]
+    rows += [{"id": "b", "question": "How?"}, {"id": "c", "question": "Fail?", "reference": "No."}]
     run = ragstone.evaluate(ragstone.load_golden_set(rows), answer, metrics=["context_recall"])
     table = run.to_pandas().set_index("id")
     assert list(table.loc["a", ["question", "reference", "answer"]]) == ["Why?", FACT, FACT]

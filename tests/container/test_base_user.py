@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.github.container.confinement import Confinement, confine_base, give_to
 from ragstone.system.environment import RunAs
+from tests.container.sleeping import sleeping
 from tests.needs import needs_root
 
 pytestmark = needs_root
@@ -63,28 +63,18 @@ def test_neither_reads_or_changes_what_the_other_has(head: Confinement, base: Co
 @pytest.mark.usefixtures("processes")
 def test_neither_signals_the_other(head: Confinement, base: Confinement) -> None:
     for mine, theirs in ((head, base), (base, head)):
-        process = subprocess.Popen(
-            ["/bin/sleep", "60"], user=mine.run_as.uid, group=mine.run_as.gid, extra_groups=[], cwd="/"
-        )
-        try:
+        with sleeping(mine.run_as.uid, mine.run_as.gid) as process:
             assert not tries(theirs, f"kill -9 {process.pid}")
             assert not tries(theirs, f"cat /proc/{process.pid}/environ")
             assert process.poll() is None
-        finally:
-            process.kill()
-            process.wait()
 
 
 @pytest.mark.usefixtures("processes")
 def test_a_user_that_has_processes_is_not_taken(head: Confinement, base: Confinement) -> None:
-    process = subprocess.Popen(["/bin/sleep", "60"], user=base.run_as.uid, group=base.run_as.gid, extra_groups=[])
-    try:
+    with sleeping(base.run_as.uid, base.run_as.gid):
         other = confine_base(head, sockets=())
         shutil.rmtree(other.folder)
         assert other.run_as.uid not in (base.run_as.uid, head.run_as.uid)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_socket_that_anybody_may_use_is_an_error(head: Confinement, open_folder: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,23 +23,22 @@ class Host:
 
     def __init__(self, folder: Path) -> None:
         self.uid = 1_000_000 + os.getpid()
-        self.workspace = folder / "workspace"
-        self.temporary = folder / "_temp"
-        self.commands = self.temporary / "_runner_file_commands"
-        self.workflow = self.temporary / "_github_workflow"
-        self.home = self.temporary / "_github_home"
-        for one in (self.workspace, self.temporary, self.commands, self.workflow, self.home):
+        self.workspace, self.temporary = folder / "workspace", folder / "_temp"
+        commands, workflow, home = (
+            self.temporary / name for name in ("_runner_file_commands", "_github_workflow", "_github_home")
+        )
+        for one in (self.workspace, self.temporary, commands, workflow, home):
             one.mkdir()
             one.chmod(0o755)
-        self.output = self.commands / "set_output_1"
+        self.output = commands / "set_output_1"
         self.output.write_text("", encoding="utf-8")
-        (self.workflow / "event.json").write_text("{}", encoding="utf-8")
+        (workflow / "event.json").write_text("{}", encoding="utf-8")
         for one in (folder / "workspace", self.temporary, *self.temporary.rglob("*")):
             os.chown(one, self.uid, self.uid)
         self.environ = {
             "GITHUB_OUTPUT": str(self.output),
-            "GITHUB_EVENT_PATH": str(self.workflow / "event.json"),
-            "HOME": str(self.home),
+            "GITHUB_EVENT_PATH": str(workflow / "event.json"),
+            "HOME": str(home),
             "RUNNER_TEMP": str(self.temporary),
         }
         found = confine(self.workspace, self.temporary, sockets=())
@@ -52,8 +52,8 @@ class Host:
 
     def runner(self, line: str) -> bool:
         """Whether the runner itself may do `line`."""
-        shell = ["/bin/sh", "-c", f"cd {self.temporary} && {line}"]
-        return subprocess.run(shell, check=False, user=self.uid, group=self.uid, extra_groups=[]).returncode == 0
+        user: dict[str, Any] = {"user": self.uid, "group": self.uid, "extra_groups": [], "cwd": self.temporary}
+        return subprocess.run(["/bin/sh", "-c", line], check=False, **user).returncode == 0
 
     def rights(self) -> list[tuple[int, int, int]]:
         found = (one.lstat() for one in (self.temporary, *sorted(self.temporary.glob("_*"))))

@@ -9,12 +9,14 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.github.container import confinement
 from ragstone.github.container.confinement import end_strays, kill_all_of, living
+from tests.container.sleeping import sleeping
 from tests.needs import needs_root
 
 pytestmark = [
@@ -22,42 +24,34 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are listed by Linux's /proc"),
 ]
 
-IN_A_SESSION_OF_ITS_OWN = """
-    if os.fork(): os._exit(0)
-    os.setsid()
-    if os.fork(): os._exit(0)
-    ready()
-    while True: time.sleep(1)
-"""
-WITHOUT_ITS_FIRST_THREAD = """
-    def live():
-        time.sleep(0.2)
+KINDS = {
+    "in a session of its own": """
+        if os.fork(): os._exit(0)
+        os.setsid()
+        if os.fork(): os._exit(0)
         ready()
         while True: time.sleep(1)
-    threading.Thread(target=live).start()
-    ctypes.CDLL(None).pthread_exit(None)
-"""
-CHAIN_OF_FORKS = """
-    ready()
-    while True:
-        if os.fork(): os._exit(0)
-"""
-STOPPED = """
-    ready()
-    os.kill(os.getpid(), signal.SIGSTOP)
-"""
-KILLING_ALL_IT_CAN = """
-    ready()
-    while True:
-        try: os.kill(-1, signal.SIGKILL)
-        except OSError: pass
-"""
-KINDS = {
-    "in a session of its own": IN_A_SESSION_OF_ITS_OWN,
-    "without its first thread": WITHOUT_ITS_FIRST_THREAD,
-    "chain of forks": CHAIN_OF_FORKS,
-    "stopped": STOPPED,
-    "killing all it can": KILLING_ALL_IT_CAN,
+    """,
+    "without its first thread": """
+        def live():
+            time.sleep(0.2)
+            ready()
+            while True: time.sleep(1)
+        threading.Thread(target=live).start()
+        ctypes.CDLL(None).pthread_exit(None)
+    """,
+    "chain of forks": """
+        ready()
+        while True:
+            if os.fork(): os._exit(0)
+    """,
+    "stopped": "ready(); os.kill(os.getpid(), signal.SIGSTOP)",
+    "killing all it can": """
+        ready()
+        while True:
+            try: os.kill(-1, signal.SIGKILL)
+            except OSError: pass
+    """,
 }
 
 
@@ -70,22 +64,17 @@ class Stranger:
         self._sign = folder / "ready"
         folder.chmod(0o777)
 
-    def start(self, body: str) -> None:
-        """Start `body`, and wait until it says that it is ready."""
+    def start(self, kind: str) -> None:
+        """Start a process of this kind, and wait until it says that it is ready."""
         # It changes users by itself: the interpreter may be one that others can't run.
         head = (
             "import ctypes, os, signal, threading, time\n"
             f"os.setgroups([]); os.setgid({self.uid}); os.setuid({self.uid})\n"
             f"def ready(): open({str(self._sign)!r}, 'w').close()\n"
         )
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", head + textwrap.dedent(body)],
-            cwd="/",
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self._started.append(process)
+        command = [sys.executable, "-I", "-S", "-c", head + textwrap.dedent(KINDS[kind])]
+        silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._started.append(subprocess.Popen(command, cwd="/", start_new_session=True, **silent))
         deadline = time.monotonic() + 20
         while not self._sign.exists():
             assert time.monotonic() < deadline, "it did not start"
@@ -112,21 +101,17 @@ def stranger(open_folder: Path) -> Iterator[Stranger]:
 @pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_ended(kind: str, stranger: Stranger) -> None:
-    own = subprocess.Popen(["/bin/sleep", "60"])
-    stranger.start(KINDS[kind])
-    try:
+    stranger.start(kind)
+    with sleeping(0, 0) as own:
         end_strays(stranger.uid)
         assert living(stranger.uid) == {}
         assert own.poll() is None, "what is ours is left alone"
         assert os.getresuid() == (0, 0, 0)
-    finally:
-        own.kill()
-        own.wait()
 
 
 @pytest.mark.usefixtures("processes")
 def test_a_process_without_its_first_thread_counts_as_living(stranger: Stranger) -> None:
-    stranger.start(WITHOUT_ITS_FIRST_THREAD)
+    stranger.start("without its first thread")
     (pid,) = living(stranger.uid)
     assert "State:\tZ" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
 
@@ -134,6 +119,6 @@ def test_a_process_without_its_first_thread_counts_as_living(stranger: Stranger)
 @pytest.mark.usefixtures("processes")
 def test_where_one_does_not_end_it_is_named(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confinement, "kill_all_of", lambda _uid: None)
-    stranger.start(IN_A_SESSION_OF_ITS_OWN)
+    stranger.start("in a session of its own")
     with pytest.raises(SystemUnderTestError, match=r"don't end, though they were killed: \d+ \(python.*nothing is pub"):
         end_strays(stranger.uid, patience_s=0.0)

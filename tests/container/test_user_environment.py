@@ -59,16 +59,11 @@ def run(open_folder: Path) -> Callable[..., str]:
     shown: list[str] = []
 
     def step(
-        lines: str,
-        write: Callable[[str], object] | None = None,
-        *,
-        limit_s: float = 600.0,
-        deadline: float | None = None,
+        lines: str, *, sign: Path = Path(os.devnull), limit_s: float = 600.0, deadline: float | None = None
     ) -> str:
         def show(line: str) -> None:
             shown.append(line)
-            if write is not None:
-                write(line)
+            sign.touch()
 
         steps = Steps(confinement, {"PATH": os.defpath}, workspace, show, limit_s, deadline)
         steps.run(["/bin/sh", "-c", lines], "setup")
@@ -80,7 +75,7 @@ def run(open_folder: Path) -> Callable[..., str]:
 @needs_root
 def test_output_is_shown_while_the_step_goes_on(run: Callable[..., str], open_folder: Path) -> None:
     sign = open_folder / "seen"
-    shown = run(f"echo one; while [ ! -e {sign} ]; do sleep 0.01; done; echo two", lambda _: sign.touch())
+    shown = run(f"echo one; while [ ! -e {sign} ]; do sleep 0.01; done; echo two", sign=sign)
     assert shown == "one\ntwo\n"
 
 

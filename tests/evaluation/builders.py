@@ -19,12 +19,8 @@ from ragstone.system.response import Context, Response
 
 
 def samples(n: int) -> GoldenSet:
-    return GoldenSet(
-        tuple(
-            Sample(f"q{i}", f"Question {i}?", reference=f"Answer {i}.", origin=Origin("golden.jsonl", i + 1))
-            for i in range(n)
-        )
-    )
+    origins = (Origin("golden.jsonl", line) for line in range(1, n + 1))
+    return GoldenSet(tuple(Sample(f"q{i}", f"Question {i}?", f"Answer {i}.", origin=o) for i, o in enumerate(origins)))
 
 
 def judgement(supported: bool = True) -> Judgements:

@@ -48,20 +48,14 @@ def test_the_judge_says_whether_an_answer_abstains() -> None:
     assert kind_of("I don't know.", "?", None, (), abstains=None, claims=True) is AnswerKind.ABSTAINS
 
 
-DAY_TICKET = "A day ticket costs 12 euros and is valid until the last crossing of the same day."
-
-
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
         ("day crossing the is until last of A ticket 12 same euros costs valid the and day.", AnswerKind.DISORDERED),
-        (DAY_TICKET, AnswerKind.ANSWERS),
         ("Until the last crossing of the day, for 12 euros.", AnswerKind.ANSWERS),
-        ("euros the until crossing. A 12 ticket last of day costs is and valid same", AnswerKind.DISORDERED),
         ("The committee for tickets was founded in Lisbon by a retired astronomer.", AnswerKind.ANSWERS),
         ("of ticket 7 a euros", AnswerKind.ANSWERS),  # too few words to say
         ("A single ticket costs 7 eur", AnswerKind.CUT),
-        ("Tickets can be bought at the harbour office,", AnswerKind.CUT),
         ("Tickets can be bought at the harbour office", AnswerKind.ANSWERS),
         ("A single ticket is for an adult", AnswerKind.ANSWERS),  # "adults" is another form of it
         ("Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro.", AnswerKind.FOREIGN),
@@ -93,7 +87,6 @@ def words(count: int) -> str:
         ("What does an adult pay? I would like to know now.", {}, AnswerKind.ANSWERS),
         ("What does an adult pay? I would like to know.", {"reference": None}, AnswerKind.ANSWERS),
         ("What does an adult pay?", {"reference": None}, AnswerKind.ECHOES),
-        (SENTENCE * 3, {}, AnswerKind.LOOPS),
         ("So 7. " * 3, {}, AnswerKind.LOOPS),
         (SENTENCE * 4 + OTHERS, {}, AnswerKind.LOOPS),
         (SENTENCE * 3 + OTHERS, {}, AnswerKind.ANSWERS),
@@ -112,7 +105,7 @@ def test_each_kind_has_its_bounds(answer: str, judged: dict[str, Any], expected:
     ("copied", "more", "expected"), [(60, 0, "copies"), (59, 0, "answers"), (80, 20, "copies"), (80, 21, "answers")]
 )
 def test_an_answer_copies_if_most_of_it_is_whole_contexts(copied: int, more: int, expected: str) -> None:
-    answer = f"Said {words(copied)} {'more ' * more}".replace("Said ", "")
+    answer = f"{words(copied)} {'more ' * more}"
     found = kind_of(answer + ".", "Why?", None, (Context(words(copied)),), abstains=False, claims=True)
     assert found == expected
 

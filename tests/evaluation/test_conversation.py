@@ -12,6 +12,7 @@ from ragstone.evaluation import conversation
 from ragstone.evaluation.conversation import ask_in_order, with_earlier_turns
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.system.response import Context, Response, System, SystemFailure, SystemFailureKind
+from tests.evaluation.builders import Answering
 
 QUESTIONS = ("Where is order 7?", "And order 8?", "Cancel it.")
 
@@ -19,24 +20,19 @@ QUESTIONS = ("Where is order 7?", "And order 8?", "Cancel it.")
 def turns(*, own_history: bool = True, prefix: tuple[Message, ...] = ()) -> list[Sample]:
     history, samples = list(prefix), []
     for number, question in enumerate(QUESTIONS, 1):
-        place = ConversationTurn("talk", number, len(QUESTIONS), own_history)
-        samples.append(
-            Sample(f"talk/turn-{number}", question, f"reference {number}", history=tuple(history), turn=place)
-        )
+        place, said = ConversationTurn("talk", number, len(QUESTIONS), own_history), tuple(history)
+        samples.append(Sample(f"talk/turn-{number}", question, f"reference {number}", history=said, turn=place))
         history.append(Message("user", question))
         if not own_history:
             history.append(Message("assistant", f"reference {number}"))
     return samples
 
 
-class Recorder:
-    """Answers with the number of the question, and keeps what it was asked in each session."""
-
-    entrypoint = "test:recorder"
-    concurrency = 1
-    can_be_asked_again = True
+class Recorder(Answering):
+    """Answers with the question, and keeps what it was asked in each session."""
 
     def __init__(self, fails: Sequence[str] = ()) -> None:
+        super().__init__()
         self.sessions: list[list[Sample]] = []
         self._fails = fails
 
@@ -44,10 +40,6 @@ class Recorder:
     async def session(self) -> AsyncIterator[System]:
         self.sessions.append([])
         yield self
-
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
 
     async def ask(self, sample: Sample) -> Response:
         self.sessions[-1].append(sample)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.record import record_from_line, record_line, record_to_line
 from ragstone.evaluation.writer import RunWriter
 from ragstone.golden.sample import Origin, Sample
@@ -46,22 +47,13 @@ def test_a_finished_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_every_state_of_a_record_survives_the_file() -> None:
+    found = (Context("c", "id", 0.1), Context(""))
+    call = ToolCall("t", {"n": 10**30, "nested": {"a": [1.5, None, True]}}, "r", "e")
+    steps = (Retrieval("q", found[:1], "docs"), call, ModelCall("m", TokenUsage(3, 4), 1.5))
+    failure = SystemFailure(SystemFailureKind.TIMEOUT, "60 s", "trace")
     full = one_answer(
         Sample("ü\u2028", "q\n?", "r", ("rc",), {"d1": 2.0}, False, ("t",), "g", Origin("f.csv", None)),
-        Response(
-            "ü\u2028",
-            "",
-            (Context("c", "id", 0.1), Context("")),
-            None,
-            TokenUsage(3, 4),
-            SystemFailure(SystemFailureKind.TIMEOUT, "60 s", "trace"),
-            steps=(
-                Retrieval("q", (Context("c", "id", 0.1),), "docs"),
-                ToolCall("t", {"n": 10**30, "nested": {"a": [1.5, None, True]}}, "r", "e"),
-                ModelCall("m", TokenUsage(3, 4), 1.5),
-                *(Retrieval(""), ToolCall("t"), ModelCall("")),
-            ),
-        ),
+        Response("ü\u2028", "", found, None, TokenUsage(3, 4), failure, steps=(*steps, Retrieval(""), ModelCall(""))),
         (Judgements(JudgementFailure("refused"), reverse_questions=ReverseQuestions(("q",), (0.5,))), judgement()),
         {"a": Scored(1.0, "note"), "b": NotApplicable("n"), "c": Failed("judge", "f")},
         {"a": (1.0, 0.5)},
@@ -168,45 +160,89 @@ def test_no_directory_no_manifest_and_a_huge_manifest_are_each_a_clear_error(tmp
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("old", "new"),
     [
-        (lambda lines: lines[:2], "counts 4 samples, but the file has 2"),
-        (lambda lines: [*lines[:3], lines[3][:-20]], r"samples\.jsonl:4"),
-        (lambda lines: None, "can't be read"),
-        *(
-            (lambda lines, old=old, new=new: [lines[0], lines[1].replace(old, new), *lines[2:]], r"samples\.jsonl:2")
-            for old, new in (
-                (b'"value":0.5', b'"value":1.5'),
-                (b'"value":0.5', b'"value":NaN'),
-                (b'"state":"scored"', b'"state":"perfect"'),
-                (b'"latency_s":0.1', b'"latency_s":-0.1'),
-                (b'"latency_s":0.1', b'"usage":{"input_tokens":-1,"output_tokens":2}'),
-                (b'"id":"q1"', b'"id":"q0"'),
-                (b'"faithfulness"', b'"other"'),
-            )
-        ),
-    ],
-    ids=[
-        *("too few", "cut off", "no file", "out of range", "NaN", "unknown state", "negative latency"),
-        *("negative tokens", "double id", "unknown metric"),
+        (b'"value":0.5', b'"value":1.5'),
+        (b'"value":0.5', b'"value":NaN'),
+        (b'"state":"scored"', b'"state":"perfect"'),
+        (b'"latency_s":0.1', b'"latency_s":-0.1'),
+        (b'"latency_s":0.1', b'"usage":{"input_tokens":-1,"output_tokens":2}'),
+        (b'"id":"q1"', b'"id":"q0"'),
+        (b'"faithfulness"', b'"other"'),
     ],
 )
-def test_records_that_were_cut_or_lie_are_refused_with_their_line(tmp_path: Path, change: Any, says: str) -> None:
+def test_a_record_that_lies_is_refused_with_its_line(tmp_path: Path, old: bytes, new: bytes) -> None:
     run = finished_run(tmp_path / "run", GOLDEN)
-    lines = change((run.path / SAMPLES).read_bytes().splitlines(keepends=True))
-    (run.path / SAMPLES).unlink()
-    if lines is not None:
-        (run.path / SAMPLES).write_bytes(b"".join(lines))
-    with pytest.raises(RunDirectoryError, match=says):
+    lines = (run.path / SAMPLES).read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(old, new)
+    (run.path / SAMPLES).write_bytes(b"".join(lines))
+    with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:2"):
         RunDirectory.open(run.path).scores()
 
 
-def test_a_run_of_more_samples_than_a_golden_set_can_have_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_that_were_cut_or_are_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = finished_run(tmp_path / "run", GOLDEN)
+    whole = (run.path / SAMPLES).read_bytes()
+    two = b"".join(whole.splitlines(keepends=True)[:2])
+    for body, says in ((two, "counts 4 samples, but the file has 2"), (whole[:-20], r"samples\.jsonl:4")):
+        (run.path / SAMPLES).write_bytes(body)
+        with pytest.raises(RunDirectoryError, match=says):
+            RunDirectory.open(run.path).scores()
     monkeypatch.setattr("ragstone.evaluation.records_file.MAX_SAMPLES", 4)
+    (run.path / SAMPLES).write_bytes(whole)
     assert len(list(run.records())) == 4
-    (run.path / SAMPLES).write_bytes((run.path / SAMPLES).read_bytes() * 2)
+    (run.path / SAMPLES).write_bytes(whole * 2)
     with pytest.raises(RunDirectoryError, match=r"samples\.jsonl:5: the run has more than 4 samples"):
         list(run.records())
+    (run.path / SAMPLES).unlink()
+    with pytest.raises(RunDirectoryError, match="can't be read"):
+        RunDirectory.open(run.path).scores()
+
+
+# -- one that came from elsewhere can neither hang a reader nor send a writer to another place -------------------------
+
+
+@pytest.mark.parametrize("name", [MANIFEST, SAMPLES])
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    run = finished_run(tmp_path / "run", GOLDEN)
+    (run.path / name).unlink()
+    os.mkfifo(run.path / name)
+    with pytest.raises(RunDirectoryError, match="not a regular file") as caught:
+        RunDirectory.open(run.path).scores()
+    assert (caught.value.where or "").endswith(name)
+
+
+def test_a_new_run_replaces_links_and_writes_through_none(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    run = finished_run(tmp_path / "run", GOLDEN)
+    for name in (SAMPLES, f".{MANIFEST}.tmp", f".{SAMPLES}.tmp"):
+        (run.path / name).unlink(missing_ok=True)
+        (run.path / name).symlink_to(victim)
+    again = RunWriter.create(run.path, manifest(GOLDEN))
+    for sample in reversed(GOLDEN.samples):  # so that finish has to sort
+        again.append(record_line(record(sample)))
+    again.finish((s.id for s in GOLDEN), wall_s=1.0)
+    assert victim.read_text() == "mine"
+    assert not (run.path / SAMPLES).is_symlink()
+    assert len(list(RunDirectory.open(run.path).records())) == 4
+
+
+def test_resuming_never_cuts_or_extends_what_a_link_points_at(tmp_path: Path) -> None:
+    unfinished_run(tmp_path / "run", GOLDEN, upto=1).close()
+    victim = tmp_path / "victim"
+    (tmp_path / "run" / SAMPLES).replace(victim)
+    (tmp_path / "run" / SAMPLES).symlink_to(victim)
+    before = victim.read_bytes()
+    with pytest.raises(RunDirectoryError, match="link"):
+        RunWriter.resume(tmp_path / "run", manifest(GOLDEN))
+    assert victim.read_bytes() == before
+
+
+def test_text_is_replaced_in_one_step(tmp_path: Path) -> None:
+    victim, link = tmp_path / "victim", tmp_path / "report.md"
+    victim.write_text("mine")
+    link.symlink_to(victim)
+    replace_text(link, "ü\n")
+    assert (victim.read_text(), link.read_bytes()) == ("mine", "ü\n".encode())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md", "victim"]

@@ -34,13 +34,8 @@ def test_what_is_written_is_read_and_replaces_what_was_there(tmp_path: Path, spe
 @pytest.mark.parametrize(
     "content",
     [
-        "",
-        "\0" * 256,
-        '{"calls": 3, "usd": 0.1',
-        '{"calls": -1}',
-        '{"usd": NaN}',
-        "[" * 256,
-        '{"calls": 1}' + " " * 1000,
+        *("", "\0" * 256, '{"calls": 3, "usd": 0.1', '{"calls": 1}' + " " * 1000),
+        *('{"calls": -1}', '{"usd": NaN}', "[" * 256),
     ],
 )
 def test_a_torn_or_hostile_file_is_an_error_that_says_what_to_do(tmp_path: Path, content: str) -> None:

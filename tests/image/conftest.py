@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.github.api.commands import COMMAND_FILES
 from ragstone.github.container.confinement import kill_all_of
 from ragstone.github.inputs import INPUTS
 from tests.github.api.conftest import contract, github  # noqa: F401 - fixtures
@@ -69,9 +70,8 @@ class Image:
         """Run a line of shell. What it prints goes through a file: buildah may end before it has copied a pipe."""
         with tempfile.TemporaryDirectory() as folder:
             into = f"({line}) >/printed/out 2>/printed/err"
-            done = buildah(
-                *(*RUN, "--volume", f"{folder}:/printed", self.name), *("--", "/bin/sh", "-c", into), check=False
-            )
+            mounted = [*RUN, "--volume", f"{folder}:/printed", self.name]
+            done = buildah(*mounted, "--", "/bin/sh", "-c", into, check=False)
             printed = [(Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err")]
         return subprocess.CompletedProcess(done.args, done.returncode, *printed)
 
@@ -88,12 +88,10 @@ def image() -> Iterator[Image]:
         pytest.fail("building the image needs root and buildah")
     if shutil.which("debootstrap") is None:
         pytest.fail("a stand-in for the base image needs debootstrap")
-    if os.environ.get("RAGSTONE_IMAGE_BUILT"):
-        said = "base: as built before"
-    else:
-        built = subprocess.run(
-            [str(ROOT / "scripts" / "build-image"), str(STATE), IMAGE], capture_output=True, text=True, check=False
-        )
+    said = "base: as built before"
+    if not os.environ.get("RAGSTONE_IMAGE_BUILT"):
+        command = [str(ROOT / "scripts" / "build-image"), str(STATE), IMAGE]
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
         assert built.returncode == 0, built.stdout + built.stderr
         said = built.stdout
     print(said)
@@ -124,17 +122,9 @@ class Runner:
         self.socket.listen()
         self.socket_path.chmod(0o660)
 
-    def run(
-        self,
-        event: str = "pull_request",
-        payload: Any = None,
-        /,
-        *,
-        environ: dict[str, str] | None = None,
-        **inputs: str,
-    ) -> Outcome:
+    def run(self, event: str = "pull_request", /, *, environ: dict[str, str] | None = None, **inputs: str) -> Outcome:
         """One step with the action. `inputs` have underscores for dashes."""
-        done = self.execute(event, payload, environ=environ, **inputs)
+        done = self.execute(event, environ=environ, **inputs)
         for name in ("output", "step_summary"):
             content = self.command_file(f"GITHUB_{name.upper()}").encode("utf-8")
             (self.checkout.files / name.replace("step_", "")).write_bytes(content)
@@ -144,19 +134,15 @@ class Runner:
         return outcome
 
     def execute(
-        self, event: str, payload: Any = None, /, *, environ: dict[str, str] | None = None, **inputs: str
+        self, event: str, /, *, environ: dict[str, str] | None = None, **inputs: str
     ) -> subprocess.CompletedProcess[str]:
         """The same, with nothing read afterwards."""
         given = {name.replace("_", "-"): value for name, value in inputs.items()}
-        commands = self.commands
-        for old in commands.iterdir():
+        for old in self.commands.iterdir():
             old.unlink()
-        files = {
-            name: f"/github/file_commands/{name.lower()}_1"
-            for name in ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
-        }
+        files = {name: f"/github/file_commands/{name.lower()}_1" for name in COMMAND_FILES}
         for path in files.values():
-            (commands / Path(path).name).touch()
+            (self.commands / Path(path).name).touch()
         variables = {
             **runner(event),
             **files,
@@ -170,14 +156,14 @@ class Runner:
             **SECRETS,
             **(environ or {}),
         }
-        with_payload({}, payload_of(event) if payload is None else payload, self.workflow)
+        with_payload({}, payload_of(event), self.workflow)
         variables["GITHUB_EVENT_PATH"] = "/github/workflow/event.json"
         self.give_to_owner()
         mounts = {
             self.checkout.root: "/github/workspace",
             self.home: "/github/home",
             self.workflow: "/github/workflow",
-            commands: "/github/file_commands",
+            self.commands: "/github/file_commands",
             self.temporary: "/github/runner_temp",
             # Through the image's link this is /var/run/docker.sock; buildah would follow the link out of the image.
             self.socket_path: "/run/docker.sock",
@@ -197,12 +183,9 @@ class Runner:
 
     def command_file(self, name: str) -> str:
         """What the runner reads, by the path that it knows."""
-        path = self.folder / "runner_temp" / "_runner_file_commands" / f"{name.lower()}_1"
+        path = self.commands / f"{name.lower()}_1"
         assert stat.S_ISREG(path.lstat().st_mode), path
         return path.read_text(encoding="utf-8")
-
-    def close(self) -> None:
-        self.socket.close()
 
 
 def make_checkout(fake: FakeGitHub, folder: Path) -> Checkout:
@@ -225,7 +208,7 @@ def runner_of(image: Image, checkout: Checkout) -> Iterator[Runner]:
         yield found
     finally:
         kill_all_of(OWNER)
-        found.close()
+        found.socket.close()
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import of_part
+from ragstone.system.given import ignores
 from ragstone.system.in_process import CallableSystem
+from ragstone.system.response import Context, Response
 from tests.system.service import Server
 
 PASSAGES = ["It opens at nine.", "It closes at six."]
@@ -169,3 +171,57 @@ def test_a_service_gets_it_in_fields(room: Any, server: Server, no_proxy: None) 
     assert usual == {**asks, "history": TURNS, "session_id": "id-talk"}
     assert elsewhere == {**asks, "input": {"turns": TURNS}, "meta": {"talk": "id-talk"}}
     assert alone == {"question": "What now?"}
+
+
+# -- halves ------------------------------------------------------------------------------------------------------------
+
+OPENS = Sample("opens", "When does it open?", reference_contexts=tuple(PASSAGES))
+
+
+def test_recorded_answers_without_contexts_have_those_that_were_given(room: Any) -> None:
+    room.write("outputs.jsonl", '{"id": "opens", "answer": "At nine."}\n')
+    (found,) = room.ask_samples("file:outputs.jsonl", OPENS, part="generation")
+    assert (found.answer, [one.text for one in found.contexts]) == ("At nine.", PASSAGES)
+
+
+def test_contexts_that_a_system_returns_are_its_own(room: Any) -> None:
+    room.app("def answer(question, contexts=None): return 'At nine.', contexts[:1]\n")
+    (found,) = room.ask_samples("python:app:answer", OPENS, part="generation")
+    assert [one.text for one in found.contexts] == [PASSAGES[0]]
+
+
+@pytest.mark.parametrize(
+    ("returned", "wanted"),
+    [
+        (["opens  at NINE."], False),
+        (["Intro. It opens at nine. More."], False),
+        ([], False),
+        (["It opens at nine.", "It is blue."], True),
+        ([" "], False),
+    ],
+)
+def test_other_contexts_than_those_that_were_given_are_noticed(returned: list[str], wanted: bool) -> None:
+    assert ignores(PASSAGES, Response("opens", "x", tuple(map(Context, returned)))) is wanted
+
+
+def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server) -> None:
+    lines = (
+        "import json, sys\nfor line in sys.stdin:\n    print(json.dumps({'contexts': ['one', 'two']}), flush=True)\n"
+    )
+    room.write("rag.py", lines)
+    room.write("once.py", 'print(\'["one", "two"]\')\n')
+    room.write("outputs.jsonl", '{"id": "opens", "contexts": ["one", "two"]}\n')
+
+    def retrieved(entrypoint: str, **fields: str) -> list[str]:
+        (found,) = room.ask_samples(entrypoint, OPENS, part="retrieval", **fields)
+        assert found.failure is None
+        return [one.text for one in found.contexts]
+
+    commands = [f"command:{sys.executable} {words}" for words in ("rag.py", "once.py {question}")]
+    for entrypoint in (*commands, "file:outputs.jsonl"):
+        assert retrieved(entrypoint) == ["one", "two"], entrypoint
+    server.reply = lambda _path, _body: (200, {}, json.dumps({"hits": [{"body": "one"}, {"body": "two"}]}).encode())
+    assert retrieved(server.url, contexts_field="hits", context_text_field="body") == ["one", "two"]
+    stream = [b'data: {"contexts": ["one", "two"]}\n\n', b"data: [DONE]\n\n"]
+    server.reply = lambda _path, _body: (200, {"Content-Type": "text/event-stream"}, stream)
+    assert retrieved(server.url) == ["one", "two"]

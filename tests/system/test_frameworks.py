@@ -39,16 +39,13 @@ def documents() -> list[Any]:
     return [Document(page_content="one", metadata={"source": "a.md"}), Document(page_content="two", id="d2")]
 
 
-def test_runnables_that_return_answer_and_documents_also_with_scores_or_async_steps(documents: list[Any]) -> None:
+def test_runnables_that_return_answer_and_documents_also_with_scores(documents: list[Any]) -> None:
     from langchain_core.runnables import RunnableLambda
-
-    async def step(question: str) -> str:
-        return "async " + question
 
     response = asked(RunnableLambda(lambda question: {"answer": question, "context": documents}))
     assert response.answer == "What?"
     assert [(c.text, c.id) for c in response.contexts] == [("one", "a.md"), ("two", "d2")]
-    assert asked(RunnableLambda(step) | RunnableLambda(lambda text: {"answer": text})).answer == "async What?"
+
     found = returns.normalise({"answer": "a", "documents": [(documents[0], 0.25)]})
     assert found["contexts"] == [{"text": "one", "id": "a.md", "score": 0.25}]
 
@@ -122,19 +119,6 @@ def test_a_query_engine(engine: Callable[..., Any], options: dict[str, bool]) ->
     response = asked(engine(**options))
     assert (response.failure, response.answer) == (None, "text text text")
     assert [(c.text, c.id, c.score) for c in response.contexts] == [("node text", "n1", 0.75)]
-
-
-def test_a_query_engine_with_an_async_query_only() -> None:
-    from llama_index.core.query_engine import CustomQueryEngine
-
-    class Engine(CustomQueryEngine):  # type: ignore[misc]
-        def custom_query(self, query_str: str) -> str:
-            raise NotImplementedError
-
-        async def acustom_query(self, query_str: str) -> str:
-            return "async " + query_str
-
-    assert asked(Engine()).answer == "async What?"
 
 
 def test_a_response_object_and_its_serialised_nodes() -> None:

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.system import child
-from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage
+from ragstone.system.response import Context, Response, SystemFailureKind, TokenUsage, ToolCall
 from ragstone.system.worker import protocol
 from ragstone.system.worker.join import MODULES, worker_source
 from tests.processes import all_end
@@ -30,12 +29,13 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals 
 
 def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
     contexts = ["one", {"text": "two", "id": "d2", "score": 0.5}]
-    beside = {"contexts": contexts, "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+    step = {"type": "tool", "name": "search", "arguments": {}}
+    beside = {"contexts": contexts, "usage": {"prompt_tokens": 3, "completion_tokens": 4}, "steps": [step]}
     room.app(f"def answer(question): return {{'answer': question.upper(), **{beside}}}")
     (response,) = room.ask("app:answer", "what?")
     assert (response.sample_id, response.answer, response.failure) == ("s0", "WHAT?", None)
     assert response.contexts == (Context("one"), Context("two", "d2", 0.5))
-    assert response.usage == TokenUsage(3, 4)
+    assert (response.usage, response.steps) == (TokenUsage(3, 4), (ToolCall("search"),))
     assert response.latency_s is not None
 
 
@@ -212,9 +212,7 @@ def test_a_cancelled_question_does_not_answer_the_next_one(room: Any) -> None:
 
 
 def test_closing_while_questions_are_asked_ends_everything(room: Any) -> None:
-    room.write(
-        "app.py", "import os, time\ndef answer(q):\n    open(q, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
-    )
+    room.app("import os, time\ndef answer(q):\n    open(q, 'w').write(str(os.getpid()))\n    time.sleep(600)\n")
 
     async def scenario() -> list[Response]:
         async with room.started("app:answer", concurrency=2) as system:
@@ -293,8 +291,7 @@ def test_any_question_arrives_as_it_is_and_any_answer_comes_back_whole(room: Any
     """)
     question = "ünï ☃ 𝔘 \u2028 \x00 \r\n \ud800 end"
     response, large = room.ask("app:answer", question, "large")
-    assert response.answer == question.replace("\ud800", "\ufffd")
-    assert response.contexts[1].text == "\0"
+    assert (response.answer, response.contexts[1].text) == (question.replace("\ud800", "\ufffd"), "\0")
     assert (len(large.answer), len(large.contexts)) == (1_000_000, 9_999)
 
 
@@ -311,22 +308,9 @@ def test_killing_ragstone_leaves_no_orphans(room: Any, entrypoint: str) -> None:
         if __name__ == "__main__":
             answer(input())
     """)
-    gate = textwrap.dedent("""
-        import asyncio, os, sys
-        from pathlib import Path
-        from ragstone.settings.settings import SystemSettings
-        from ragstone.golden.sample import Sample
-        from ragstone.system.entrypoint import build_system
-
-        async def main():
-            settings = SystemSettings(entrypoint=sys.argv[2])
-            system = build_system(settings, root=Path(sys.argv[1]), environ=os.environ)
-            await system.start()
-            await system.ask(Sample("a", "q"))
-
-        asyncio.run(main())
-    """)
-    process = subprocess.Popen([sys.executable, "-c", gate, str(room.folder), entrypoint], env=room.environ)
+    gate = "import sys, pathlib\nfrom tests.system.conftest import Room\nRoom(pathlib.Path.cwd()).ask(sys.argv[1], 'q')"
+    environ = {**room.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-c", gate, entrypoint], env=environ, cwd=room.folder)
     pids = room.folder / "pids"
     try:
         while not (pids.exists() and len(pids.read_text().split()) == 2):
@@ -387,9 +371,7 @@ def _defined_names(tree: ast.Module) -> list[str]:
 
 @pytest.mark.heavy
 def test_the_worker_runs_in_every_python_found_here(room: Any) -> None:
-    room.write(
-        "app.py", "import sys\nclass Rag:\n    async def aquery(self, q):\n        return str(sys.version_info[:2])\n"
-    )
+    room.app("import sys\nclass Rag:\n    async def aquery(self, q):\n        return str(sys.version_info[:2])\n")
     ran = 0
     for minor in range(8, 15):
         python = shutil.which(f"python3.{minor}")
@@ -437,7 +419,7 @@ def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any)
 
 def test_a_streamed_answer_is_read_and_timed_to_its_end(room: Any) -> None:
     room.app("""
-        import asyncio, time
+        import asyncio
 
         async def answer(question):
             yield {"contexts": ["c"]}
@@ -447,14 +429,9 @@ def test_a_streamed_answer_is_read_and_timed_to_its_end(room: Any) -> None:
             if question == "stuck": await asyncio.sleep(60)
             yield "days."
 
-        def sync(question):
-            yield "30 "
-            time.sleep(0.05)
-            yield "days."
     """)
     responses = room.ask("app:answer", "q", "broken", "stuck", timeout_s=0.5)
     assert kinds(responses) == ["answered", "raised", "timeout"]
     assert "the line is dead" in failure(responses[1]).message
-    for response in (responses[0], *room.ask("app:sync", "q")):
-        assert response.answer == "30 days."
-        assert 0.05 <= response.latency_s < 0.5
+    assert responses[0].answer == "30 days."
+    assert 0.05 <= responses[0].latency_s < 0.5

@@ -6,7 +6,6 @@ import csv
 import json
 import tempfile
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,9 @@ from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Message, Sample
 from ragstone.system import recorded
 from ragstone.system.json_records import read_records
-from ragstone.system.response import Context, Response, SystemFailureKind
+from ragstone.system.response import Context, SystemFailureKind
 from ragstone.system.worker.fields import Fields
-from tests.system.service import failure
-
-Kinds = Callable[[list[Response]], list[str]]
+from tests.system.service import failure, kinds
 
 
 def lines(*values: object) -> str:
@@ -53,7 +50,7 @@ def test_records_are_matched_by_id_or_by_question_where_there_is_none(room: Any,
     assert [r.latency_s for r in found] == [None, 0.25, None, None]
 
 
-def test_a_record_with_an_id_of_its_own_is_matched_by_a_question_that_no_other_has(room: Any, kinds: Kinds) -> None:
+def test_a_record_with_an_id_of_its_own_is_matched_by_a_question_that_no_other_has(room: Any) -> None:
     trace = {"id": "trace-1", "question": "q", "answer": "a"}
     room.write("out.jsonl", lines(trace))
     asked = Sample("s0", "q"), Sample("s1", "q", history=(Message("user", "Before?"),)), Sample("s2", "r")
@@ -78,7 +75,6 @@ SPAN_DOCUMENT = {"document.content": "The guarantee.", "document.id": "a.md", "d
         {
             "inputs": {"question": QUESTION},
             "outputs": {"response": "said", "retrieved_context": [{"content": "The guarantee.", "doc_uri": "a.md"}]},
-            "expectations": {"expected_response": "right"},
         },
         {
             "context.span_id": "ab",
@@ -86,9 +82,8 @@ SPAN_DOCUMENT = {"document.content": "The guarantee.", "document.id": "a.md", "d
             "attributes.output.value": "said",
             "attributes.retrieval.documents": [SPAN_DOCUMENT],
         },
-        {"user_input": QUESTION, "response": "said", "retrieved_contexts": [DOCUMENT], "reference": "right"},
     ],
-    ids=["LangSmith", "LangSmith's data frame", "Langfuse", "MLflow", "Phoenix", "ragas"],
+    ids=["LangSmith", "LangSmith's data frame", "Langfuse", "MLflow", "Phoenix"],
 )
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
 def test_the_exports_of_other_tools_are_answers(room: Any, row: dict[str, Any], ending: str) -> None:
@@ -104,7 +99,7 @@ def test_the_exports_of_other_tools_are_answers(room: Any, row: dict[str, Any], 
     assert [(context.id, context.text) for context in response.contexts] == [("a.md", "The guarantee.")]
 
 
-def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kinds: Kinds) -> None:
+def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any) -> None:
     values = [
         {"id": "s0", "answer": "fine", "latency_s": -1},
         {"id": "s1", "error": "ValueError: no index", "latency_s": 2},
@@ -123,19 +118,18 @@ def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any, kind
     ("text", "where", "says"),
     [
         ("", "file:out.jsonl", "contains no recorded answers"),
-        ("[]", "file:out.json", "contains no recorded answers"),
         ('{"id": "a", "answer": "x"}\n{"id": "a", "answer": "y"}\n', "out.jsonl:2", "the id 'a' is recorded twice"),
         ('{"question": "a b", "answer": "x"}\n{"question": "a  b", "answer": "y"}\n', "out.jsonl:2", "question"),
         ('{"id": "a", "answer": "x"}\n{"id": "b", "ans\n', "out.jsonl:2", "not valid JSON"),
         ('{"answer": "x"}\n', "out.jsonl:1", "neither id nor question"),
         ('"text"\n', "out.jsonl:1", "expected an object"),
-        ("{\n", "out.jsonl:1", "not valid JSON"),
         ("not json\n", "out.jsonl:1", "not valid JSON"),
         ("[" * 100_000, "out.json", "nested too deeply"),
         ('[{"id": "a", "answer": "x"}', "out.json:1", "Expecting ',' delimiter"),
         ('[{"id": "a", "answer": "x"}\n{"id": "b"}]', "out.json:2", "Expecting ',' delimiter"),
-        ('[{"id": "a", "answer": "x"}, ]', "out.json:1", "not valid JSON"),
         ("[1]", "out.json", "item 1 is 1, expected an object"),
+        ("id,answer\ns1,a,b\n", "out.csv:2", "3 cells"),
+        ("id,answer\n", "file:out.csv", "no recorded answers"),
     ],
 )
 def test_a_file_that_can_not_be_used_says_where_and_why(room: Any, text: str, where: str, says: str) -> None:
@@ -153,19 +147,10 @@ def test_a_file_that_can_not_be_used_says_where_and_why(room: Any, text: str, wh
         ("\ufeff\r\n" + '{"id": "s0", "answer": "a"}\r\n\r\n\r\n', "a"),
         *((lines({"id": "s0", "answer": value}), json.dumps(value)) for value in (42, 0, 1.5, True, False)),
         (json.dumps({"answers": [{"id": "s0", "answer": "a"}]}), "a"),
-        (
-            json.dumps({"version": "1.2", "model": {"name": "m"}, "answers": [{"id": "s0", "answer": "a"}]}, indent=2),
-            "a",
-        ),
+        (json.dumps({"version": "1.2", "answers": [{"id": "s0", "answer": "a"}]}, indent=2), "a"),
         (json.dumps({"rows": [{"inputs.query": "q", "inputs.response": "a"}], "metrics": {"f": 4}}), "a"),
     ],
-    ids=[
-        "blank lines",
-        *["number", "zero", "fraction", "true", "false"],
-        "a list in a document",
-        "over lines",
-        "Azure",
-    ],
+    ids=["blank lines", "number", "zero", "fraction", "true", "false", "a list in a document", "over lines", "Azure"],
 )
 def test_an_answer_is_read_from_text_like_this(room: Any, text: str, answer: str) -> None:
     name = "out.json" if "answers" in text or "rows" in text else "out.jsonl"
@@ -253,7 +238,7 @@ RAGAS = ["user_input", "retrieved_contexts", "response", "reference"]
 @pytest.mark.parametrize(
     ("kind", "columns"),
     [
-        *((kind, RAGAS) for kind in ("csv", "numpy.csv", "parquet", "xlsx", "columns.json", "rows.json", "jsonl")),
+        *((kind, RAGAS) for kind in ("csv", "numpy.csv", "parquet", "columns.json")),
         ("csv", ["question", "contexts", "answer", "ground_truth"]),
         ("csv", ["User Input", "Retrieved Contexts", "Response", "Reference"]),
         ("csv", ["query", "retrieved_docs", "generated_answer", "answer"]),
@@ -273,14 +258,8 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, kind: str
             frame.to_csv(path, index=False)
         case "parquet":
             frame.to_parquet(path)
-        case "xlsx":
-            frame.assign(**{columns[1]: frame[columns[1]].map(str)}).to_excel(path, index=False)
-        case "columns.json":
-            frame.to_json(path)
-        case "jsonl":
-            frame.to_json(path, orient="records", lines=True)
         case _:
-            path.write_text(json.dumps({"examples": frame.to_dict("records")}, indent=1), encoding="utf-8")
+            frame.to_json(path)
     golden = load_golden_set(path.name, root=room.folder)
     responses = room.ask_samples(f"file:{path.name}", *golden)
     for response, (_, contexts, answer, reference), sample in zip(responses, ROWS, golden, strict=True):
@@ -292,25 +271,20 @@ def test_the_table_that_is_a_golden_set_has_the_answers_too(room: Any, kind: str
 
 
 @pytest.mark.parametrize(
-    ("cell", "says"),
+    ("name", "text"),
     [
-        ("['one, 'two']", "begins like a list"),
-        ("['one', 'tw", "begins like a list"),
-        ("['one' ... 'three']", "begins like a list"),
-        ("[NodeWithScore(node=TextNode(id_='a'), 0.5)]", "begins like a list"),
+        ("out.csv", "id,retrieved_contexts\ns1,\"['fine']\"\ns2,\"['one', 'tw\"\n"),
+        (
+            "out.jsonl",
+            lines({"id": "s1", "retrieved_contexts": "['fine']"}, {"id": "s2", "retrieved_contexts": "['tw"}),
+        ),
     ],
 )
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_a_cell_that_can_not_be_read_is_refused_with_its_place(room: Any, cell: str, says: str, ending: str) -> None:
-    rows = [{"id": "s1", "answer": "a", "retrieved_contexts": "['fine']"}, {"id": "s2", "retrieved_contexts": cell}]
-    if ending == "jsonl":
-        room.write("out.jsonl", lines(*rows))
-    else:
-        room.write("out.csv", f'id,retrieved_contexts\ns1,"[\'fine\']"\ns2,"{cell}"\n')
-    with pytest.raises(SystemUnderTestError) as caught:
-        room.ask_samples(f"file:out.{ending}", Sample("s1", "?"))
-    assert caught.value.where == f"out.{ending}:{3 if ending == 'csv' else 2}"
-    assert f"column 'retrieved_contexts' {says}" in caught.value.message
+def test_a_cell_that_can_not_be_read_is_refused_with_its_place(room: Any, name: str, text: str) -> None:
+    room.write(name, text)
+    with pytest.raises(SystemUnderTestError, match="column 'retrieved_contexts' begins like a list") as caught:
+        room.ask_samples(f"file:{name}", Sample("s1", "?"))
+    assert caught.value.where == f"{name}:{3 if name == 'out.csv' else 2}"
 
 
 def test_an_empty_answer_in_a_table_is_never_the_right_one(room: Any) -> None:
@@ -318,22 +292,3 @@ def test_an_empty_answer_in_a_table_is_never_the_right_one(room: Any) -> None:
     one, two = room.ask_samples("file:out.csv", Sample("a", "Why?"), Sample("b", "How?"))
     assert one.answer == "So."
     assert two.failure is not None
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "where", "says"),
-    [
-        ("out.csv", "id,answer\ns1,a\ns1,b\n", "out.csv:3", "recorded twice, first at 2"),
-        ("out.csv", "answer\na\n", "out.csv:2", "neither id nor question"),
-        ("out.csv", "id,answer\ns1,a,b\n", "out.csv:2", "3 cells"),
-        ("out.csv", "id,answer\n", "file:out.csv", "no recorded answers"),
-        ("out.parquet", "not parquet", "out.parquet", "not valid Parquet"),
-    ],
-)
-def test_a_table_that_can_not_be_used_is_refused_with_its_line(
-    room: Any, name: str, content: str, where: str, says: str
-) -> None:
-    room.write(name, content)
-    with pytest.raises(SystemUnderTestError, match=says) as caught:
-        room.ask(f"file:{name}", "?")
-    assert caught.value.where == where

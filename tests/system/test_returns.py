@@ -13,11 +13,11 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.payload import Payload, read
-from ragstone.system.response import Context
+from ragstone.system.response import Context, SystemFailureKind
 from ragstone.system.worker import fields, returns, streams, wording
 from ragstone.system.worker.fields import at_path
 from tests.system.service import failure
@@ -51,10 +51,6 @@ def test_no_contexts_are_not_an_empty_list_of_them(value: object, returned: bool
     assert (response.lacking is None) is returned
 
 
-class Result(BaseModel):
-    result: str
-
-
 MESSAGES = [{"role": "user", "content": "no"}, {"content": "from the graph"}]
 
 
@@ -63,7 +59,6 @@ MESSAGES = [{"role": "user", "content": "no"}, {"content": "from the graph"}]
     [
         ({"response": "yes"}, "yes"),
         (Some(output="yes"), "yes"),
-        (Result(result="yes"), "yes"),
         (Some(content="hello"), "hello"),
         ({"answer": Some(content=[{"type": "text", "text": "hel"}, {"type": "image"}, "lo"])}, "hello"),
         ({"messages": MESSAGES}, "from the graph"),
@@ -71,23 +66,21 @@ MESSAGES = [{"role": "user", "content": "no"}, {"content": "from the graph"}]
         (("yes", None), "yes"),
         ("x" * 1_000_000, "x" * 1_000_000),
     ],
-    ids=[
-        "a usual name", "an attribute", "a model", "a message", "blocks of a message", "messages of a graph",
-        "an answer beside messages", "a pair", "as long as may be",
-    ],
-)  # fmt: skip
+)
 def test_an_answer_is_found(value: object, answer: str) -> None:
     assert returns.normalise(value)["answer"] == answer
 
 
-@pytest.mark.parametrize("name", SYSTEM_NAMES["answer"])
-def test_the_answer_stands_under_any_of_its_names(name: str) -> None:
-    assert returns.normalise(Some(**{name: "yes"}))["answer"] == "yes"
+@pytest.mark.parametrize("name", [*SYSTEM_NAMES["answer"], *SYSTEM_NAMES["contexts"]])
+def test_the_parts_of_an_answer_stand_under_any_of_their_names(name: str) -> None:
+    if name in SYSTEM_NAMES["answer"]:
+        assert returns.normalise(Some(**{name: "yes"}))["answer"] == "yes"
+    else:
+        assert texts({"answer": "a", name: ["one", "two"]}) == ["one", "two"]
 
 
-@pytest.mark.parametrize("name", SYSTEM_NAMES["contexts"])
-def test_contexts_stand_under_any_of_their_names(name: str) -> None:
-    assert texts({"answer": "a", name: ["one", "two"]}) == ["one", "two"]
+NO_PAIRS = [None, ("one", "two"), ["one", 0.5], ("one", 0.5, "x")]
+WITHOUT_TEXT = [{"id": 1, "snippet": "Text."}, {"id": 1, "text": None}, {"id": 1, "page": {"words": "Text."}}, {}]
 
 
 class Frame:
@@ -104,37 +97,23 @@ class Frame:
     ("value", "says"),
     [
         (None, "None (NoneType)"),
-        (42, "42 (int)"),
         (b"bytes", "bytes"),
-        (["a", "b"], "(list)"),
         (["yes", ["c"]], "(list)"),
         (("yes", 0.5), "(tuple)"),
         (("yes", ["c"], 1), "(tuple)"),
         ((1, ["c"]), "(tuple)"),
         (("a", {"text": "b"}.items()), "(tuple)"),
         ({"anser": "x"}, "anser"),
-        ({"answer": None}, "None"),
         ({"answer": 3}, "3 (int), which is not text"),
-        ({"messages": []}, "messages"),
-        ({"messages": "hello"}, "messages"),
+        *(({"messages": messages}, "messages") for messages in ([], "hello")),
         ({"answer": "a", "contexts": 5}, "5 (int): it is not a list"),
         ({"answer": "a", "contexts": b"x"}, "b'x' (bytes): it is not a list"),
         ({"answer": "a", "contexts": {"x", "y"}}, "(set): it is not a list"),
-        ({"answer": "a", "contexts": {"a": 1}}, "Context 1 is {'a': 1}"),
         ({"answer": "a", "contexts": Frame()}, "(Frame): it is not a list"),
-        ({"answer": "a", "contexts": ["ok", {"id": 1}]}, "Context 2 is"),
+        ({"answer": "a", "contexts": {"a": 1}}, "Context 1 is {'a': 1}"),
         ({"answer": "a", "contexts": ["ok", {"text": ""}, {"id": 1}]}, "Context 3 is"),
-        ({"answer": "a", "contexts": [None]}, "Context 1 is None"),
-        ({"answer": "a", "contexts": [("one", "two")]}, "Context 1 is ('one', 'two')"),
-        ({"answer": "a", "contexts": [["one", 0.5]]}, "Context 1 is ['one', 0.5]"),
-        ({"answer": "a", "contexts": [("one", 0.5, "x")]}, "Context 1 is ('one', 0.5, 'x')"),
-        ({"answer": "a", "contexts": [{"id": 1, "snippet": "Text under a name not known."}]}, "Context 1 is"),
-        ({"answer": "a", "contexts": [{"id": 1, "text": None}]}, "Context 1 is"),
-        ({"answer": "a", "contexts": [{"id": 1, "page": {"words": "Some text."}}]}, "Context 1 is"),
-        ({"answer": "a", "contexts": [{"id": 1, "pages": ["Some text."]}]}, "Context 1 is"),
-        ({"answer": "a", "contexts": [{}]}, "Context 1 is"),
+        *(({"answer": "a", "contexts": [item]}, f"Context 1 is {item!r}") for item in (*NO_PAIRS, *WITHOUT_TEXT)),
         (MagicMock(), "MagicMock"),
-        (object(), "object"),
     ],
 )
 def test_anything_else_is_refused_with_what_was_found_and_what_is_expected(value: object, says: str) -> None:
@@ -170,9 +149,7 @@ class ImageNode:
         (("one", "two"), [("one", None, None), ("two", None, None)]),
         ("all in one", [("all in one", None, None)]),
         ("  ", []),
-        ({"text": "one"}, [("one", None, None)]),
         (Some(page_content="one"), [("one", None, None)]),
-        ([{"page_content": "one"}, Some(content="two")], [("one", None, None), ("two", None, None)]),
         (BY_ID, [("one", "30", None), ("two", "80", None)]),
         (json.dumps(BY_ID), [("one", "30", None), ("two", "80", None)]),
         *((text, [(text, None, None)]) for text in ('{"a": 1}', '{"a": {"b": "c"}}', "{", "{}", '{"text": "one"}')),
@@ -187,28 +164,17 @@ def test_contexts_come_in_many_shapes(contexts: object, found: list[Read]) -> No
     assert contexts_of({"answer": "a", "contexts": contexts}) == found
 
 
-@pytest.mark.parametrize(
-    ("context", "identity"),
-    [
-        ({"id": 7}, "7"),
-        ({"id": 7.0}, "7"),
-        ({"id": 7.5}, None),
-        ({"doc_id": "d"}, "d"),
-        ({"metadata": {"source": "a.md"}}, "a.md"),
-        ({"id": "mine", "metadata": {"source": "a.md"}}, "mine"),
-        ({"node": {"id": "n"}}, "n"),
-        ({"id": True}, None),
-        ({"id": " "}, None),
-        ({"metadata": "none"}, None),
-    ],
-)
-def test_a_context_may_name_its_document(context: dict[str, object], identity: str | None) -> None:
-    assert contexts_of({"answer": "a", "contexts": [{"text": "t", **context}]}) == [("t", identity, None)]
+def test_a_context_may_name_its_document() -> None:
+    named = [{"id": 7}, {"id": 7.0}, {"doc_id": "d"}, {"metadata": {"source": "a.md"}}, {"node": {"id": "n"}}]
+    named.append({"id": "mine", "metadata": {"source": "a.md"}})
+    unnamed: list[dict[str, object]] = [{"id": 7.5}, {"id": True}, {"id": " "}, {"metadata": "none"}]
+    found = contexts_of({"answer": "a", "contexts": [{"text": "t", **one} for one in (*named, *unnamed)]})
+    assert [identity for _, identity, _ in found] == ["7", "7", "d", "a.md", "n", "mine", None, None, None, None]
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, "high", True, None, object()])
-def test_a_score_that_is_no_number_is_left_out(score: object) -> None:
-    assert contexts_of({"answer": "a", "contexts": [{"text": "t", "score": score}]}) == [("t", None, None)]
+def test_a_score_that_is_no_number_is_left_out() -> None:
+    contexts = [{"text": "t", "score": score} for score in (math.nan, math.inf, "high", True, object())]
+    assert contexts_of({"answer": "a", "contexts": contexts}) == [("t", None, None)] * 5
 
 
 @pytest.mark.parametrize(
@@ -216,17 +182,18 @@ def test_a_score_that_is_no_number_is_left_out(score: object) -> None:
     [
         ({"answer": "a", "contexts": [{"id": 3}, {"id": "b", "score": 0.5}]}, ["3", "b"]),
         ({"answer": "a", "contexts": [{"source": "docs/a.md", "page": 3}]}, ["docs/a.md"]),
-        ({"answer": "a", "contexts": [{"metadata": {"source": "b.md"}}]}, ["b.md"]),
-        ({"answer": "a", "contexts": [{"title": "The terms, in all of their many words"}]}, None),
-        ({"answer": "a", "contexts": [{"metadata": {"title": "Terms"}}]}, ["Terms"]),
+        (
+            {"answer": "a", "contexts": [{"title": "All terms"}, {"metadata": {"title": "B"}}]},
+            ["All terms", "B"],
+        ),
         ({"answer": "a", "sources": ["sample_2.txt", "Annual report.pdf"]}, ["sample_2.txt", "Annual report.pdf"]),
         (("a", ["docs/a.md", "docs/b.md"]), ["docs/a.md", "docs/b.md"]),
     ],
 )
-def test_documents_that_are_only_named_are_contexts_without_a_text(returned: object, ids: list[str] | None) -> None:
+def test_documents_that_are_only_named_are_contexts_without_a_text(returned: object, ids: list[str]) -> None:
     response = read("s", returned, None)
     assert response.failure is None
-    assert [context.id for context in response.contexts] == (ids or ["The terms, in all of their many words"])
+    assert [context.id for context in response.contexts] == ids
     assert response.without_texts
 
 
@@ -267,18 +234,50 @@ def test_a_node_in_a_node_that_never_ends_has_no_text() -> None:
         returns.normalise({"answer": "a", "contexts": [outer]})
 
 
+# -- contexts alone ----------------------------------------------------------------------------------------------------
+
+RETURNS = [
+    ["one", "two"],
+    {"answer": None, "documents": [{"page_content": "one"}, {"content": "two"}]},
+    {"answer": "ignored", "contexts": ["one", "two"]},
+    ("ignored", ["one", "two"]),
+    iter(("one", "two")),
+    [({"text": "one"}, 0.5), ({"text": "two"}, 0.25)],
+]
+ONLY_RETRIEVES = fields.Fields(contexts_only=True)
+
+
+@pytest.mark.parametrize("returned", RETURNS)
+def test_a_retriever_returns_contexts_without_an_answer(returned: object) -> None:
+    found = read("opens", returned, None, fields=ONLY_RETRIEVES)
+    assert (found.failure, found.answer, [one.text for one in found.contexts]) == (None, "", ["one", "two"])
+
+
+def test_an_empty_list_is_a_retriever_that_found_nothing() -> None:
+    found = read("opens", [], None, fields=ONLY_RETRIEVES)
+    assert (found.failure, found.contexts) == (None, ())
+
+
+@pytest.mark.parametrize("returned", ["an answer", None, {"answer": "It is so."}, 7, [7], map(str, itertools.count())])
+def test_what_holds_no_contexts_or_endless_ones_is_a_bad_return_of_a_retriever(returned: object) -> None:
+    assert failure(read("opens", returned, None, fields=ONLY_RETRIEVES)).kind is SystemFailureKind.BAD_RETURN
+
+
+def test_a_reply_without_an_answer_stays_a_failure_of_a_whole_system() -> None:
+    found = failure(read("opens", {"contexts": ["one"]}, None))
+    assert found.kind is SystemFailureKind.BAD_RETURN
+    assert 'set part = "retrieval"' in found.message
+
+
 # -- tokens, trace, paths ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("usage", "counts"),
     [
-        ({"input_tokens": 3, "output_tokens": 4}, (3, 4)),
         ({"prompt_tokens": 0, "completion_tokens": 2**53 - 1}, (0, 2**53 - 1)),
         (Some(input_tokens=3, output_tokens=4), (3, 4)),
-        ({"input_tokens": -1, "output_tokens": 1}, None),
-        ({"input_tokens": 2**53, "output_tokens": 1}, None),
-        ({"input_tokens": True, "output_tokens": 1}, None),
+        *(({"input_tokens": odd, "output_tokens": 1}, None) for odd in (-1, 2**53, True, 0.5)),
         ({"input_tokens": 1}, None),
         ("many", None),
     ],
@@ -303,23 +302,17 @@ def test_what_an_answer_says_of_its_trace_is_kept() -> None:
     assert returns.normalise(pieces.whole())["trace"] == TRACE
 
 
-@pytest.mark.parametrize("value", ["yes", ("yes", ["c"]), MagicMock(answer="yes", contexts=[])])
-def test_an_answer_that_says_nothing_of_its_trace_has_none(value: object) -> None:
-    assert "trace" not in returns.normalise(value)
-
-
-@pytest.mark.parametrize("odd", [7, "", "x" * 257, ["a"], None])
-def test_odd_ids_of_a_trace_are_left_out(odd: object) -> None:
-    found = returns.normalise({"answer": "yes", "trace_id": odd, "index_digest": "i\ud800"})
-    assert found["trace"] == {"index_digest": "i\ufffd"}
+def test_odd_ids_of_a_trace_are_left_out() -> None:
+    for odd in (7, "", "x" * 257, None):
+        found = returns.normalise({"answer": "yes", "trace_id": odd, "index_digest": "i\ud800"})
+        assert found["trace"] == {"index_digest": "i\ufffd"}
+    assert "trace" not in returns.normalise(MagicMock(answer="yes", contexts=[]))
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        {"trace": {"trace_id": "a" * 257}},
-        {"trace": {"model": "gpt"}},
-        {"trace": {"trace_id\n": "a"}},
+        *({"trace": trace} for trace in ({"trace_id": "a" * 257}, {"model": "gpt"}, {"trace_id\n": "a"})),
         {"usage": {"input_tokens": 2**53, "output_tokens": 1}},
     ],
 )
@@ -332,13 +325,10 @@ def test_dotted_paths_lead_through_keys_indexes_and_every_element() -> None:
     value = {"choices": [{"message": {"content": "hi"}}], "hits": [{"s": {"t": "a"}}, {"s": {"t": "b"}}], "a.b": 1}
     assert at_path(value, "choices.0.message.content") == "hi"
     assert at_path(value, "hits.*.s.t") == ["a", "b"]
-    assert at_path(value, "a.b") == 1
     assert at_path(value, "choices.7.message") is None
     assert at_path("text", "0") is None
-    assert at_path({"a": None}, "a", "absent") is None
     assert at_path({"a": None}, "a.b", "absent") == "absent"
     assert at_path(value, "hits.*.s.missing") == [None, None]
-    assert at_path(value, "hits.1.s.t") == "b"
     assert at_path(Some(data=Some(hits=[Some(node=Some(text="one"))])), "data.hits.*.node.text") == ["one"]
     assert at_path(value, "hits.last", "absent") == "absent"
     assert at_path(Some(_private="x"), "_private", "absent") == "absent"
@@ -355,8 +345,6 @@ def test_one_path_is_enough_and_the_known_names_hold_for_the_rest() -> None:
         assert (found.answer, found.contexts) == (answer, (Context("one", "7", 0.5),))
     nothing = failure(read("s", NAMED, None, fields=fields.Fields(contexts="hits")))
     assert "Nothing at contexts_field 'hits' in {" in nothing.message
-    in_graph = read("s", {"said": "yes", "messages": MESSAGES}, None, fields=fields.Fields(answer="said"))
-    assert (in_graph.answer, in_graph.contexts_returned) == ("yes", False)
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -373,11 +361,8 @@ def chunk(text: str | None) -> Some:
 
 
 def whole(value: object) -> dict[str, Any]:
-    async def awaited(pending: Any) -> Any:
-        return await pending
-
     found = streams.finish(value, fields.Fields())
-    return returns.normalise(asyncio.run(awaited(found)) if inspect.isawaitable(found) else found)
+    return returns.normalise(asyncio.run(found) if inspect.iscoroutine(found) else found)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +373,6 @@ def whole(value: object) -> dict[str, Any]:
         (Some(content="30 "), Some(content=[{"type": "text", "text": "days."}])),
         ({"answer": "30 "}, {"answer": "days."}),
     ],
-    ids=["text", "completion", "message", "mapping"],
 )
 def test_the_pieces_of_a_stream_are_one_answer(pieces: tuple[object, ...]) -> None:
     assert whole(iter(pieces))["answer"] == "30 days."
@@ -412,7 +396,6 @@ def test_a_stream_may_bring_contexts_and_usage_or_have_them_beside_it() -> None:
         (["x" * 1_000_000, "y"], "more than 1,000,000 characters"),
         (itertools.repeat("x" * 10_000), "more than 1,000,000 characters"),
     ],
-    ids=["nothing", "a number", "a character too many", "no end"],
 )
 def test_a_stream_of_nothing_of_something_else_or_without_end_is_refused(pieces: Any, says: str) -> None:
     with pytest.raises(fields.BadReturn, match=says):
@@ -446,7 +429,6 @@ class Exiting:
     ("value", "says"),
     [
         (Lying(), "What was returned can't be read: OSError: api_key=***"),
-        ({"answer": "a", "contexts": Lying()}, "can't be read: OSError"),
         (Exiting(), "can't be read: SystemExit: 3"),
         ({"answer": "a", "contexts": [{"id": 10**5_000, "text": "t"}]}, "can't be read: ValueError: Exceeds the limit"),
         ({"answer": "a", "contexts": (1 / 0 for _ in "x")}, "can't be read: ZeroDivisionError"),
@@ -487,10 +469,7 @@ def test_a_value_that_can_not_be_shown_is_still_named() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "github_pat_11ABCDEFGHIJKLMN",
-        "AIzaSyA1234567890abcdef",
-        "AKIAIOSFODNN7EXAMPLE",
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi",
+        *("github_pat_11ABCDEFGHIJKLMN", "AIzaSyA1234567890abcdef", "AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.e"),
         "postgres://shop:correct-horse@db/shop",
         "Authorization: Basic c2hvcDpob3JzZQ==",
         "{'password': 'correct-horse'}",

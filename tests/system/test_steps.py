@@ -42,10 +42,7 @@ class Order:
     order_id: int
 
 
-FUNCTION = {"name": "lookup_order", "arguments": '{"order_id": 7}'}
 SHIPPED = "Shipped on 3 May."
-
-
 TOOL = {"type": "tool", "name": "a"}
 
 
@@ -53,7 +50,7 @@ TOOL = {"type": "tool", "name": "a"}
     "call",
     [
         {"type": "tool_call", "tool": "lookup_order", "args": {"order_id": 7}, "output": SHIPPED},
-        {"type": "function", **FUNCTION, "result": SHIPPED},
+        {"type": "function", "name": "lookup_order", "arguments": '{"order_id": 7}', "result": SHIPPED},
         {"type": "tool_use", "name": "lookup_order", "input": MappingProxyType({"order_id": 7}), "content": SHIPPED},
         SimpleNamespace(type="tool", name="lookup_order", parameters=Order(7), result=SHIPPED),
     ],
@@ -75,7 +72,6 @@ def test_a_tool_call_may_have_the_names_of_other_tools(call: object) -> None:
         ([{**TOOL, "arguments": {"day": date(2026, 5, 3)}}], (ToolCall("a", {"day": "2026-05-03"}),)),
         ([{**TOOL, "error": ValueError("no such order")}], (ToolCall("a", error="no such order"),)),
         ([{**TOOL, "is_error": True}], (ToolCall("a", error="failed"),)),
-        ([{**TOOL, "error": ""}], (ToolCall("a"),)),
         ([{**SEARCH, "source": "x" * 500}], (Retrieval("returns", READ[0].contexts, "x" * 200),)),
         *((other, ()) for other in (3, 0.5, True, "First look up the order.", "", ["Look up", "Answer"], [])),
     ],
@@ -123,10 +119,10 @@ def test_tokens_of_model_calls_count_unless_the_answer_names_its_own() -> None:
 
 
 def test_the_messages_of_a_graph_are_steps() -> None:
-    def message(kind: str, content: str, **fields: object) -> SimpleNamespace:
-        return SimpleNamespace(type=kind, content=content, **fields)
+    def message(kind: str, content: str, **fields: object) -> dict[str, Any]:
+        return {"type": kind, "content": content, **fields}
 
-    def calls(*items: dict[str, Any]) -> SimpleNamespace:
+    def calls(*items: dict[str, Any]) -> dict[str, Any]:
         usage = {"input_tokens": 9, "output_tokens": 1}
         return message("ai", "", tool_calls=list(items), usage_metadata=usage, response_metadata={"model_name": "m"})
 
@@ -136,11 +132,9 @@ def test_the_messages_of_a_graph_are_steps() -> None:
         calls({"name": "old", "args": {}, "id": "0"}),
         message("tool", "old", tool_call_id="0"),
         message("human", "And order 7?"),
-        calls(
-            {"name": "search", "args": {"query": "returns"}, "id": "1"}, {"name": "order", "args": {"id": 7}, "id": "2"}
-        ),
-        message("tool", "boom", tool_call_id="2", status="error"),
-        message("tool", "Returns take 30 days.", tool_call_id="1", artifact=documents),
+        calls({"name": "search", "args": {"query": "returns"}, "id": 1}, {"name": "order", "args": {"id": 7}, "id": 2}),
+        message("tool", "boom", tool_call_id=2, status="error"),
+        message("tool", "Returns take 30 days.", tool_call_id=1, artifact=documents),
         message("ai", "30 days."),
     ]
     response = read("a", {"messages": messages}, None)
@@ -177,8 +171,6 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 CIRCLE: list[Any] = []
-
-
 CIRCLE.append(CIRCLE)
 
 
@@ -186,13 +178,11 @@ CIRCLE.append(CIRCLE)
     ("steps", "message"),
     [
         ([SEARCH, "thinking"], "Step 2: 'thinking' (str) is no retrieval, tool call or model call."),
-        ([{"type": "guard", "name": "x"}], "Step 1: "),
         ([LOOKUP, {"type": "tool"}], "Step 2: "),
         ([{**SEARCH, "contexts": [5]}], "Step 1: Context 1 is 5 (int)"),
         ([{**SEARCH, "query": "x" * 100_001}], "Step 1: more than 100,000 characters in its query."),
         ([{**LOOKUP, "arguments": {"a": "x" * 100_000}}], "Step 1: more than 100,000 characters in its arguments."),
         ([{**LOOKUP, "arguments": {("a", "b"): 1}}], "Step 1: arguments that can't be written as JSON"),
-        ([{**LOOKUP, "arguments": nested(33)}], "nested more than 32 levels"),
         ([{**LOOKUP, "arguments": nested(5_000)}], "nested more than 32 levels"),
         ([{**LOOKUP, "arguments": CIRCLE}], "Circular reference"),
         ([{**LOOKUP, "arguments": WIDE}], "more than 100,000 characters"),
@@ -230,9 +220,3 @@ def test_steps_come_in_any_pieces_of_a_stream() -> None:
     assert len(bounded["steps"]) == 1_000
     with pytest.raises(BadReturn, match="More than 1,000 steps"):
         streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2 + [{"steps": [LOOKUP]}]), Fields())
-
-
-def test_a_worker_returns_steps(room: Any) -> None:
-    room.app(f"def answer(question):\n    return {{'answer': 'x', 'steps': [{SEARCH!r}, {LOOKUP!r}, {MODEL!r}]}}\n")
-    (response,) = room.ask("python:app:answer", "q")
-    assert response.steps == READ
