@@ -16,15 +16,11 @@ SCRIPT = Path(__file__).parents[2] / "bench" / "judge_engine.py"
 pytestmark = pytest.mark.heavy
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 def bench(*arguments: str) -> Any:
-    command = [sys.executable, str(SCRIPT), "--latency-ms", "1", "--port", str(free_port()), *arguments]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, str(SCRIPT), "--latency-ms", "1", "--port", port, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

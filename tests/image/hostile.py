@@ -138,11 +138,6 @@ def chain():
         forge_the_run()
 
 
-def no_new_privileges():
-    status = readable("/proc/self/status")
-    return status.partition("NoNewPrivs:")[2].split()[0]
-
-
 def attempt(who):
     gates = roots()
     forged = forge()
@@ -154,25 +149,19 @@ def attempt(who):
         "uid": os.getuid(),
         "gid": os.getgid(),
         "groups": os.getgroups(),
-        "no_new_privileges": no_new_privileges(),
+        "no_new_privileges": readable("/proc/self/status").partition("NoNewPrivs:")[2].split()[0],
         "forged": forged,
         "environ": dict(os.environ),
         "gates": gates,
         "gate_environ": [readable(f"/proc/{pid}/environ") for pid in gates],
         "gate_memory": [readable(f"/proc/{pid}/mem") for pid in gates],
         "gate_killable": succeeded({str(pid): lambda pid=pid: os.kill(pid, 0) for pid in gates}),
-        "other_environ": [
-            readable(f"/proc/{entry}/environ")
-            for entry in os.listdir("/proc")
-            if entry.isdigit() and int(entry) != os.getpid()
-        ],
+        "other_environ": [readable(path) for path in glob.glob("/proc/[0-9]*/environ")],
         "docker": docker(),
         "ragstone": importable(),
         "private_folders": glob.glob("/tmp/ragstone-private-*"),
         "private": [
-            name
-            for top in glob.glob("/tmp/ragstone-*")
-            for name in (os.listdir(top) if os.access(top, os.R_OK) else [])
+            name for top in glob.glob("/tmp/ragstone-*") if os.access(top, os.R_OK) for name in os.listdir(top)
         ],
         "python": sys.executable,
     }

@@ -45,12 +45,7 @@ ATTACK = """import signal, subprocess
 
 
 def system(side: str, version: str, attack: str = "pass") -> str:
-    return (
-        SYSTEM.replace("SIDE", side)
-        .replace("RAGSTONE_" + side, "RAGSTONE_SIDE")
-        .replace("VERSION", version)
-        .replace("ATTACK", attack)
-    )
+    return SYSTEM.replace('"SIDE"', f'"{side}"').replace("VERSION", version).replace("ATTACK", attack)
 
 
 @pytest.mark.attack(
