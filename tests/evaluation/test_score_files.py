@@ -78,6 +78,8 @@ def test_scores_of_more_samples_than_a_golden_set_can_have_are_refused(
         ("id,metric,value\na,m,inf\n", 2, "found 'inf'"),
         ("id,metric,value\na,m,-0.1\n", 2, r"must be in \[0, 1\]"),
         ("id,faithfulness\na,1\na,1\n", 3, "duplicate value of 'faithfulness' for sample 'a'"),
+        ("id,faithfulness\na,1\nb,high\n", 3, "found 'high'"),
+        ("id,metric,value\na,m\n", 2, "'value' is missing, found: 'id', 'metric'"),
         ("id,metric,value\n,m,1\n", 2, "'id' must be a non-empty string"),
         ("id,metric,value,group\na,m,1,g\na,n,1,h\n", 3, "in group 'h' here, but was in 'g'"),
         ('{"id": "a", "metric": "m", "value": Infinity}\n', 1, "Infinity is not a JSON number"),
