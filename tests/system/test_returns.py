@@ -105,7 +105,8 @@ class Frame:
         (("a", {"text": "b"}.items()), "(tuple)"),
         ({"anser": "x"}, "anser"),
         ({"answer": 3}, "3 (int), which is not text"),
-        *(({"messages": messages}, "messages") for messages in ([], "hello")),
+        ({"messages": []}, "messages"),
+        ({"messages": "hello"}, "messages"),
         ({"answer": "a", "contexts": 5}, "5 (int): it is not a list"),
         ({"answer": "a", "contexts": b"x"}, "b'x' (bytes): it is not a list"),
         ({"answer": "a", "contexts": {"x", "y"}}, "(set): it is not a list"),
@@ -165,11 +166,12 @@ def test_contexts_come_in_many_shapes(contexts: object, found: list[Read]) -> No
 
 
 def test_a_context_may_name_its_document() -> None:
-    named = [{"id": 7}, {"id": 7.0}, {"doc_id": "d"}, {"metadata": {"source": "a.md"}}, {"node": {"id": "n"}}]
-    named.append({"id": "mine", "metadata": {"source": "a.md"}})
+    metadata = {"source": "a.md"}
+    named: list[dict[str, object]] = [{"id": 7}, {"id": 7.0}, {"doc_id": "d"}, {"node": {"id": "n"}}]
+    named += [{"metadata": metadata}, {"id": "mine", "metadata": metadata}]
     unnamed: list[dict[str, object]] = [{"id": 7.5}, {"id": True}, {"id": " "}, {"metadata": "none"}]
     found = contexts_of({"answer": "a", "contexts": [{"text": "t", **one} for one in (*named, *unnamed)]})
-    assert [identity for _, identity, _ in found] == ["7", "7", "d", "a.md", "n", "mine", None, None, None, None]
+    assert [identity for _, identity, _ in found] == ["7", "7", "d", "n", "a.md", "mine", None, None, None, None]
 
 
 def test_a_score_that_is_no_number_is_left_out() -> None:
