@@ -114,6 +114,7 @@ def test_answers_of_a_run_that_failed_can_not_become_a_baseline(project: Project
     [
         ([{"id": "a", "question": "q", "answer": text} for text in "xy"], ConfigError, "'a'"),
         ([{"answer": "x"}], GoldenSetError, "no column for the question"),
+        ([], GoldenSetError, "contains no interactions"),
         (None, ConfigError, "can't be read"),
     ],
 )

@@ -8,26 +8,10 @@ import pytest
 
 from ragstone.errors import ConfigError
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.entrypoint import build_system, parse_entrypoint
+from ragstone.system.entrypoint import build_system
 from ragstone.system.http_service import HttpService
 from ragstone.system.pool import Pool
 from ragstone.system.recorded import RecordedAnswers
-
-
-@pytest.mark.parametrize(
-    ("entrypoint", "scheme", "target"),
-    [
-        ("python:pkg.mod:Klass.answer", "python", "pkg.mod:Klass.answer"),
-        ("pkg.mod:answer", "python", "pkg.mod:answer"),
-        ("command:./rag --json", "command", "./rag --json"),
-        ("file:out/answers.jsonl", "file", "out/answers.jsonl"),
-        ("https://host/ask?k=v", "https", "https://host/ask?k=v"),
-    ],
-)
-def test_an_entrypoint_has_a_scheme_and_without_one_it_is_python(entrypoint: str, scheme: str, target: str) -> None:
-    found = parse_entrypoint(entrypoint)
-    assert scheme in found.kind.schemes
-    assert found.target == target
 
 
 @pytest.mark.parametrize(
@@ -57,6 +41,7 @@ def test_a_wrong_entrypoint_says_what_was_meant(entrypoint: str, says: str, tmp_
 def test_each_scheme_builds_its_system_and_shows_no_secret(tmp_path: Path) -> None:
     expected = {
         "app:answer": (Pool, "python:app:answer"),
+        "my-app/rag.py:Klass.answer": (Pool, "python:my-app/rag.py:Klass.answer"),
         "command:./rag --api-key sk": (Pool, "command:./rag --api-key ***"),
         "file:out.jsonl": (RecordedAnswers, "file:out.jsonl"),
         "http://u:p@host/ask?key=1": (HttpService, "http://host/ask?key=***"),

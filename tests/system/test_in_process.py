@@ -32,27 +32,6 @@ def ask(target: object, *questions: str, **settings: Any) -> list[Response]:
     return asyncio.run(scenario())
 
 
-async def coroutine(question: str) -> str:
-    await asyncio.sleep(0)
-    return "got " + question
-
-
-class Engine:
-    def query(self, question: str) -> str:
-        return "got " + question
-
-
-async def async_factory() -> Engine:
-    return Engine()
-
-
-@pytest.mark.parametrize("target", [coroutine, async_factory, lambda question: coroutine(question)])
-def test_what_is_awaited_is_awaited_in_this_process(target: object) -> None:
-    (response,) = ask(target, "a")
-    assert (response.answer, response.failure) == ("got a", None)
-    assert response.latency_s is not None
-
-
 def test_sync_callables_run_side_by_side_in_threads_up_to_the_concurrency() -> None:
     barrier = threading.Barrier(3)
     running: set[int] = set()
