@@ -95,12 +95,7 @@ def test_a_link_leads_to_the_line_of_a_file_of_the_checkout(
 
 @pytest.mark.parametrize(
     ("file", "line", "properties"),
-    [
-        ("a.py", 3, "file=a.py,line=3,title=T"),
-        ("a.py", None, "file=a.py,title=T"),
-        (None, 3, "title=T"),
-        ("a\x1b.py", 3, "title=T"),
-    ],
+    [("a.py", 3, "file=a.py,line=3,title=T"), ("a.py", None, "file=a.py,title=T"), ("a\x1b.py", 3, "title=T")],
 )
 def test_a_line_is_written_with_its_file_only(file: str | None, line: int | None, properties: str) -> None:
     assert render_annotation(Annotation(Level.NOTICE, "text", "T", file, line)) == f"::notice {properties}::text"

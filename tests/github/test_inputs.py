@@ -49,8 +49,6 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
         ("ARTIFACT-NAME", "a\nb", "can't be an artifact's name"),
         ("MAX-COST-USD", "free", "a number above 0"),
         ("MAX-COST-USD", "nan", "a number above 0"),
-        ("MAX-COST-USD", "-1", "a number above 0"),
-        ("MAX-COST-USD", "inf", "a number above 0"),
         ("TIME-LIMIT", "0", "a number above 0"),
         ("SYSTEM-ENV", "KEY=value", "not a variable name"),
         ("SYSTEM-ENV", "INPUT_JUDGE", "never passed"),

@@ -57,7 +57,6 @@ def test_the_drop_of_a_run_is_accepted_as_its_report_offers_it(tmp_path: Path) -
         ([Offer("faithfulness", "even", 0.1)], "faithfulness"),
         ([Offer("context_recall", None, 0.1)], "faithfulness"),
         ([DROP], "faithfulnes"),
-        ([], "golden set"),
         ([], "system.broken"),
     ],
 )
@@ -113,7 +112,7 @@ def test_a_metric_of_the_project_or_of_the_run_alone_can_be_accepted(tmp_path: P
     assert "polite" in entry(policy, tmp_path, run, metric="polite")
 
 
-@pytest.mark.parametrize("text", ["0.1:aa", "x:aa:bb", "", "0.1:a:b:c:d"])
+@pytest.mark.parametrize("text", ["0.1:aa", "x:aa:bb", "0.1:a:b:c:d"])
 def test_a_drop_is_named_as_the_report_names_it(text: str) -> None:
     assert Shown.parse("0.1:aa:bb:cc") == Shown(0.1, "aa", "bb", "cc")
     with pytest.raises(ConfigError, match="names no drop"):

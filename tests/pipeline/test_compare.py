@@ -23,7 +23,6 @@ HIGH, LOW, MIDDLING = [1.0, 0.9, 0.95, 1.0] * 15, [0.5, 0.3, 0.6, 0.4] * 15, [1.
     [
         (None, HIGH, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 0),
         (None, LOW, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 1),
-        (HIGH, HIGH, "[metrics.politeness]\nmin = 0.85\nmax_drop = 0.02\n", 0),
         (HIGH, LOW, "[metrics.politeness]\nmax_drop = 0.02\n", 1),
         (HIGH, HIGH, "[metrics.politenes]\nmin = 0.5\n", 2),
         (HIGH, HIGH, "[metrics.politeness]\nmin = 0.5\n[metrics.faithfulness]\nmin = 0.5\n", 5),

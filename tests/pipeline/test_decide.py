@@ -125,7 +125,6 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
         (Status.FAIL, "never", 0),
         (Status.INCONCLUSIVE, "never", 0),
         (Status.ERROR, "never", 6),
-        (Status.PASS, "never", 0),
     ],
 )
 def test_never_lets_all_pass_but_errors(status: Status, fail_on: FailOn | None, code: int) -> None:

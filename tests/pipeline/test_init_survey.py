@@ -62,19 +62,15 @@ def test_what_answers_questions_is_proposed(tmp_path: Path, source: str, attribu
     "source",
     [
         "def answer(question, index): ...",  # can't be called with a question alone
-        "def answer(question, index: Index, k=3): ...",
         "def answer(question, k=3, *, index): ...",
         "class Shop:\n    def answer(self): ...",
         "def answer(count: int): ...",
-        "def _answer(question): ...",
         "import langchain\nflags = READ | WRITE",
         "class Robot:\n    def __init__(self, index: Index): ...\n    def answer(self, question): ...",
         "from typing import Protocol\nclass Rag(Protocol):\n    def answer(self, question): ...",
         "class Shop:\n    def invoke(self, question): ...",  # could be anything
         "import langchain\nchat = ChatOpenAI()\nanswer = chat.invoke('Why?')",
         "query = text('SELECT 1')",
-        "import langchain\ngraph = Neo4jGraph()",
-        "limits = Docs()",
         "def answer(question: ...",  # not Python
         "(" * 5_000,
     ],
@@ -206,7 +202,6 @@ ROWS = [{"question": "Why?", "answer": "So."}, {"question": "How?", "answer": "S
     [
         ("eval/qa.jsonl", '{"query": "Why?", "ground_truth": "So."}\n{"query": "How?", "ground_truth": "So."}\n'),
         ("questions.csv", "question,expected_answer\nWhy?,So.\nHow?,So.\n"),
-        ("data/golden.yaml", "- question: Why?\n  reference: So.\n- question: How?\n  reference: So.\n"),
         ("golden[1].json", json.dumps(ROWS)),
     ],
 )

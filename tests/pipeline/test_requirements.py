@@ -50,7 +50,6 @@ def test_each_question_of_the_golden_set_counts_once() -> None:
         (("anthropic", "gpt-x"), "openai:gpt-x", False),
         (("offline", "lexical"), "offline", True),
         (("offline", "lexical"), "openai:gpt-x", False),
-        (("scripted", "x"), "offline", False),
     ],
 )
 def test_the_judge_is_the_one_that_the_setting_names(judge: tuple[str, str], name: str, is_it: bool) -> None:
