@@ -57,18 +57,22 @@ class Season:
     def job(self, event: str = "pull_request", payload: Any = None, **more: str) -> Outcome:
         self.runs += 1
         shutil.rmtree(self.out, ignore_errors=True)
-        self.github.add_run(900 + self.runs, event="pull_request", branch="topic", status="in_progress")
+        self.run = self.github.add_run(
+            900 + self.runs,
+            event="pull_request",
+            branch="topic",
+            status="in_progress",
+            sha=f"{self.runs:040x}",
+            tree="1" * 40,
+        )
         return self.checkout.gate(event, payload, GITHUB_RUN_ID=str(900 + self.runs), **more)
 
-    def upload(self, event: str = "push", sha: str = "b" * 40, **changed: Any) -> None:
-        run = next(run for run in self.github.runs if run["id"] == 900 + self.runs)
-        self.github.runs.remove(run)
-        self.finish(event, sha=sha)
-        self.github.add_artifact(900 + self.runs, artifact_of(self.out), **changed)
-
-    def finish(self, event: str = "push", conclusion: str = "success", sha: str = "b" * 40) -> None:
+    def upload(self, event: str = "push", sha: str = "b" * 40) -> None:
+        """The newest job becomes a finished run on main."""
+        self.github.runs.remove(self.run)
         created = f"2026-11-20T{self.runs // 60:02d}:{self.runs % 60:02d}:00Z"
-        self.github.add_run(900 + self.runs, event=event, created_at=created, conclusion=conclusion, sha=sha)
+        self.run = self.github.add_run(900 + self.runs, event=event, created_at=created, sha=sha)
+        self.github.add_artifact(900 + self.runs, artifact_of(self.out))
 
     def heal(self) -> None:
         self.checkout.answer_well()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.github.builders import FACTS, Checkout, Outcome
-from tests.judge.conftest import FakeLlm, Loop, fill_in
+from tests.judge.conftest import FakeLlm, Loop
+from tests.pipeline.project import doubting
 
 
 @pytest.fixture
@@ -24,18 +24,12 @@ def gate(checkout: Checkout, fake: FakeLlm, event: str) -> Outcome:
 
 
 def test_a_judge_that_moved_over_night_is_the_first_thing_in_the_summary(checkout: Checkout, fake: FakeLlm) -> None:
-    def stricter(schema: Any, prompt: str) -> Any:
-        filled = fill_in(schema, prompt)
-        for verdict in filled["verdicts"]:
-            verdict |= {"verdict": "unsupported", "evidence": []}
-        return filled
-
     assert gate(checkout, fake, "push").code == 0
     checkout.uploaded()
     fake.seen.clear()
     assert gate(checkout, fake, "pull_request").code == 0
     assert fake.kinds() == [], "a pull request asks nothing again"
-    fake.fill = stricter
+    doubting(fake, "")
     found = gate(checkout, fake, "schedule")
     assert fake.kinds() == ["verdicts"] * len(FACTS)
     assert f"The judge's behaviour changed: {len(FACTS)} of {len(FACTS)} verdicts differ" in found.summary

@@ -17,6 +17,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.diagnosis import catalogue
 from ragstone.github.outputs import OUTPUTS
+from tests.cli.project import write_rows
 from tests.github.api.fake import FakeGitHub
 from tests.github.api.payloads import pull_request, workflow_run
 from tests.github.builders import CONFIG, FACTS, Checkout, Outcome
@@ -45,51 +46,36 @@ def checkout(checkout: Checkout) -> Checkout:
 
 def golden_field(name: str) -> Put:
     def put(checkout: Checkout, text: str) -> None:
-        rows = [{"id": key, "question": question, "reference": fact} for key, question, fact in FACTS]
-        rows[0][name] = [text] if name == "tags" else f"x{text}"  # type: ignore[assignment]
-        checkout.write("golden.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+        rows = checkout.golden_rows()
+        rows[0][name] = [text] if name == "tags" else f"x{text}"
+        checkout.write_golden(rows)
         checkout.answer_badly()
 
     return put
 
 
-def recorded(name: str) -> Put:
+def filled(template: Any, text: str) -> Any:
+    """`template` with the text for each ``{}`` in it."""
+    if isinstance(template, dict):
+        return {filled(key, text): filled(value, text) for key, value in template.items()}
+    if isinstance(template, list):
+        return [filled(value, text) for value in template]
+    return template.replace("{}", text) if isinstance(template, str) else template
+
+
+def recorded(**fields: Any) -> Put:
+    """The text in `fields` of each answer."""
+
     def put(checkout: Checkout, text: str) -> None:
-        rows: list[dict[str, Any]] = []
-        for key, _, fact in FACTS:
-            row: dict[str, Any] = {"id": key, "answer": "Bananas are purple.", "contexts": [fact]}
-            if name == "error":
-                row = {"id": key, "error": text}
-            elif name in ("text", "id"):
-                row["contexts"] = [{"text": fact, "id": "c", name: f"x{text}"}]
-            else:
-                row[name] = f"Bananas are purple. {text}"
-            rows.append(row)
-        checkout.write("outputs.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+        rows = [{"id": key, "answer": "Bananas are purple.", "contexts": [fact]} for key, _, fact in FACTS]
+        write_rows(checkout.root / "outputs.jsonl", [row | filled(fields, text) for row in rows])
 
     return put
 
 
-def step(name: str) -> Put:
-    """A step of each answer with the text in one of its fields."""
-
-    def put(checkout: Checkout, text: str) -> None:
-        found = {"type": "retrieval", "query": "Which?", "contexts": ["So."]}
-        called = {"type": "tool", "name": "lookup", "arguments": {"id": 1}, "result": "So."}
-        values: dict[str, Any] = {
-            "query": found | {"query": f"x{text}"},
-            "name": called | {"name": f"x{text}"},
-            "arguments": called | {"arguments": {f"x{text}": f"x{text}"}},
-            "result": called | {"result": f"x{text}"},
-            "error": called | {"error": f"x{text}"},
-        }
-        rows = [
-            {"id": key, "answer": "Bananas are purple.", "contexts": [fact], "steps": [values[name]]}
-            for key, _, fact in FACTS
-        ]
-        checkout.write("outputs.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
-
-    return put
+def called(**fields: Any) -> Put:
+    """The text in `fields` of a call of a tool in each answer."""
+    return recorded(steps=[{"type": "tool", "name": "lookup", "arguments": {"id": 1}, "result": "So."} | fields])
 
 
 def program(body: str) -> Put:
@@ -120,8 +106,14 @@ policy = partial(written, "thresholds.toml")
 ANSWERS = 'while read -r line; do echo \'{"answer": "Bananas.", "contexts": ["So."]}\'; done'
 SOURCES: dict[str, Put] = {
     **{f"golden {name}": golden_field(name) for name in ("id", "question", "reference", "tags", "group")},
-    **{f"recorded {name}": recorded(name) for name in ("answer", "text", "id", "error", "model")},
-    **{f"step {name}": step(name) for name in ("query", "name", "arguments", "result", "error")},
+    "recorded answer": recorded(answer="Bananas are purple. {}"),
+    "recorded text": recorded(contexts=[{"text": "x{}", "id": "c"}]),
+    "recorded id": recorded(contexts=[{"text": "So.", "id": "x{}"}]),
+    "recorded error": recorded(answer=None, error="{}"),
+    "recorded model": recorded(model="Bananas are purple. {}"),
+    "step query": recorded(steps=[{"type": "retrieval", "query": "x{}", "contexts": ["So."]}]),
+    **{f"step {name}": called(**{name: "x{}"}) for name in ("name", "result", "error")},
+    "step arguments": called(arguments={"x{}": "x{}"}),
     "standard error": program(f"cat said >&2\n{ANSWERS}"),
     "last words": program("cat said >&2\nexit 3"),
     "a reply that is none": program("while read -r line; do cat said; echo; done"),

@@ -483,7 +483,7 @@ def test_a_pull_request_can_not_send_the_answers_to_its_own_cluster(checkout: Ch
     by="pull request", tries="have the key passed to the system", stopped_by="only the base's `env` counts"
 )
 def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Checkout) -> None:
-    checkout.program("rag.sh", '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n')
+    checkout.program("rag.sh", "#!/bin/sh\nenv > seen\n")
     text = config('name = "offline"\n', 'env = ["OPENAI_*"]\n')
     checkout.write("ragstone.toml", text.replace("file:outputs.jsonl", "command:./rag.sh"))
     refused(checkout.gate(OPENAI_API_KEY=KEY), "'system.env' passes the secret", "system-env")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ragstone.errors import ConfigError
@@ -11,7 +9,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.settings.load import load_settings
 from tests.github.api.fake import BASE_SHA, FakeGitHub
 from tests.github.api.payloads import HEAD_SHA, pull_request, workflow_run
-from tests.github.builders import CONFIG, FACTS, POLICY, Checkout, Outcome
+from tests.github.builders import CONFIG, POLICY, Checkout, Outcome
 from tests.github.runs import artifact_of
 from tests.github.test_trusted_config import KEY, METRICS, WAYS_TO_THE_KEY, Listener, config, listener
 
@@ -20,18 +18,8 @@ __all__ = ["listener"]
 EVIL = "evil-base"
 EVIL_SHA = "9" * 40
 NEITHER = "neither the default branch nor protected"
-SYSTEM = """
-import os
-
-FACTS = {facts!r}
-
-
-def answer(question):
-    fact = FACTS[question]
-    with open({log!r}, "a") as log:
-        log.write({who!r} + ":" + "|".join(os.environ.values()) + "\\n")
-    return {{"answer": fact, "contexts": [fact]}}
-"""
+SEEING = '#!/bin/sh\nenv > seen\nwhile read -r line; do echo \'{"answer": "So."}\'; done\n'
+"""A system that writes down its environment."""
 
 
 @pytest.fixture
@@ -49,10 +37,6 @@ def in_the_evil_base(checkout: Checkout, name: str, text: str) -> None:
     """The same file on both of their branches: compared with its own base, the pull request changes nothing."""
     checkout.write(name, text)
     checkout.github.files[EVIL_SHA][name] = text.encode()
-
-
-def system(log: Path, who: str) -> str:
-    return SYSTEM.format(facts={question: fact for _, question, fact in FACTS}, log=str(log), who=who)
 
 
 def top_of(found: Outcome) -> str:
@@ -97,23 +81,23 @@ def identity(listener: Listener) -> dict[str, str]:
     return {**of_job, **account, "OPENAI_BASE_URL": listener.url}
 
 
-def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(checkout: Checkout, tmp_path: Path) -> None:
-    log = tmp_path / "seen"
-    in_the_evil_base(checkout, "rag.py", system(log, "head"))
-    env = '[system]\nentrypoint = "python:rag:answer"\nenv = ["DB_PASSWORD", "OPENAI_API_KEY", "PLAIN"]\n'
+def test_the_system_sees_no_secret_that_only_such_a_base_passes_on(checkout: Checkout) -> None:
+    seen = checkout.root / "seen"
+    in_the_evil_base(checkout, "rag.sh", SEEING)
+    env = '[system]\nentrypoint = "command:sh rag.sh"\nenv = ["DB_PASSWORD", "OPENAI_API_KEY", "PLAIN"]\n'
     text = f'[golden]\npaths = "golden.jsonl"\n{env}{METRICS}'
     in_the_evil_base(checkout, "ragstone.toml", text)
     given = {"DB_PASSWORD": "hunter2-hunter2", "OPENAI_API_KEY": KEY, "PLAIN": f"Bearer {KEY}"}
     found = checkout.gate("pull_request", TO_EVIL, **given)
     assert found.code == 2, found.log
     assert "passes the secret DB_PASSWORD" in found.log
-    assert not log.exists()
+    assert not seen.exists()
     assert NEITHER in top_of(found)
     # What the default branch passes on, it gets, but for the key of a judge, under any name.
     checkout.github.files[BASE_SHA]["ragstone.toml"] = text.encode()
     not_passed(checkout.gate("pull_request", TO_EVIL, **given))
-    assert "hunter2-hunter2" in log.read_text()
-    assert KEY not in log.read_text()
+    assert "hunter2-hunter2" in seen.read_text()
+    assert KEY not in seen.read_text()
 
 
 def test_what_fails_the_job_is_what_the_default_branch_says(checkout: Checkout) -> None:

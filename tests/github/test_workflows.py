@@ -41,14 +41,6 @@ def examples() -> list[str]:
     return [block for block in blocks if "\njobs:" in block and re.search(r"^on:", block, re.MULTILINE)]
 
 
-SERVICES = {
-    "compose": ("compose.yaml", "services:\n  api:\n    build: .\n    ports: [8080:8000]\n"),
-    "image": ("Dockerfile", "FROM scratch\nEXPOSE 80\n"),
-    "api": ("main.py", "app = FastAPI()\n"),
-}
-"""A file of a service that says how it is started."""
-
-
 def of_init(folder: Path) -> list[str]:
     """The workflows that `ragstone init` writes: for one system, and for services of a repository with several."""
     (folder / ".git").mkdir(parents=True)
@@ -57,18 +49,17 @@ def of_init(folder: Path) -> list[str]:
     (environment / "bin").mkdir(parents=True)
     (environment / "bin" / "python").touch()
     (environment / "pyvenv.cfg").write_text("version = 3.12.4\n", encoding="utf-8")
-    for service, entrypoint in (
-        (".", "python:rag:answer"),
-        ("services/search", "python:rag:answer"),
-        ("web", "http://127.0.0.1:8000/ask"),
-        ("compose", "http://127.0.0.1:8000/ask?v=1"),
-        ("image", "http://localhost:8000/ask"),
-        ("my site", "http://127.0.0.1:3000/api/chat"),
-        ("api", "http://127.0.0.1:8000/ask"),
+    composed = "services:\n  api:\n    build: .\n    ports: [8080:8000]\n"
+    for service, entrypoint, name, content in (
+        (".", "python:rag:answer", "notes.txt", ""),
+        ("services/search", "python:rag:answer", "notes.txt", ""),
+        ("my site", "http://127.0.0.1:3000/api/chat", "notes.txt", ""),
+        ("compose", "http://127.0.0.1:8000/ask?v=1", "compose.yaml", composed),
+        ("image", "http://localhost:8000/ask", "Dockerfile", "FROM scratch\nEXPOSE 80\n"),
+        ("api", "http://127.0.0.1:8000/ask", "main.py", "app = FastAPI()\n"),
     ):
         home = folder / service
         home.mkdir(exist_ok=True)
-        name, content = SERVICES.get(service, ("notes.txt", ""))
         (home / name).write_text(content, encoding="utf-8")
         write_starter(home, Proposal(entrypoint, "it was named"), survey(home))
     return [path.read_text(encoding="utf-8") for path in sorted((folder / ".github" / "workflows").glob("*.yml"))]

@@ -15,7 +15,7 @@ from ragstone.pipeline.gate import GateOutcome
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import Settings
 from ragstone.system.response import System
-from tests.judge.conftest import FakeLlm
+from tests.judge.conftest import FakeLlm, fill_in
 from tests.pipeline.asked import evaluate_run, gate, rescore
 from tests.pipeline.reported import again
 
@@ -96,6 +96,19 @@ class Project:
     @property
     def calls(self) -> int:
         return len(self.fake.seen)
+
+
+def doubting(fake: FakeLlm, *texts: str) -> None:
+    """From now on the judge finds no support where one of `texts` is in what it is asked."""
+
+    def fill(schema: Any, prompt: str) -> Any:
+        filled = fill_in(schema, prompt)
+        if any(text in prompt for text in texts):
+            for verdict in filled.get("verdicts", ()):
+                verdict |= {"verdict": "unsupported", "evidence": []}
+        return filled
+
+    fake.fill = fill
 
 
 def drop(outcome: GateOutcome, metric: str = "faithfulness") -> Check:

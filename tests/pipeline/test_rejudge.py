@@ -11,8 +11,7 @@ from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.pipeline.gate import GateOutcome
 from tests.cli.project import read_json
-from tests.judge.conftest import fill_in
-from tests.pipeline.project import MODEL, Project, drop, run_of
+from tests.pipeline.project import MODEL, Project, doubting, drop, run_of
 
 N = 12
 NEW = "openai:gpt-5.4-mini"
@@ -46,21 +45,8 @@ def answer(project: Project, wrong: int = 0) -> None:
     project.write("outputs.jsonl", rows)
 
 
-def finding_wrong(project: Project, *also: str) -> None:
-    """From now on the judge finds no support in contexts that end with ``wrong``, or one of `also`."""
-
-    def fill(schema: Any, prompt: str) -> Any:
-        filled = fill_in(schema, prompt)
-        if "verdicts" in filled and any(f"{text}." in prompt for text in ("wrong", *also)):
-            for verdict in filled["verdicts"]:
-                verdict |= {"verdict": "unsupported", "evidence": []}
-        return filled
-
-    project.fake.fill = fill
-
-
 def test_a_pull_request_that_changes_the_judge_and_loses_quality_fails(project: Project) -> None:
-    finding_wrong(project)
+    doubting(project.fake, "wrong.")
     answer(project, wrong=4)
     found = project.gate("new", "main", judge=NEW, reported_again=True)
     assert found.exit_code == EXIT_GATE_FAILED
@@ -74,7 +60,7 @@ def test_a_pull_request_that_changes_the_judge_and_loses_quality_fails(project: 
 
 
 def test_a_stricter_judge_fails_no_unchanged_system_and_is_compared_with_the_old_one(project: Project) -> None:
-    finding_wrong(project, "\n0: right", "\n1: right", "\n2: right")
+    doubting(project.fake, "\n0: right.", "\n1: right.", "\n2: right.")
     found = project.gate("new", "main", judge=NEW)
     assert found.exit_code == EXIT_PASS
     assert drop(found).estimate == 0.0

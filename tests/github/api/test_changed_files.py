@@ -42,6 +42,10 @@ def checkout(github: FakeGitHub, tmp_path: Path) -> Path:
     return tmp_path / "checkout"
 
 
+def writing(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda checkout: (checkout / name).write_bytes(content)
+
+
 def link_elsewhere(checkout: Path) -> None:
     (checkout / "latest").unlink()
     (checkout / "latest").symlink_to("empty")
@@ -68,10 +72,10 @@ def hide_from_git(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        (lambda checkout: (checkout / "index.bin").write_bytes(b"built"), ()),
-        (lambda checkout: (checkout / "data" / "g\u00f6lden.jsonl").write_bytes(b"{}\r\n"), ()),
-        (lambda checkout: (checkout / "model.bin").write_bytes(LARGE), ()),
-        (lambda checkout: (checkout / "model.bin").write_bytes(LARGE + b"!"), ("model.bin",)),
+        (writing("index.bin", b"built"), ()),
+        (writing("data/g\u00f6lden.jsonl", b"{}\r\n"), ()),
+        (writing("model.bin", LARGE), ()),
+        (writing("model.bin", LARGE + b"!"), ("model.bin",)),
         (lambda checkout: (checkout / "rag.py").unlink(), ("rag.py",)),
         (link_elsewhere, ("latest",)),
         (link_out, ("rag.py",)),
@@ -79,14 +83,8 @@ def hide_from_git(checkout: Path) -> None:
         (hide_from_git, ("rag.py",)),
     ],
     ids=[
-        *(
-            "a new file",
-            "line ends of Windows",
-            "what Git LFS fetched",
-            "another file than it fetched",
-            "a removed file",
-        ),
-        *("another link", "a link out", "a pipe", "an edit that git is told to hide"),
+        *("a new file", "line ends of Windows", "what Git LFS fetched", "another file than it fetched"),
+        *("a removed file", "another link", "a link out", "a pipe", "an edit that git is told to hide"),
     ],
 )
 def test_files_are_changed_that_are_not_as_checking_out_makes_them(

@@ -8,7 +8,7 @@ import pytest
 from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
 from ragstone.github.api.posts import marker
 from ragstone.github.api.posts import post_comment as post_to
-from tests.github.api.fake import ALL_RIGHTS, Actor, FakeGitHub
+from tests.github.api.fake import Actor, FakeGitHub
 
 BOT = "github-actions[bot]"
 MARK = marker("default")
@@ -50,13 +50,7 @@ def test_our_comment_is_found_behind_hundreds_of_others(github: FakeGitHub, api:
         (f"> quoted\n{MARK}\nx", BOT, "Bot"),
         (f" {MARK}", BOT, "Bot"),
     ],
-    ids=[
-        "a person",
-        "a person named like a bot",
-        "an account for bots of another kind",
-        "a quote",
-        "not the whole line",
-    ],
+    ids=["a person", "a person named like a bot", "an account of another kind", "a quote", "not the whole line"],
 )
 def test_a_comment_is_ours_by_its_first_line_and_its_author(
     github: FakeGitHub, api: GitHubApi, body: str, login: str, kind: str
@@ -138,14 +132,6 @@ def test_a_part_that_another_job_wrote_over_at_the_same_time_is_written_again(
     post_to(api, 7, MARK, lambda old: f"{old} ours".strip(), lambda body: "ours" in body)
     assert github.bodies() == [f"{MARK}\ntheirs ours"]
     assert len(pauses) == 2
-
-
-def test_without_the_right_to_write_nothing_is_written(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
-    github.actors["read-only"] = Actor(BOT, writes=ALL_RIGHTS - {"pull-requests"})
-    with pytest.raises(GitHubApiError) as caught:
-        post_comment(connect("read-only"), "body")
-    assert caught.value.kind is ApiErrorKind.REFUSED
-    assert github.bodies() == []
 
 
 def test_an_update_survives_a_502(github: FakeGitHub, api: GitHubApi) -> None:
