@@ -128,9 +128,7 @@ def test_thirty_failed_runs_lead_to_the_baseline_that_they_carry(
     assert len(main.github.storage_seen) == 1
     assert sorted(found.files) == ["judgements.sqlite", MANIFEST, SAMPLES]
     assert found.files["judgements.sqlite"] == b"outer", "of the run that carries it"
-    opened = open_members(found.files, tmp_path / "baseline")
-    assert opened.manifest == passed.manifest
-    assert opened.scores().metrics == passed.scores().metrics
+    assert open_members(found.files, tmp_path / "baseline").manifest == passed.manifest
 
 
 @pytest.mark.attack(by="fork", tries="replace a carried baseline", stopped_by="its fingerprint is recorded")

@@ -134,16 +134,6 @@ def test_the_workflow_of_the_baseline_is_one_of_this_repository(season: Season) 
             season.job("release", RAGSTONE_BASELINE_WORKFLOW=other)
 
 
-def test_a_baseline_that_should_be_there_and_is_not_is_a_warning_at_the_top(season: Season) -> None:
-    season.merge()
-    for artifact, _ in season.github.artifacts.values():
-        artifact["expired"] = True
-    found = season.job()
-    assert found.baseline == ""
-    for text in (found.summary, season.checkout.comments[0]):
-        assert "run 901 was left out: the artifact has expired" in text.split("|", 1)[0]
-
-
 def refuse_to_list(github: FakeGitHub) -> None:
     github.fail("GET", "/actions/workflows/", 403, times=99)
 

@@ -99,16 +99,13 @@ def scored(tmp_path: Path) -> list[str]:
     return [score_file(tmp_path / name, "politeness", values) for name, values in names]
 
 
-@pytest.mark.parametrize("form", ["text", "junit", "html"])
-def test_every_format_goes_to_a_file_or_to_standard_output(
-    ragstone: Ragstone, tmp_path: Path, scored: list[str], form: str
-) -> None:
-    arguments = ("compare", "main.csv", "bad.csv", "--format", form)
-    code, out, _ = ragstone(*arguments, "--verbose")
+def test_a_report_goes_to_a_file_or_to_standard_output(ragstone: Ragstone, tmp_path: Path, scored: list[str]) -> None:
+    arguments = ("compare", "main.csv", "bad.csv", "--format", "html")
+    code, out, _ = ragstone(*arguments)
     assert code == 1
+    assert "main.csv" in out
     assert ragstone(*arguments, "-o", "new/report") == (code, "", "")
     assert (tmp_path / "new" / "report").read_text(encoding="utf-8") == out
-    assert "main.csv" in out or form == "junit"
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,13 @@ from click.testing import CliRunner
 from ragstone.cli.plan import command
 from ragstone.errors import ConfigError
 from ragstone.evaluation.score_files import scores_from_mapping
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.pipeline.plan import plan, usual_drop
-from tests.gate.conftest import make_manifest
 
 
 def policy(max_drop: float = 0.0, **more: Any) -> Policy:
     return policy_from_mapping({"metrics": {"m": {"max_drop": max_drop}}, **more})
-
-
-def run_of(values: list[float], groups: list[str] | None = None) -> RunScores:
-    facts = {f"s{i}": SampleFacts(group=groups[i] if groups else None) for i in range(len(values))}
-    return RunScores("run", {"m": MetricScores({f"s{i}": value for i, value in enumerate(values)})}, facts)
 
 
 def needed(rules: Policy, drop: float, run: RunScores) -> int:
@@ -43,12 +37,6 @@ def test_a_smaller_drop_an_allowed_one_and_more_checks_take_more_samples() -> No
     rules = policy_from_mapping({"metrics": {"m": {"max_drop": 0.0}, "k": {"max_drop": 0.0}}})
     assert needed(rules, 0.05, both) > small
     assert plan(policy_from_mapping({}), drop=0.02).needed is None, "it is allowed, and never seen"
-
-
-def test_samples_that_move_together_count_for_less() -> None:
-    values = [0.2] * 20 + [0.9] * 20 + [0.5] * 20 + [0.7] * 20
-    grouped = run_of(values, [f"g{i // 20}" for i in range(80)])
-    assert needed(policy(), 0.05, grouped) > 10 * needed(policy(), 0.05, run_of(values))
 
 
 @pytest.mark.parametrize(
@@ -87,12 +75,3 @@ def test_the_command_prints_a_plan_for_people_and_for_programs(tmp_path: Path) -
     assert document["needed"] == document["metrics"][0]["needed"]
     usual = json.loads(CliRunner().invoke(command, [str(scores), "--format", "json"]).stdout)
     assert usual["drop"] == 0.05
-
-
-def test_several_answers_to_each_question_are_told() -> None:
-    answers: dict[str, tuple[float | None, ...]] = {f"s{i}": (i / 200, i / 200, 1.0) for i in range(200)}
-    scores = MetricScores(dict.fromkeys(answers, 0.5), answers=answers)
-    manifest = make_manifest(answers=3)
-    several = RunScores("run", {"m": scores}, {i: SampleFacts() for i in answers}, manifest=manifest)
-    (row,) = plan(policy(), drop=0.05, run=several).metrics
-    assert row.source == "200 samples with 3 answers each"
