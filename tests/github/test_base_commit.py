@@ -120,7 +120,7 @@ def test_a_push_to_the_branch_is_compared_with_the_newest_run(repository: Reposi
 NEWER = "e" * 40
 
 
-def base_of(api: GitHubApi, **pull: str) -> ReviewedBase:
+def base_of(api: GitHubApi, **pull: Any) -> ReviewedBase:
     return reviewed_base(api, build_event(runner("pull_request"), pull_request(**pull)))
 
 

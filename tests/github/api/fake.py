@@ -27,7 +27,8 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.github.api.openapi import Contract
-from tests.github.api.payloads import FORK_ID, HEAD_SHA, REPOSITORY_ID
+from tests.github.api.payloads import FORK_ID as FORK_ID
+from tests.github.api.payloads import HEAD_SHA, REPOSITORY_ID
 from tests.loopback import answering
 
 WORKFLOW_ID = 42
