@@ -19,10 +19,6 @@ PASSED = one_check(Status.PASS, Action.BLOCK)
 FAILED = helpdesk_report(Status.FAIL)
 
 
-def with_status(report: Document, status: Status) -> Document:
-    return replace(report, verdict=replace(report.verdict, status=status))
-
-
 def with_cost(cost: Cost | None) -> Document:
     return replace(PASSED, run=replace(PASSED.run, cost=cost))
 
