@@ -96,12 +96,6 @@ def test_the_newest_passing_run_is_taken_whatever_the_other_jobs_came_to(
     assert opened.scores().metrics["faithfulness"].values == passed.scores().metrics["faithfulness"].values
 
 
-def test_of_several_attempts_the_newest_artifact_counts(main: Main, files: Files, failed_files: Files) -> None:
-    main.github.add_run(1, artifact=files)
-    main.github.add_artifact(1, failed_files)
-    assert "can be a baseline" in main.reason()
-
-
 def test_a_commit_counts_that_the_branch_holds_or_ends_with(main: Main, files: Files) -> None:
     queue = "gh-readonly-queue/main/pr-5-abc"
     main.github.add_run(1, event="merge_group", branch=queue, sha="e" * 40, artifact=files)

@@ -101,7 +101,3 @@ def test_the_token_is_no_default_of_the_runners_and_ragstones_own_comes_first() 
     assert read_variables(both).github_token.get_secret_value() == "ghs_own"
     for found in (read_variables({}), read_inputs({})):
         assert found.github_token.get_secret_value() == ""
-
-
-def test_every_input_has_a_name_of_its_own_on_both_doors() -> None:
-    assert len({spec.name for spec in INPUTS}) == len({spec.variable for spec in INPUTS}) == len(INPUTS)

@@ -97,15 +97,6 @@ def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody
     assert (found.code, "it answered 404" in found.log) == (1, True)
 
 
-def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(checkout: Checkout) -> None:
-    checkout.write("golden.jsonl", '{"id": "a", "question": "Why?"}\n{"id": "b", "question": }\n')
-    found = checkout.gate()
-    assert (found.code, found.verdict) == (3, "error")
-    assert any("file=golden.jsonl,line=2" in line for line in found.annotations)
-    assert "no verdict" in checkout.comments[0]
-    assert "no verdict" in found.summary
-
-
 def test_a_run_directory_outside_of_the_checkout_is_named_in_full(checkout: Checkout, tmp_path: Path) -> None:
     checkout.write("ragstone.toml", f'{CONFIG}out = "../elsewhere"\n')
     found = checkout.gate("push")

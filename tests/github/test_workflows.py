@@ -222,14 +222,6 @@ def test_the_release_names_its_image_as_the_script_that_is_tested_does(tmp_path:
     assert (tmp_path / "action.yml").read_text(encoding="utf-8") == expected
 
 
-def test_every_suite_of_tests_is_run_on_github() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    ci = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    suites = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE)) - {"test-all"}  # all the others
-    assert suites >= {"test", "test-browser", "test-container"}
-    assert {suite for suite in suites if re.search(rf"make {suite}\b(?!-)", ci)} == suites
-
-
 def program(name: str) -> str:
     found = shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
     if found is None:
@@ -248,19 +240,6 @@ def test_a_job_that_may_sign_does_nothing_else() -> None:
     assert [name for name in jobs if "id-token" in jobs[name]["permissions"]] == ["sign"]
     (step,) = jobs["sign"]["steps"]
     assert step["uses"].startswith("actions/attest@")
-
-
-def test_a_deployment_waits_for_the_decision_on_its_commit() -> None:
-    (workflow,) = [yaml.safe_load(text) for text in examples() if "report ragstone-run --decide" in text]
-    decide, deploy = workflow["jobs"]["decide"], workflow["jobs"]["deploy"]
-    assert all(_SHA.fullmatch(step["uses"]) for step in decide["steps"] if "uses" in step)
-    installed = [step["run"] for step in decide["steps"] if "pip install" in step.get("run", "")]
-    assert len(installed) == 1
-    assert "--require-hashes" in installed[0]
-    assert '--commit "$GITHUB_SHA"' in decide["steps"][-1]["run"]
-    assert deploy["needs"] == "decide"
-    assert "if" not in deploy
-    assert not any(right == "write" for right in decide["permissions"].values())
 
 
 @pytest.mark.usefixtures("processes")

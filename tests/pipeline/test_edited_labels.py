@@ -46,6 +46,7 @@ def test_scores_of_the_baseline_are_those_by_the_labels_of_now(project: Project)
     assert check.baseline is not None
     assert check.baseline < 0.5 < project.opened("main").scores()["context_recall"].values["q0"]
     assert f"labels of {EDITED} samples changed" in found.verdict.warnings[0]
+    assert any(f"judging {EDITED} answers of the baseline again" in line for line in project.said)
     assert found.verdict.comparability is not None
     assert not found.verdict.comparability.skipped
 
