@@ -160,12 +160,15 @@ def test_a_file_that_a_step_edited_before_the_gate_is_named(checkout: Checkout) 
     checkout.write("rag.py", "def answer(question): ...\n")
     files[MERGE_SHA] = {**files[BASE_SHA], "rag.py": b"def answer(question): ...\n"}
     assert "of this checkout" not in checkout.gate().summary
+    assert checkout.read("manifest.json")["invocation"]["changed"] == 0
     checkout.write("rag.py", "def answer(question): return 'fine'\n")
     summary = top(checkout.gate().summary)
     assert "Files of this checkout differ from commit" in summary
     assert "rag.py" in summary
+    assert checkout.read("manifest.json")["invocation"]["changed"] == 1
     del files[MERGE_SHA]
     assert "It is not known whether files of this checkout differ" in top(checkout.gate().summary)
+    assert checkout.read("manifest.json")["invocation"]["changed"] is None
 
 
 @pytest.mark.attack(by="pull request", tries="swap the ids of must-pass questions", stopped_by="no pass")

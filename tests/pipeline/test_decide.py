@@ -13,6 +13,7 @@ import pytest
 import ragstone
 from ragstone.cli.main import main
 from ragstone.evaluation.score_files import scores_from_mapping
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import load_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
@@ -150,6 +151,14 @@ def test_a_draft_that_counted_in_the_baseline_is_named(
     terms = Terms(policy_from_mapping({}), None if baseline is None else compared(baseline), None)
     warnings = [text for text in decide(current, terms).warnings if "counted in the baseline" in text]
     assert (says in warnings[0]) if says is not None else not warnings
+
+
+def test_a_draft_that_counted_is_known_by_its_content_also_under_another_id() -> None:
+    drafts = RunScores("run", {}, {"new": SampleFacts(content_hash="a")})
+    before = RunScores("run", {"faithfulness": MetricScores({"old": 1.0})}, {"old": SampleFacts(content_hash="a")})
+    terms = Terms(policy_from_mapping({}), ComparedRun(before), None)
+    found = decide(ComparedRun(scores_from_mapping({"faithfulness": {"a": 1.0}}), drafts=drafts), terms)
+    assert any("1 sample that counted in the baseline: new." in text for text in found.warnings)
 
 
 @pytest.mark.parametrize(
