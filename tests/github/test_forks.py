@@ -202,6 +202,17 @@ def test_a_github_that_is_unwell_fails_nothing(fork: Fork, bad_files: Files, fau
     assert any("could not be read" in line for line in fork.report(bad_files).annotations)
 
 
+def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(fork: Fork) -> None:
+    before = fork.files()
+    manifest = json.loads(before[MANIFEST])
+    manifest["judge"].update(provider="openai", model="gpt-x", version="0" * 64)
+    fork.github.add_run(444, sha="b" * 40, artifact={**before, MANIFEST: json.dumps(manifest).encode()})
+    files = fork.files("Bananas were purple in 1834.")
+    fork.checkout.write("thresholds.toml", "[gate]\nconfirm = false\n[metrics.faithfulness]\nmax_drop = 0.05\n")
+    assert fork.report(files).verdict == "fail"
+    assert "the baseline's answers were judged again by offline judge" in fork.comment
+
+
 # -- what can't be vouched for has not passed --------------------------------------------------------------------------
 
 

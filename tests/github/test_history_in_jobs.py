@@ -53,6 +53,16 @@ def test_a_history_in_the_checkout_is_not_believed(season: Season) -> None:
     assert len(lines(season.out)) == 2
 
 
+def test_a_history_that_was_damaged_on_the_way_is_said_and_goes_on(season: Season) -> None:
+    season.job("push")
+    with (season.out / "history.jsonl").open("ab") as stream:
+        stream.write(b"\xff\xfe not a line\n")
+    season.upload()
+    season.merge()
+    assert any("The history is damaged in 1 line: history.jsonl:3" in warning for warning in texts(season))
+    assert len(lines(season.out)) == 2
+
+
 def lose(season: Season) -> None:
     """A job on main that ends with a loss."""
     season.job("push", GITHUB_SHA="f" * 40)

@@ -81,6 +81,7 @@ def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
 
 def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Checkout) -> None:
     base = checkout.github.files[BASE_SHA]
+    base["golden.jsonl"] = golden(checkout, lambda row: row.update(min={"faithfulness": 0.4})).encode()
     base["strict.toml"] = POLICY.replace("0.5\n", "0.9\n").encode()
     theirs = '[judge]\nname = "openai:gpt-x"\n[gate]\nthresholds = "strict.toml"\n'
     base["ragstone.toml"] = f"{CONFIG}{theirs}[system.price]\ninput = 2.5\noutput = 10\n".encode()
@@ -96,6 +97,7 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Che
         "judge.name from openai:gpt-x to offline",
         "changes metrics.faithfulness.min from 0.9 to 0.5",
         "system.price.input from 2.5 to 0.5",
+        "moon.faithfulness.min from 0.4 to nothing",
     ):
         assert change in text
     assert "workers" not in text, "which is no change of what is measured"

@@ -97,6 +97,15 @@ def test_a_red_main_is_told_to_the_webhook_by_line_one_and_its_address_to_nobody
     assert (found.code, "it answered 404" in found.log) == (1, True)
 
 
+def test_a_golden_set_that_is_wrong_is_annotated_at_its_line(checkout: Checkout) -> None:
+    checkout.write("golden.jsonl", '{"id": "a", "question": "Why?"}\n{"id": "b", "question": }\n')
+    found = checkout.gate()
+    assert (found.code, found.verdict) == (3, "error")
+    assert any("file=golden.jsonl,line=2" in line for line in found.annotations)
+    assert "no verdict" in checkout.comments[0]
+    assert "no verdict" in found.summary
+
+
 def test_a_run_directory_outside_of_the_checkout_is_named_in_full(checkout: Checkout, tmp_path: Path) -> None:
     checkout.write("ragstone.toml", f'{CONFIG}out = "../elsewhere"\n')
     found = checkout.gate("push")
@@ -195,6 +204,16 @@ def test_a_read_only_token_costs_the_comment_and_nothing_else(checkout: Checkout
     assert any("No comment" in line and line.startswith("::notice") for line in found.annotations)
     assert (checkout.out / "manifest.json").is_file()
     assert checkout.comments == []
+
+
+def test_without_a_token_or_its_rights_the_gate_still_decides(checkout: Checkout) -> None:
+    found = checkout.gate(GITHUB_TOKEN="")
+    assert (found.code, checkout.github.seen) == (0, [])
+    assert "no GitHub token" in found.summary
+    checkout.github.actors[TOKEN] = Actor("github-actions[bot]", reads=frozenset(), writes=frozenset())
+    found = checkout.gate()
+    assert found.code == 0
+    assert "actions: read" in found.summary
 
 
 # -- GitHub is unwell --------------------------------------------------------------------------------------------------
