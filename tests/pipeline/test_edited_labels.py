@@ -11,6 +11,7 @@ from tests.pipeline.project import Project, drop
 
 N = 30
 EDITED = 26
+QUESTION = "Who painted house number {}?"
 FACT = "House number {} was painted by its owner."
 POLICY = "[gate]\nconfirm = false\n[system]\nmax_broken = 1.0\n[metrics.context_recall]\nmax_drop = 0.05\n"
 
@@ -21,30 +22,34 @@ def project(project: Project) -> Project:
     project.policy(POLICY)
     project.judge = "offline"
     edit(project)
-    rows = [{"id": f"q{n}", "answer": FACT.format(n), "contexts": [FACT.format(n)]} for n in range(N)]
+    rows = [{"question": QUESTION.format(n), "answer": FACT.format(n), "contexts": [FACT.format(n)]} for n in range(N)]
     project.write("outputs.jsonl", rows)
     project.gate("main")
     return project
 
 
-def edit(project: Project, edited: str | None = FACT) -> None:
+def edit(project: Project, edited: str | None = FACT, *, ids: bool = True) -> None:
     """Write the golden set, with another reference, or none, in most rows."""
     rows = []
     for n in range(N):
         reference = edited if n < EDITED else FACT
-        found = {} if reference is None else {"reference": reference.format(n)}
-        rows.append({"id": f"q{n}", "question": f"Who painted house number {n}?", **found})
+        row = {"question": QUESTION.format(n)} | ({"id": f"q{n}"} if ids else {})
+        rows.append(row if reference is None else row | {"reference": reference.format(n)})
     project.write("golden.jsonl", rows)
 
 
-def test_scores_of_the_baseline_are_those_by_the_labels_of_now(project: Project) -> None:
+@pytest.mark.parametrize("ids", [True, False], ids=["ids", "ids from the content"])
+def test_scores_of_the_baseline_are_those_by_the_labels_of_now(project: Project, ids: bool) -> None:
     """References that no context of either run holds: nothing was lost, whatever the baseline scored then."""
-    edit(project, "Bananas were invented in 1850.")
-    found = project.gate("same", "main", reported_again=True)
+    if not ids:
+        edit(project, ids=False)
+        project.gate("main")
+    edit(project, "Bananas were invented in 1850.", ids=ids)
+    found = project.gate("same", "main", reported_again=ids)
     check = drop(found, "context_recall")
     assert (check.n, check.estimate) == (N, 0.0)
     assert check.baseline is not None
-    assert check.baseline < 0.5 < project.opened("main").scores()["context_recall"].values["q0"]
+    assert check.baseline < 0.5 < min(project.opened("main").scores()["context_recall"].values.values())
     assert f"labels of {EDITED} samples changed" in found.verdict.warnings[0]
     assert any(f"judging {EDITED} answers of the baseline again" in line for line in project.said)
     assert found.verdict.comparability is not None

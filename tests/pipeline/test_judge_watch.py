@@ -57,6 +57,16 @@ def test_the_same_judgements_are_chosen_each_time_and_each_counts_once(project: 
     assert choose_canaries(records, 7) == chosen[:7]
 
 
+def test_a_judge_that_fails_when_asked_again_spoils_no_run(project: Project) -> None:
+    project.gate("one")
+    project.fake.fill = lambda _schema, _prompt: {}
+    found = project.gate("two", "one", judge__canaries=CANARIES)
+    run = run_of(found)
+    assert run.manifest.state == "finished"
+    assert run.rounds.judge.canaries is not None
+    assert run.rounds.judge.canaries.unanswered == CANARIES
+
+
 def letting_pass(fake: FakeLlm, *, until: int = 99, ordered: bool = False) -> None:
     """From now on the judge lets `until` planted answers pass: all, or those whose contexts have `ORDER`."""
     passed: list[str] = []
