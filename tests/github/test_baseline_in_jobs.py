@@ -165,7 +165,7 @@ def test_a_baseline_that_lies_in_the_checkout_is_not_carried(season: Season, tmp
     season.runs += 1
     shutil.copytree(planted.path, season.out)
     carry(planted, season.out)
-    season.github.add_run(901, event="pull_request", branch="topic", status="in_progress")
+    season.run = season.github.add_run(901, event="pull_request", branch="topic", status="in_progress")
     assert season.checkout.gate("push", GITHUB_RUN_ID="901").code == 1
     assert not (season.out / CARRIED).exists()
     season.upload()
