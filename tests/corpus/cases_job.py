@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from tests.corpus.workbench import Registry, Steps, Workbench
-from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, FORK_ID, TOKEN, Actor, FakeGitHub
+from tests.github.api.fake import ALL_RIGHTS, BASE_SHA, TOKEN, Actor, FakeGitHub
 from tests.github.api.openapi import load_contract
-from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, pull_request, workflow_run
+from tests.github.api.payloads import FORK_ID, HEAD_SHA, MERGE_SHA, pull_request, workflow_run
 from tests.github.builders import FACTS, POLICY, Checkout
 from tests.github.builders import Outcome as JobOutcome
 from tests.github.runs import artifact_of

@@ -19,10 +19,7 @@ from ragstone.stats.intervals import mean_interval
 from tests.history.seasons import HEADLINE, START, line
 
 POLICY = policy_from_mapping(
-    {
-        "metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.03}, "context_recall": {"min": 0.75}},
-        "slices": {"topic 1": {"metrics": {"faithfulness": {"min": 0.7}}}},
-    }
+    {"metrics": {"faithfulness": {"min": 0.8, "max_drop": 0.03}, "context_recall": {"min": 0.75}}}
 )
 LEVELS = (0.86, 0.90, 0.82, 0.70)
 SAMPLES = 24

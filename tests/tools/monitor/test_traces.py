@@ -70,7 +70,10 @@ def test_genai_attributes_have_no_documents() -> None:
 
 
 def test_genai_documents_are_counted_by_their_ids() -> None:
-    found = {"gen_ai__operation__name": "retrieval", "gen_ai__retrieval__documents": '[{"id": "d1", "score": 0.9}]'}
+    found: dict[str, Any] = {
+        "gen_ai__operation__name": "retrieval",
+        "gen_ai__retrieval__documents": '[{"id": "d1", "score": 0.9}]',
+    }
     (one,) = read(otlp("rag", "s1", input__value="q", output__value="a"), otlp("retrieval", "s2", "s1", **found))
     assert (one.sources, one.results) == (({"id": "d1", "score": 0.9},), 1)
 
