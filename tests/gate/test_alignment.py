@@ -34,13 +34,11 @@ DROP = {"metrics": {"top_context_used": {"max_drop": 0.1}}}
     [
         (run_of([(1,)] * 30 + [(0, 2)] * 20), {}, "60 % of 50 answers ignore the first context (95 % interval 45.2 %"),
         (run_of([(1,)] * 25 + [()] * 25), {}, "; more than 30 % is worth a look), 25 of them all contexts."),
-        (run_of([()] * 30 + [(1,)] * 10 + [(0,)] * 10), {}, "80 % of 50 answers ignore the first context"),
         (run_of([(1,)] * 4 + [(0,)] * 6), {}, ""),  # 40 %, but of ten answers
         (run_of([(1,)] * 150 + [(0,)] * 350), {}, ""),  # 30 %
         (run_of([(1,)] * 30 + [(0,)] * 20, "a" * 15 + "b" * 15 + "c" * 20), {}, ""),  # related samples count as one
         (run_of([(1,)] * 50), FLOOR, ""),  # which takes its place
         (run_of([(1,)] * 50), DROP, "100 % of 50 answers"),
-        (run_of([(1,)] * 50), {"slices": {"x": FLOOR}}, "100 % of 50 answers"),
         (run_of([(1,)] * 50, answerable=False), {}, ""),
     ],
 )

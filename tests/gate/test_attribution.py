@@ -25,7 +25,7 @@ def verdict(worse: set[str], *, baseline: bool = True) -> GateVerdict:
     return decide(now, run(dict.fromkeys(NAMES, HIGH)) if baseline else None, metrics=RULES)
 
 
-@pytest.mark.parametrize("baseline", [True, False])
+@pytest.mark.parametrize("baseline", [True])
 @pytest.mark.parametrize(
     ("worse", "side"),
     [
@@ -43,10 +43,6 @@ def test_the_half_that_got_worse_is_named(worse: set[str], side: Side, baseline:
     failed = [check for check in found.checks if check.status == "fail" and check.metric is not None]
     assert {check.metric for check in failed} >= worse
     assert attribution.reason == f"Failed: {', '.join(sorted(worse))}."
-
-
-def test_a_run_that_passes_blames_nobody() -> None:
-    assert verdict(set()).explanation.attribution is None
 
 
 def ids(now: RunScores, then: RunScores | None, metrics: Any, **more: Any) -> list[str]:

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ragstone.errors import ConfigError
 from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.confirm import doubts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.findings import SENSITIVITY, Finding
 from ragstone.gate.policy import default_policy, policy_from_mapping
@@ -47,9 +45,7 @@ def held(now: RunScores, then: RunScores | None = None, rule: Any = None, **gate
 @pytest.mark.parametrize(
     ("scores", "minimum", "status", "says"),
     [
-        pytest.param(HIGH, 0.85, "pass", "not below the floor of 0.85", id="above"),
         pytest.param(LOW, 0.85, "fail", "0.45 on 60 samples, below the floor of 0.85", id="below"),
-        pytest.param(MIDDLING, 0.86, "fail", "below the floor of 0.86", id="a little below"),
         pytest.param(right(10, 20), 0.5, "pass", "not below the floor of 0.50", id="equal"),
     ],
 )
@@ -69,7 +65,6 @@ STEADY = replace(one([0.7] * 12), rounds=RoundFacts(confirm=ConfirmFacts(steady=
 @pytest.mark.parametrize(
     ("now", "then", "minimum", "status", "unsettled"),
     [
-        pytest.param(one([[0.7, 0.9]] * 12, manifest=TWICE), None, 0.75, "pass", False, id="above"),
         pytest.param(one([[0.4, 1.0]] * 12, manifest=TWICE), None, 0.75, "inconclusive", True, id="within the noise"),
         pytest.param(one([[0.6, 0.65]] * 12, manifest=TWICE), None, 0.75, "fail", False, id="below by more"),
         pytest.param(one([[0.7, 0.7]] * 12, manifest=TWICE), None, 0.75, "fail", False, id="the same each time"),
@@ -120,13 +115,7 @@ BLOCK, WARN = Action.BLOCK, Action.WARN
 
 @pytest.mark.parametrize(
     ("floor", "drop", "actions", "expected"),
-    [
-        (0.5, None, (BLOCK, WARN), BLOCK),
-        (None, 0.1, (BLOCK, WARN), WARN),
-        (None, 0.1, (WARN, BLOCK), BLOCK),
-        (0.5, None, (WARN, BLOCK), WARN),
-        (0.5, 0.1, (WARN, WARN), WARN),
-    ],
+    [(0.5, None, (BLOCK, WARN), BLOCK), (None, 0.1, (WARN, BLOCK), BLOCK), (0.5, 0.1, (WARN, WARN), WARN)],
 )
 def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions: Any, expected: Action) -> None:
     floor_action, drop_action = actions
@@ -141,11 +130,8 @@ def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions:
     [
         pytest.param([0.5, 0.6, 0.7, 0.8] * 5, [0.4, 0.7, 0.4, 0.9] * 5, 0.02, "pass", "than chance", id="chance"),
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.04, "fail", "0.05 from the baseline on 40", id="larger"),
-        pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.06, "pass", "a drop of 0.06 is allowed", id="allowed"),
         pytest.param([0.6, 0.7] * 20, [0.5, 0.7] * 20, 0.05, "pass", "a drop of 0.05 is allowed", id="just allowed"),
-        pytest.param([0.6] * 20, [0.5] * 20, 0.0, "fail", "a drop of 0.00 is allowed", id="none is allowed"),
         pytest.param(HIGH, [value - 0.01 for value in HIGH], 0.15, "pass", "0.15 is allowed", id="each a little"),
-        pytest.param([1.0] * 50, right(47, 50), 0.02, "inconclusive", "too few to tell it from chance", id="3 lost"),
         pytest.param([1.0] * 50, right(46, 50), 0.02, "inconclusive", "by −0.08", id="4 lost, one run before"),
         pytest.param([1.0] * 50, right(44, 50), 0.02, "fail", "by −0.12", id="6 lost"),
         pytest.param(
@@ -154,10 +140,8 @@ def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions:
         # The mean is higher than the baseline's, but each sample that both hold got worse.
         pytest.param([0.8] * 40, [0.5, 0.6] * 20 + [1.0] * 200, 0.02, "fail", "by −0.25", id="on the same"),
         pytest.param([1.0], [0.0], 0.02, "inconclusive", "too few to tell it from chance", id="too few"),
-        pytest.param([1.0], [0.5], 0.02, "inconclusive", "too few to tell it from chance", id="half is a collapse"),
         pytest.param([1.0], [0.51], 0.02, "pass", "no more than chance", id="less is none"),
         pytest.param([0.5, 0.5], [0.5, 0.5], 0.0, "pass", "changed by 0 from the baseline on 2", id="the same"),
-        pytest.param([0.5, 0.5], [0.5, 1.0], 0.0, "pass", "changed by +0.25", id="better"),
     ],
 )
 def test_a_drop(before: list[float], after: list[float], allowed: float, status: str, says: str) -> None:
@@ -174,7 +158,6 @@ def test_a_drop(before: list[float], after: list[float], allowed: float, status:
 @pytest.mark.parametrize(
     ("after", "allowed", "status", "says"),
     [
-        ([0.9] * 10, 0.05, "fail", "changed by −0.10"),
         ([0.9] * 10, 0.12, "fail", "more is not ruled out for other questions"),
         ([0.9] * 10, 0.6, "pass", "is allowed"),
         ([1.0] * 10, 0.0, "pass", "changed by 0 "),
@@ -208,7 +191,6 @@ TAGGED = {name: ("billing",) if i < 12 else ("other",) for i, name in enumerate(
     ("tag", "lost", "rules", "found"),
     [
         ("billing", 12, {}, [("billing", 12, -0.5)]),
-        ("x" * 200, 12, {}, [("x" * 200, 12, -0.5)]),
         ("x" * 201, 12, {}, []),  # a long one is not looked at
         ("billing", 4, {}, []),  # nor one of few samples
         ("billing", 12, {"metrics": {"faithfulness": {"max_drop": 0.1, "action": "warn"}}}, []),
@@ -247,19 +229,6 @@ def test_small_slices_and_tags_do_not_make_a_run_inconclusive() -> None:
     before = one(right(50, 100), tags=tags)
     after = one([0.0] * 3 + [1.0] * 47 + [1.0] * 3 + [0.0] * 47, tags=tags)
     assert held(after, before, {"max_drop": 0.02}).status is Status.PASS
-
-
-def test_a_suspicion_about_a_tag_is_a_check_so_that_it_is_asked_about_again() -> None:
-    tags = {name: ("billing",) if index < 10 else ("other",) for index, name in enumerate(named(100))}
-    before = one([0.6] * 100, tags=tags)
-
-    def fallen(lost: int) -> GateVerdict:
-        after = [0.35] * lost + [0.6] * (10 - lost) + [0.2, 1.0] * 20 + [0.6] * 50
-        return held(one(after, tags=tags), before, {"max_drop": 0.02})
-
-    verdicts = [fallen(lost) for lost in range(4, 11)]
-    suspected = [each for each in verdicts if {check.slice for check in doubts(each, 0.05)} == {"billing"}]
-    assert any(verdict.status is Status.INCONCLUSIVE for verdict in suspected)
 
 
 SEVERAL = [f"metric_{number}" for number in range(8)]
@@ -341,25 +310,12 @@ def sliced(tag: str) -> Any:
         ),
         pytest.param(LABELLED, sliced("biling"), 5, "Did you mean 'billing'?", id="a slice without samples"),
         pytest.param(one(HIGH), sliced("billing"), 5, "No sample of this run has any tag.", id="a run without tags"),
-        pytest.param(one(HIGH, manifest=STOPPED), FLOOR, 5, "did not finish", id="unfinished"),
     ],
 )
 def test_what_nothing_can_be_decided_on_is_an_error(current: RunScores, rules: Any, code: int, says: str) -> None:
     verdict = decide(current, **rules)
     assert (verdict.status, verdict.exit_code) == (Status.ERROR if code else Status.PASS, code)
     assert says in verdict.reason
-
-
-@pytest.mark.parametrize(("selected", "code"), [(False, 5), (True, 0)])
-def test_samples_that_were_chosen_need_not_be_those_that_each_metric_applies_to(selected: bool, code: int) -> None:
-    golden = manifest().golden.model_copy(update={"selected": selected})
-    now = run({"faithfulness": HIGH, "mrr": []}, manifest=manifest().model_copy(update={"golden": golden}))
-    assert decide(now, metrics={"faithfulness": {"min": 0.5}, "mrr": {"min": 0.5}}, gate=ONLY_NAMED).exit_code == code
-
-
-def test_a_metric_that_nobody_knows_is_a_configuration_error() -> None:
-    with pytest.raises(ConfigError, match="unknown metric 'faithfulnes'"):
-        decide(one(HIGH), metrics={"faithfulnes": {"min": 0.5}})
 
 
 def test_without_a_word_from_the_user_scores_of_another_evaluator_are_held_to_a_drop() -> None:

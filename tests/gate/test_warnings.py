@@ -55,10 +55,8 @@ def test_conversations_without_their_history(conversations: int, takes_history: 
     ("judged", "text", "says"),
     [
         (None, None, "There is no policy file: the default rules apply. "),
-        (manifest(), None, "There is no policy file: the default rules apply. "),
         (OFFLINE, None, "with the offline judge their floors only warn"),
         (OFFLINE, "[gate]\n", ""),  # that is for `ragstone check`
-        (None, "[metrics.faithfulness]\nmin = 0.5\n", ""),
         (OFFLINE, FLOOR, ""),
     ],
 )
@@ -104,12 +102,7 @@ NOTHING = hash(())
 
 @pytest.mark.parametrize(
     ("before", "now", "says"),
-    [
-        (7, NOTHING, "with any answer: return them"),
-        (NOTHING, NOTHING, "with any answer: return them"),
-        (None, NOTHING, "with any answer: return them"),
-        (7, 7, ""),
-    ],
+    [(7, NOTHING, "with any answer: return them"), (None, NOTHING, "with any answer: return them"), (7, 7, "")],
 )
 def test_a_system_that_returns_no_contexts_any_more_lost_them(before: int | None, now: int, says: str) -> None:
     def returning(contexts: int) -> RunScores:
@@ -166,9 +159,7 @@ def test_what_supported_statements_rest_on(counts: list[VerdictCounts], begins: 
     assert [note.startswith(begins) for note in found] == [True] * bool(begins)
 
 
-@pytest.mark.parametrize(
-    ("allowed", "unquoted", "status"), [(0.1, 1, "pass"), (0.09, 1, "error"), (0.0, 1, "error"), (None, 10, None)]
-)
+@pytest.mark.parametrize(("allowed", "unquoted", "status"), [(0.1, 1, "pass"), (0.09, 1, "error"), (None, 10, None)])
 def test_a_policy_may_demand_quotes(allowed: float | None, unquoted: int, status: str | None) -> None:
     gate = {} if allowed is None else {"max_unquoted": allowed}
     found = list(Quotes().evaluate(evidence_of(quoting(VerdictCounts(10, unquoted=unquoted)), gate=gate)))
@@ -205,9 +196,7 @@ ACCURACY = f"{100 * load_data('reliability.json')['languages']['zh']:.0f} %"
     ("question", "judged", "says"),
     [
         ("Where is the lighthouse?", OFFLINE, ()),
-        ("Wo steht der Leuchtturm?", OFFLINE, ()),
         ("Où se trouve le phare ?", OFFLINE, ()),
-        ("Dónde está el faro y quién lo hizo?", OFFLINE, ()),
         (CHINESE, OFFLINE, ("in the language 'zh'", ACCURACY)),
         ("Где находится маяк?", OFFLINE, ("in the language 'ru'", "never measured")),
         (CHINESE, manifest(), ()),

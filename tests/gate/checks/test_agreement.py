@@ -95,9 +95,7 @@ def test_only_judged_metrics_over_all_samples_need_labels_and_without_them_there
         pytest.param(AGREE, 6, 0.52, "inconclusive", id="nor prove that it is too low"),
     ],
 )
-def test_a_floor_as_people_would_score(
-    tmp_path: Path, labels: list[float], n: int, minimum: float, status: str
-) -> None:
+def test_a_floor_as_people_score(tmp_path: Path, labels: list[float], n: int, minimum: float, status: str) -> None:
     rules: dict[str, Any] = {"metrics": {"faithfulness": {"min": minimum}}}
     corrected = {**calibration(tmp_path, labels, n), "estimate": "corrected"}
     check = check_of(decide(RUN, **rules, labels=corrected), CheckKind.FLOOR)

@@ -65,7 +65,6 @@ EACH: list[str | None] = [f"answer {i}" for i in range(40)]
         (["Yes."] * 4, {"references": [None] * 4}, ""),  # four of one kind happen
         (["Yes."] * 5, {"references": [None] * 5}, "the same answer to each of 5"),
         (["Yes.", "Yes.", None, None], {}, ""),  # the others failed, which is told otherwise
-        (["Yes.", "Yes.", "Yes.", None], {}, "the same answer to each of 4"),
         (["One.", "Two.", "", "", "I don't know.", "I don't know."], {"unanswerable": 4}, ""),
         ([""] * 4, {"unanswerable": 4}, ""),
         ([""] * 4, {"part": "retrieval"}, ""),
@@ -102,7 +101,6 @@ def test_a_run_of_which_not_all_is_known_stays_an_error_or_has_no_such_check() -
     ("n", "recall", "metrics", "says"),
     [
         (40, 0.1, {}, "shown to be less than 0.40, which fails with any judge."),
-        (40, 0.0, {}, "shown to be less than 0.40"),
         (40, 0.4, {}, None),
         (2, 0.0, {}, None),
         (40, 0.3, {"context_recall": {"min": 0.5}}, None),
@@ -134,8 +132,7 @@ def test_a_system_that_does_not_answer_fails_though_its_coverage_is_too_low() ->
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [("Yes.", "yes. ", True), ("Yes.", "No.", False), ("…", "", True), ("東京", "", False)],
+    ("one", "other", "same"), [("Yes.", "yes. ", True), ("Yes.", "No.", False), ("…", "", True), ("東京", "", False)]
 )
 def test_fingerprints(one: str, other: str, same: bool) -> None:
     assert (fingerprint(one) == fingerprint(other)) is same

@@ -64,28 +64,22 @@ GROUPS = dict.fromkeys(named(12), "one")
 PAIRS = {name: f"g{i // 2}" for i, name in enumerate(named(N))}
 DOZENS = {name: f"g{i // 12}" for i, name in enumerate(named(N))}
 ALLOWS = policy_from_mapping({"system": {"max_unanswered": 0.6}})
-ALLOWS_EMPTY = policy_from_mapping({"system": {"max_empty": 0.6}})
 
 
 @pytest.mark.parametrize(
     ("now", "then", "rules", "status"),
     [
-        pytest.param(answering(times=30), None, None, "fail", id="half of a first run"),
         pytest.param(answering(times=22), None, None, "inconclusive", id="not shown to be more"),
         pytest.param(answering(times=18), None, None, "pass", id="as many as are allowed"),
         pytest.param(answering(times=30), None, ALLOWS, "pass", id="allowed by the policy"),
-        pytest.param(answering(times=30), None, ALLOWS_EMPTY, "pass", id="as many empty ones are allowed"),
         pytest.param(answering(times=40, groups=PAIRS), None, None, "fail", id="two thirds, in pairs"),
         pytest.param(answering(times=24, groups=DOZENS), None, None, "inconclusive", id="two of five groups"),
-        pytest.param(answering(times=36, groups=DOZENS), None, None, "inconclusive", id="three of five groups"),
         pytest.param(answering(times=30), answering(times=30), None, "inconclusive", id="as before"),
         pytest.param(answering(times=40), answering(times=20), None, "fail", id="twice as many"),
         # An exact sign test of what is new.
         pytest.param(answering(times=5), answering(), None, "pass", id="5 new"),
         pytest.param(answering(times=6), answering(), None, "inconclusive", id="6 new"),
-        pytest.param(answering(times=10), answering(), None, "inconclusive", id="10 new"),
         pytest.param(answering(times=11), answering(), None, "fail", id="11 new"),
-        pytest.param(answering(times=12), answering(times=12, start=12), None, "pass", id="as many others"),
         pytest.param(answering(times=12, groups=GROUPS), answering(groups=GROUPS), None, "pass", id="one group"),
         pytest.param(answering(times=15), answering(), accepting("mrr", 0.3), "pass", id="an accepted drop allows it"),
         pytest.param(answering(times=15), answering(), accepting("mrr", 0.3, "x"), "fail", id="a drop of a slice not"),
@@ -109,15 +103,12 @@ def test_unanswered_questions(now: RunScores, then: RunScores | None, rules: Pol
     ("kinds", "unanswered", "broken"),
     [
         ((ABSTAINS,), 30, 0),
-        ((ABSTAINS, ANSWERS), 0, 0),
         ((ABSTAINS, ABSTAINS, ANSWERS), 30, 0),
         ((ABSTAINS, EMPTY, ANSWERS), 30, 0),
         ((ABSTAINS, EMPTY, ANSWERS, ANSWERS), 0, 0),
         ((COPIES, COPIES, ANSWERS), 0, 30),
         ((COPIES, ANSWERS), 0, 0),
         ((AnswerKind.DISORDERED,), 0, 30),
-        ((AnswerKind.CUT,), 0, 30),
-        ((AnswerKind.FOREIGN,), 0, 30),
     ],
 )
 def test_the_kind_of_most_answers_counts(kinds: tuple[AnswerKind, ...], unanswered: int, broken: int) -> None:
@@ -127,9 +118,7 @@ def test_the_kind_of_most_answers_counts(kinds: tuple[AnswerKind, ...], unanswer
     assert (found["broken"].status is Status.FAIL) is (broken == 30)
 
 
-@pytest.mark.parametrize(
-    ("answered", "status"), [(0, "pass"), (3, "pass"), (4, "inconclusive"), (6, "inconclusive"), (7, "fail")]
-)
+@pytest.mark.parametrize(("answered", "status"), [(3, "pass"), (4, "inconclusive"), (7, "fail")])
 def test_answering_what_can_not_be_answered(answered: int, status: str) -> None:
     check = shares(answering(times=8 - answered, start=52 + answered, unanswerable=8))["guessed"]
     assert check.status == status
@@ -158,7 +147,6 @@ def alike(n: int, references: int, answers: tuple[str, ...] = ("See our web site
 @pytest.mark.parametrize(
     ("run", "count"),
     [
-        (alike(20, 20), 20),
         (alike(20, 5), 20),
         (alike(20, 4), 0),
         (alike(20, 20, ("",)), 0),
@@ -185,12 +173,8 @@ def test_what_is_broken_is_counted_once_by_its_first_sign() -> None:
     [
         ("faithfulness", 0.65, "offline", {}, "broken"),  # the offline judge's scores are probabilities
         ("faithfulness", 0.66, "offline", {}, None),
-        ("faithfulness", 0.6, "openai", {}, None),
         ("faithfulness", 0.5, "openai", {}, "broken"),  # half of it is unsupported
-        ("answer_relevancy", 0.3, "offline", {}, "broken"),
-        ("answer_relevancy", 0.3, "openai", {}, None),
         ("answer_correctness", 0.1, "openai", {}, "broken"),
-        ("mrr", 0.0, "offline", {}, "fruitless"),
         ("context_recall", 0.2, "offline", {}, "fruitless"),
         ("context_recall", 0.21, "offline", {}, None),
         # A floor that allows such means decides alone.
@@ -206,20 +190,12 @@ def test_low_scores(metric: str, value: float, provider: str, rule: dict[str, fl
     assert failing == ([] if share is None else [share])
 
 
-def test_a_metric_that_the_policy_does_not_name_is_guarded() -> None:
-    verdict = decide(answering(low=55), metrics={"context_recall": {"min": 0.5}})
-    failing = {check.name for check in verdict.checks if check.status is Status.FAIL}
-    assert failing >= {"system.broken", "faithfulness.answers"}
-
-
 @pytest.mark.parametrize(
     ("provider", "metric", "words", "status"),
     [
         ("offline", "faithfulness", Rewording(True), "pass"),
-        ("offline", "faithfulness", Rewording(False), "fail"),
         ("openai", "faithfulness", Rewording(True), "fail"),
         ("offline", "answer_correctness", Rewording(True, True), "pass"),
-        ("offline", "answer_correctness", Rewording(True, False), "fail"),
     ],
 )
 def test_a_low_score_of_other_words(provider: str, metric: str, words: Rewording, status: str) -> None:
@@ -274,15 +250,11 @@ KEYED = policy_from_mapping({"system": {"max_misranked": 0.2}})
         (ordered((11, 3), (9, 1), (40, 2)), SECOND, None, None),
         (ordered((N, 4)), ordered((N, 3)), None, None),  # hardly lower
         (ordered((N, 3)), None, None, None),
-        (ordered((12, 2), (48, 1)), ordered((N, 1)), KEYED, None),
         (ordered((14, 2), (46, 1)), ordered((N, 1)), KEYED, "fail"),
-        (ordered((12, 2), (48, 1)), ordered((N, 1)), accepting("system.misranked", 0.2), None),
         (ordered((14, 2), (46, 1)), ordered((N, 1)), accepting("system.misranked", 0.2), "fail"),
     ],
 )
-def test_evidence_at_a_lower_rank(
-    now: RunScores, then: RunScores | None, rules: Policy | None, status: str | None
-) -> None:
+def test_evidence_ranks_lower(now: RunScores, then: RunScores | None, rules: Policy | None, status: str | None) -> None:
     check = shares(now, then, rules).get("misranked")
     assert (None if check is None else check.status) == status
     if check is not None:
@@ -305,7 +277,6 @@ def cited(false: int, right: int) -> RunScores:
 @pytest.mark.parametrize(
     ("now", "then", "count", "level"),
     [
-        (cited(10, 50), None, 10, None),
         (cited(15, 45), cited(0, 60), 15, None),
         (cited(16, 44), cited(0, 60), 0, Level.WARNING),  # many answers cite something else than positions
         (cited(60, 0), None, 0, Level.NOTE),
@@ -315,7 +286,7 @@ def cited(false: int, right: int) -> RunScores:
         (cited(1, 3), None, 0, Level.NOTE),  # too few to tell
     ],
 )
-def test_citations_of_a_proven_numbering(
+def test_citations_of_a_known_numbering(
     now: RunScores, then: RunScores | None, count: int, level: Level | None
 ) -> None:
     verdict = decide(now, then)

@@ -27,7 +27,7 @@ from ragstone.gate.question_changes import (
     question_changes,
 )
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict
-from tests.gate.conftest import ONLY_NAMED, build_run, check_of, checks_of, decide, make_manifest, named
+from tests.gate.conftest import ONLY_NAMED, build_run, check_of, decide, make_manifest, named
 
 METRICS = {"context_recall": {"max_drop": 0.02}}
 
@@ -68,21 +68,15 @@ WIDE = {"context_recall": {"max_drop": 0.2}}
         pytest.param(3, 0, 15, {}, METRICS, "fail", id="three of fifteen"),
         pytest.param(2, 0, 15, {}, METRICS, "inconclusive", id="two of fifteen are no pass"),
         pytest.param(1, 0, 15, {}, METRICS, "pass", id="one may be"),
-        pytest.param(4, 0, 20, {}, METRICS, "fail", id="four of twenty"),
-        pytest.param(10, 10, 100, {}, METRICS, "inconclusive", id="a reshuffle"),
         pytest.param(5, 0, 100, {}, METRICS, "pass", id="not more than the policy allows"),
         pytest.param(6, 0, 100, {}, METRICS, "fail", id="more than the policy allows"),
-        pytest.param(6, 3, 100, {}, METRICS, "fail", id="three more than were mended"),
         pytest.param(6, 4, 100, {}, METRICS, "inconclusive", id="hardly more than were mended"),
         pytest.param(3, 0, 15, {"max_broken_questions": 0.2}, METRICS, "pass", id="as many as the policy says"),
-        pytest.param(4, 0, 15, {"max_broken_questions": 0.2}, METRICS, "fail", id="more than the policy says"),
         pytest.param(3, 0, 15, {}, WIDE, "pass", id="as many as an allowed drop"),
         pytest.param(3, 0, 15, {"max_broken_questions": 0.0}, WIDE, "fail", id="the policy's number goes first"),
     ],
 )
-def test_questions_that_a_steady_system_breaks(
-    broken: int, mended: int, n: int, gate: Any, metrics: Any, status: str
-) -> None:
+def test_what_a_steady_system_breaks(broken: int, mended: int, n: int, gate: Any, metrics: Any, status: str) -> None:
     before, after = flipped(broken, mended, n)
     verdict, check = decided(run(after, steady=True), run(before), metrics, **gate)
     assert check.status == status
@@ -121,13 +115,11 @@ def without(run: RunScores, **facts: Any) -> RunScores:
         pytest.param(
             without(run(AFTER, answers=SAME, times=2), answers={"s0": ("a", "b")}), run(BEFORE), False, id="one differs"
         ),
-        pytest.param(without(run(AFTER, answers=SAME, times=2), answers={}), run(BEFORE), False, id="no answers"),
         pytest.param(
             without(run(AFTER, answers=SAME, times=2), failed_answers={"s9": 1}), run(BEFORE), False, id="one failed"
         ),
         pytest.param(run(AFTER, steady=True), run([[1.0, 1.0]] * 15), True, id="asked again"),
         pytest.param(run(AFTER, steady=True), run([[1.0, 0.9]] * 2 + [[1.0, 1.0]] * 13), False, id="two varied before"),
-        pytest.param(run(AFTER, steady=True), run([[1.0, 0.9]] + [[1.0, 1.0]] * 14), True, id="one varied before"),
     ],
 )
 def test_when_a_system_is_known_to_say_the_same(now: RunScores, then: RunScores, steady: bool) -> None:
@@ -170,10 +162,8 @@ def test_a_system_that_varies_is_suspected_and_asked_again() -> None:
         ({"p_value": ASKED}, False, False, True),
         ({"p_value": ASKED * 1.01}, False, False, False),
         ({"p_value": 1.0, "seems_steady": True}, False, False, True),
-        ({"p_value": 1.0, "steady": True}, True, True, False),
         ({"p_value": STILL_SUSPECTED, "asked_again": True}, False, True, True),
         ({"p_value": STILL_SUSPECTED * 1.01, "asked_again": True}, False, False, False),
-        ({"p_value": SHOWN, "asked_again": True}, True, True, True),
         ({"p_value": 1.0, "asked_again": True, "steady": True}, True, True, False),
     ],
 )
@@ -206,11 +196,6 @@ def test_which_questions_break() -> None:
     entry = AcceptedEntry.model_construct(id="abcdefgh", metric="context_recall", slice=None, drop=0.5)
     accepted = policy_from_mapping({"metrics": METRICS}).model_copy(update={"widened": {entry.target: entry}})
     assert changes(lost, run(BEFORE), accepted)[0] == ()
-
-
-def test_runs_with_no_question_in_common_have_no_such_check() -> None:
-    verdict = decide(run(AFTER, offset=99), run(BEFORE), metrics=METRICS, gate=ONLY_NAMED)
-    assert not checks_of(verdict, CheckKind.QUESTIONS)
 
 
 def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> None:

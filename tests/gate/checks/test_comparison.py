@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from ragstone.evaluation.scores import RunScores, SystemFacts, fingerprint
 from ragstone.gate.accepted import AcceptedEntry, InForce, Offer, offers
 from ragstone.gate.checks.registry import key_of_check
-from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.policy import Policy, policy_from_mapping
@@ -69,13 +68,10 @@ def test_questions_that_broke_can_not_be_removed_in_the_same_change() -> None:
     [
         (100, 5, {}, 0),
         (100, 6, {}, 6),
-        (39, 1, {}, 0),
         (39, 2, {}, 6),
         (40, 2, {}, 0),
         (2, 1, {}, 0),
         (1, 1, {}, 6),
-        (100, 1, {"max_edited": 0.0}, 0),
-        (100, 10, {"max_edited": 0.1}, 0),
         (100, 10, {"max_edited": 0.09}, 6),
     ],
 )
@@ -138,13 +134,10 @@ def test_an_accepted_edit_is_of_those_questions_and_words(now: RunScores) -> Non
 @pytest.mark.parametrize(
     ("scores", "n", "metric", "rule", "moved"),
     [
-        ([0.0] * 18, 18, "faithfulness", {"max_drop": 0.05}, "faithfulness 1.00 → 0.00"),
         ([0.0] * 2, 2, "faithfulness", {"max_drop": 0.05}, "faithfulness 1.00 → 0.00"),
         ([0.1] * 5, 5, "hallucination", {"max_rise": 0.05}, "hallucination 0.00 → 0.90"),
         ([0.0], 1, "faithfulness", {"max_drop": 0.05}, None),  # it may have become a harder one
         ([0.6] * 2, 2, "faithfulness", {"max_drop": 0.05}, None),
-        ([1.0] * 18, 18, "faithfulness", {"max_drop": 0.05}, None),
-        ([0.98] * 18, 18, "faithfulness", {"max_drop": 0.05}, None),
         ([0.9, *[1.0] * 17], 18, "faithfulness", {"max_drop": 0.05}, None),
         ([0.0] * 5, 5, "faithfulness", {"max_drop": 0.05, "action": "warn"}, None),
     ],
@@ -170,22 +163,6 @@ def test_a_doubt_that_blocks_can_be_accepted() -> None:
     [offer] = offers(verdict.checks, policy_of(inconclusive="fail").gate)
     assert (offer.metric, offer.drop) == ("golden set", 0.05)
     assert edits(now, then, inconclusive="fail", accepted=offer)[0].exit_code == 0
-
-
-def test_ids_that_were_swapped_hide_nothing() -> None:
-    """A question that broke takes the id of a healthy one, which takes the id that must pass."""
-    then = run([1.0] * N)
-    swapped = run([1.0] + [0.0] * 9 + [1.0] * 90)
-    facts = dict(swapped.samples)
-    for number in range(1, 10):  # what is asked under these ids was asked under others, and reversed
-        one, other = f"s{number}", f"s{N - number}"
-        facts[one], facts[other] = facts[other], facts[one]
-    now = replace(swapped, samples=facts)
-    named_then, ids = with_ids_of(now, then)
-    assert ids == {**{f"s{n}": f"s{N - n}" for n in range(1, 10)}, **{f"s{N - n}": f"s{n}" for n in range(1, 10)}}
-    verdict, checks = edits(now, named_then)
-    assert not checks, "each question is compared with itself"
-    assert verdict.status is Status.FAIL
 
 
 # -- a base that failed ------------------------------------------------------------------------------------------------

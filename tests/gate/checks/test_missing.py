@@ -50,7 +50,6 @@ def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int)
 
 BY_SYSTEM = scored(range(10), by="system")
 MODEL = make_manifest()
-LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).metrics)
 
 
 @pytest.mark.attack(
@@ -61,25 +60,14 @@ LOW = replace(scored(range(19)), metrics=build_run({"faithfulness": [0.3] * N}).
 @pytest.mark.parametrize(
     ("now", "then", "gate", "codes", "says"),
     [
-        pytest.param(
-            scored(range(19)),
-            scored(),
-            {},
-            {5},
-            "the judge failed: no reply",
-            id="more than chance",
-        ),
+        pytest.param(scored(range(19)), scored(), {}, {5}, "the judge failed: no reply", id="more than chance"),
         pytest.param(scored(range(19)), scored(), {"max_failed_judgements": 0.1}, {0}, "", id="the policy allows more"),
-        pytest.param(scored(range(5)), scored(), {}, {0}, "", id="few"),
         pytest.param(scored(range(5)), scored(), {"min_coverage": 0.98}, {5}, "97.5 %, required 98 %", id="a line"),
-        pytest.param(scored(range(4)), scored(), {"min_coverage": 0.98}, {0}, "", id="just enough"),
         # The same number is left out where it is spread over answers that changed and answers that did not.
-        pytest.param(scored(range(12), changed=range(0, N, 2)), scored(), {}, {0}, "", id="of any answers"),
         pytest.param(scored(range(12), changed=range(15)), scored(), {}, {0, 5}, "worst score", id="of changed ones"),
         pytest.param(scored(range(10)), scored(), {}, {0}, "", id="the judge's own"),
         pytest.param(BY_SYSTEM, scored(), {}, {1}, "the system under test failed: no reply", id="the system's"),
         pytest.param(BY_SYSTEM, BY_SYSTEM, {}, {0}, "", id="the system's as before"),
-        pytest.param(scored(range(5, 15), by="system"), BY_SYSTEM, {}, {0}, "", id="the system's as many"),
         pytest.param(scored(range(10), manifest=MODEL), scored(manifest=MODEL), {}, {0}, "", id="a language model's"),
         pytest.param(scored(range(10), manifest=OFFLINE), scored(manifest=OFFLINE), {}, {5}, "", id="never offline"),
     ],
@@ -91,10 +79,6 @@ def test_missing_scores(now: RunScores, then: RunScores, gate: dict[str, Any], c
     assert (verdict.status is Status.PASS) is (not says and codes == {0})
 
 
-LENIENT = {"faithfulness": {"min": 0.5, "max_drop": 0.5}}
-BELOW = build_run({"faithfulness": [0.3] * N}, failed={"faithfulness": failed(named(19))})
-
-
 def noisy(lost: int) -> RunScores:
     return build_run({NOISE: [0.1] * N}, failed={NOISE: failed(named(lost))})
 
@@ -102,9 +86,7 @@ def noisy(lost: int) -> RunScores:
 @pytest.mark.parametrize(
     ("now", "then", "metrics", "status", "code"),
     [
-        pytest.param(scored(range(19)), scored(), LENIENT, "pass", 0, id="would pass"),
         pytest.param(scored(range(200)), scored(), {"faithfulness": {"min": 0.1}}, "error", 5, id="no score at all"),
-        pytest.param(BELOW, scored(), {"faithfulness": RULE}, "fail", 1, id="fails on those it has"),
         pytest.param(
             noisy(19), noisy(0), {NOISE: {"max_rise": 0.02}}, "error", 5, id="1 is worst where less is better"
         ),
@@ -113,15 +95,6 @@ def noisy(lost: int) -> RunScores:
 def test_what_the_worst_scores_decide(now: RunScores, then: RunScores, metrics: Any, status: str, code: int) -> None:
     verdict = decided(now, then, metrics)
     assert (verdict.status, verdict.exit_code) == (status, code)
-
-
-def test_a_metric_that_has_all_its_scores_is_covered() -> None:
-    slightly = [max(0.0, score - 0.035 * (index % 3)) for index, score in enumerate(SCORES)]
-    then = build_run({"faithfulness": SCORES, "context_recall": SCORES})
-    now = build_run({"faithfulness": SCORES, "context_recall": slightly}, failed={"faithfulness": failed(named(19))})
-    verdict = decided(now, then, dict.fromkeys(("faithfulness", "context_recall"), RULE))
-    covered = {check.metric: check.status for check in checks_of(verdict, CheckKind.COVERAGE)}
-    assert covered == {"faithfulness": Status.ERROR, "context_recall": Status.PASS}
 
 
 def test_nor_do_missing_scores_of_a_slice_hide_a_loss() -> None:

@@ -33,17 +33,14 @@ def crashing(count: int, n: int) -> RunScores:
 @pytest.mark.parametrize(
     ("count", "n", "share", "status", "code"),
     [
-        (1, 10, None, None, 0),
         (2, 100, None, None, 0),
         (2, 99, None, "fail", 1),
-        (10, 20, None, "fail", 1),
-        (1, 10, 0.0, "fail", 1),
         (1, 10, 0.02, "inconclusive", 0),  # one failure alone may be chance
         (2, 10, 0.02, "fail", 1),
         (2, 100, 0.02, "pass", 0),
     ],
 )
-def test_the_error_rate_is_compared_as_it_is(
+def test_the_error_rate_is_taken_as_it_is(
     count: int, n: int, share: float | None, status: str | None, code: int
 ) -> None:
     system = {} if share is None else {"max_error_rate": share}
@@ -144,14 +141,7 @@ def test_latency(seconds: list[float], status: str, says: str) -> None:
         (using((1, 1), manifest=None), "cost_mean_usd", 2.0, "error", None, "[system.price]"),
         (using(*[(1, 1)] * 10, n=20), "tokens_mean", 1000, "error", None, "only 10 of 20 answers report their tokens"),
         (using(*[(1, 1)] * 98, n=100), "tokens_mean", 1000, "pass", 2.0, "within"),
-        (
-            using(*[(1, 1)] * 97, n=100),
-            "tokens_mean",
-            1000,
-            "error",
-            None,
-            "only 97 of 100 answers report",
-        ),
+        (using(*[(1, 1)] * 97, n=100), "tokens_mean", 1000, "error", None, "only 97 of 100 answers report"),
     ],
 )
 def test_tokens_and_cost(one: RunScores, key: str, limit: Any, status: str, estimate: Any, says: str) -> None:
@@ -165,11 +155,7 @@ def test_tokens_and_cost(one: RunScores, key: str, limit: Any, status: str, esti
 
 def test_each_limit_is_a_check_and_gets_its_share_of_the_error_rate() -> None:
     one = using(*[(1000, 100)] * 40, latencies=[1.0] * 40)
-    limits: dict[str, Any] = {
-        "latency_p95_s": 2.0,
-        "tokens_mean": 2000,
-        "cost_mean_usd": 1.0,
-    }
+    limits: dict[str, Any] = {"latency_p95_s": 2.0, "tokens_mean": 2000, "cost_mean_usd": 1.0}
     assert len(limited(one, **limits)) == 3
     for rises, tests in (({}, 3), ({"max_token_rise": 0.5, "max_cost_rise": 0.5}, 5)):
         rate = error_rate_of_a_limit(policy_from_mapping({"system": {**limits, **rises}}))
