@@ -85,9 +85,7 @@ def test_a_change_is_compared_with_the_commit_before_it_asked_in_the_same_job(pr
 
 
 @pytest.mark.heavy
-def test_the_golden_set_is_the_current_one_and_the_systems_settings_are_the_commits_own(
-    project: Path, temporary: Path
-) -> None:
+def test_the_golden_set_is_the_current_one_and_the_settings_are_the_commits_own(project: Path, temporary: Path) -> None:
     (project / "houses.py").rename(project / "cottages.py")
     config = (project / "ragstone.toml").read_text(encoding="utf-8")
     (project / "ragstone.toml").write_text(config.replace("houses", "cottages"), encoding="utf-8")
@@ -153,7 +151,7 @@ def test_a_base_that_is_starved_blocks(project: Path, temporary: Path) -> None:
         (["--baseline-commit", "HEAD", "--entrypoint", "file:outputs.jsonl"], 2, "combined with recorded answers"),
     ],
 )
-def test_what_can_not_be_compared_is_an_error(
+def test_what_has_no_base_is_an_error(
     project: Path, temporary: Path, arguments: list[str], code: int, said: str
 ) -> None:
     assert said in gate(project, temporary, *arguments, exit_code=code).stderr

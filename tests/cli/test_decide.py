@@ -29,9 +29,7 @@ def decide(world: World, run: str, *more: str, exit_code: int | None = None) -> 
     return ragstone(command, world.root, exit_code=exit_code)
 
 
-def test_the_exit_code_is_that_of_the_verdict_and_another_format_is_all_of_standard_output(
-    world: World, tmp_path: Path
-) -> None:
+def test_the_exit_code_is_the_verdicts_and_another_format_is_all_that_is_printed(world: World, tmp_path: Path) -> None:
     good, bad = decide(world, "good", exit_code=0), decide(world, "bad", exit_code=1)
     assert good.stdout.startswith("Decided again: pass. By thresholds.toml, 12 questions, commit ")
     assert "baseline baseline." in good.stdout.splitlines()[0]
@@ -68,9 +66,7 @@ HOW = '--commit "$(git rev-parse HEAD)"'
         (["--commit", "a" * 40], "--commit: it says what"),
     ],
 )
-def test_the_commit_must_be_named_in_full_and_what_decides_needs_decide(
-    world: World, options: list[str], says: str
-) -> None:
+def test_the_commit_is_named_in_full_and_what_decides_needs_decide(world: World, options: list[str], says: str) -> None:
     assert says in ragstone(["report", "good", *options], world.root, exit_code=2).stderr
 
 

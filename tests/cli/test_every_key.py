@@ -22,7 +22,7 @@ from ragstone.cli.main import main
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.settings.load import OPTIONS, option_of
 from ragstone.settings.settings import Settings
-from tests.cli.project import golden_lines
+from tests.cli.project import golden_lines, write_rows
 from tests.judge.conftest import FakeLlm, Loop
 from tests.loopback import answering, write_certificate
 
@@ -175,15 +175,7 @@ EXAMPLES: Mapping[str, Example] = {
         {"system": {"part": "retrieval", **PYTHON}, "gate": {"baseline": ""}}, {"gate": {"min_coverage": 0.5}}
     ),
     "offline judge": Example(
-        {
-            "judge": {
-                "name": "offline",
-                "model_digests": ["0" * 64],
-                "ca_bundle": "{ca}",
-                "canaries": 2,
-                "planted": 1,
-            }
-        }
+        {"judge": {"name": "offline", "model_digests": ["0" * 64], "ca_bundle": "{ca}", "canaries": 2, "planted": 1}}
     ),
     "judge": Example(
         {
@@ -202,11 +194,7 @@ EXAMPLES: Mapping[str, Example] = {
             "run": {"metrics": ["faithfulness", "answer_relevancy"]},
             "gate": {"baseline": ""},
         },
-        environ={
-            **KEY,
-            "RAGSTONE_JUDGE_HEADERS": "X-Team: search",
-            "RAGSTONE_EMBEDDINGS_API_KEY": "sk-9876543210",
-        },
+        environ={**KEY, "RAGSTONE_JUDGE_HEADERS": "X-Team: search", "RAGSTONE_EMBEDDINGS_API_KEY": "sk-9876543210"},
     ),
     "rubric": Example(
         {
@@ -254,9 +242,7 @@ EXAMPLES: Mapping[str, Example] = {
     ),
 }
 
-ELSEWHERE = {
-    "run.dask": "tests/evaluation/test_parallel.py",
-}
+ELSEWHERE = {"run.dask": "tests/evaluation/test_parallel.py"}
 """Keys that need a cluster, several runs, or files outside of the project: where they are tested."""
 
 CODE = """
@@ -330,7 +316,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, objec
     answers = [{"id": row["id"], "latency_s": 0.1, **names["answer"](row["question"])} for row in rows]
     golden = [{**row, "reference_contexts": [row["reference"]]} for row in rows]
     for name, lines in (("golden.jsonl", golden), ("answers.jsonl", answers)):
-        (root / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        write_rows(root / name, lines)
     (root / "houses.py").write_text(CODE, encoding="utf-8")
     write(root / "ragstone.toml", BASE)
     labels = [f"{row['id']},{'fail' if n < 2 else 'pass'}\n" for n, row in enumerate(rows)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.cli import main
-from tests.cli.project import POLICY, SYSTEM, make_project, ragstone, read_json
+from tests.cli.project import POLICY, SYSTEM, make_project, ragstone
 
 INVENTING = SYSTEM.replace(
     '"answer": fact,', '"answer": fact + " The mayor of Lisbon sold it in 1921 for 300 ducats.",'
@@ -23,29 +23,13 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "repo")
 
 
-@pytest.fixture
-def baseline(project: Path) -> Path:
-    ragstone(["run", "--out", "baseline"], project, exit_code=0)
-    return project / "baseline"
-
-
-def test_0_a_good_system_passes(project: Path, baseline: Path) -> None:
-    done = ragstone(["gate", "--baseline", "baseline"], project, exit_code=0)
-    assert "✔ Nothing is shown to be worse" in done.stdout
-    assert read_json(project / "ragstone-run" / "manifest.json")["verdict"] == "pass"
-    for name in ("report.md", "report.json", "junit.xml", "report.html"):
-        assert (project / "ragstone-run" / name).stat().st_size > 200
-
-
 @pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize(
     ("system", "code", "closed"),
     [(SYSTEM, 0, "both"), (INVENTING, 1, "stdout"), (INVENTING, 1, "stderr")],
     ids=["pass, both", "fail, stdout", "fail, stderr"],
 )
-def test_the_verdict_counts_although_nobody_reads_it_to_its_end(
-    project: Path, system: str, code: int, closed: str
-) -> None:
+def test_the_verdict_counts_although_nobody_reads_all_of_it(project: Path, system: str, code: int, closed: str) -> None:
     """As with ``ragstone gate 2>&1 | head -n 1``."""
     (project / "houses.py").write_text(system)
     reader, writer = os.pipe()

@@ -45,8 +45,7 @@ def test_what_the_system_prints_is_kept_in_the_run_directory_without_secrets(tmp
     )
     project = make_project(tmp_path / "repo", n=3, system=chatty)
     secret = "key-of-the-index-4711"
-    done = ragstone(["run"], project, env={"RAGSTONE_SYSTEM_ENV": "INDEX_API_KEY", "INDEX_API_KEY": secret})
-    assert done.returncode == 0, done.stderr
+    ragstone(["run"], project, env={"RAGSTONE_SYSTEM_ENV": "INDEX_API_KEY", "INDEX_API_KEY": secret}, exit_code=0)
     log = (project / "ragstone-run" / "system.log").read_text()
     assert "looking up What is the colour of house number 0?" in log
     assert secret not in log

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -96,10 +95,7 @@ def test_a_folder_named_on_the_command_line_is_where_the_printed_commands_run(tm
 
 
 FOUND: dict[str, tuple[dict[str, str], str]] = {
-    "a system called as in the docs": (
-        {"my_package/rag.py": RAG},
-        "found  entrypoint python:my_package.rag:answer",
-    ),
+    "a system called as in the docs": ({"my_package/rag.py": RAG}, "found  entrypoint python:my_package.rag:answer"),
     "nothing": ({"notes.py": "def total(prices): ...\n"}, "found  no entrypoint: nothing in the source takes"),
     "no golden set": ({}, "found  no golden set: no file with a name such as golden, eval or qa"),
     "a golden set": (
@@ -127,14 +123,6 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
 def test_what_is_found_is_said(tmp_path: Path, case: str) -> None:
     files, says = FOUND[case]
     assert says in init(folder(tmp_path, files))
-
-
-def test_a_notebook_gets_a_module_that_can_be_checked_at_once(tmp_path: Path) -> None:
-    cells = [{"cell_type": "code", "source": [f"%matplotlib inline\n{RAG}"]}]
-    folder(tmp_path, {"my demo.ipynb": json.dumps({"cells": cells})})
-    assert "wrote  ragstone_entry.py" in init(tmp_path)
-    assert config(tmp_path)["system"]["entrypoint"] == "python:ragstone_entry:answer"
-    ragstone(["check"], tmp_path, exit_code=0)
 
 
 @pytest.mark.parametrize("judge", ["offline", "openai:gpt-5.4-mini"])

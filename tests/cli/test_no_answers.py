@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.cli.project import SYSTEM, append, make_project, ragstone, read_json
+from tests.cli.project import append, make_project, ragstone, read_json
 
 BROKEN = 'def answer(question):\n    raise RuntimeError("no database")\n'
 UNFLUSHED = 'import sys\nfor line in sys.stdin:\n    print(\'{"answer": "x"}\')\n'
@@ -46,17 +46,3 @@ def test_a_command_that_keeps_its_answers_in_a_buffer_is_told_so(tmp_path: Path)
     (project / "rag.py").write_text(HANGING, encoding="utf-8")
     hanging = ragstone(["check", *command], project)
     assert "raise timeout_s in [system]" in hanging.stderr
-
-
-def crashing(when: str) -> str:
-    return SYSTEM.replace("def answer(question):", f"def answer(question):\n    {when}")
-
-
-def test_a_system_that_crashes_on_some_questions_blocks_with_1_and_line_one_says_so(tmp_path: Path) -> None:
-    some = 'if int(question.split()[-1].rstrip("?")) % 4 == 0:\n        raise RuntimeError("no memory")'
-    project = make_project(tmp_path, n=40, system=crashing(some), policy="[gate]\nmin_coverage = 0.5\n")
-    found = ragstone(["gate"], project, exit_code=1)
-    first = " ".join(found.stdout.split())
-    assert first.startswith("✘ Blocked: The system under test failed on 10 of 40 samples (25 %)")
-    assert "raised: RuntimeError: no memory" in first
-    assert "house-0 (golden.jsonl:1)" in first

@@ -98,7 +98,7 @@ def test_the_printed_lines_reproduce_the_run_in_a_clone(tmp_path: Path) -> None:
     assert printed(shown.stdout) == [line for line in printed(first.stdout) if not line.startswith("HTML report: ")]
 
 
-def test_without_a_config_file_the_run_starts_in_its_folder_and_uncommitted_changes_are_not_checked_out(
+def test_without_a_config_the_run_starts_in_its_folder_and_uncommitted_changes_are_not_checked_out(
     tmp_path: Path,
 ) -> None:
     origin = repository(tmp_path / "shop")

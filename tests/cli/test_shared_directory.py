@@ -56,10 +56,7 @@ def without_rights_of_root(argv: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.usefixtures("processes")
-@pytest.mark.parametrize(
-    ("verb", "out"),
-    [("run", "shut"), ("gate", "shut/run"), ("run", "golden.jsonl")],
-)
+@pytest.mark.parametrize(("verb", "out"), [("run", "shut"), ("gate", "shut/run"), ("run", "golden.jsonl")])
 def test_a_place_that_can_not_be_written_to_is_a_clear_error(tmp_path: Path, verb: str, out: str) -> None:
     project = make_project(tmp_path / "repo", n=3)
     (project / "shut").mkdir(mode=0o555)
@@ -71,7 +68,7 @@ def test_a_place_that_can_not_be_written_to_is_a_clear_error(tmp_path: Path, ver
 @pytest.mark.usefixtures("processes")
 def test_a_finished_run_that_was_made_read_only_is_not_resumed_and_not_touched(tmp_path: Path) -> None:
     project = make_project(tmp_path / "repo", n=3)
-    assert ragstone(["run"], project).returncode == 0
+    ragstone(["run"], project, exit_code=0)
     run = project / "ragstone-run"
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     run.chmod(0o555)
@@ -87,7 +84,7 @@ def test_a_disk_that_is_full_ends_the_run_with_what_failed_and_it_can_be_resumed
     project = make_project(tmp_path / "repo", n=60)
     limited = f"ulimit -f 16; exec {' '.join(command('run'))}"  # no file may grow beyond 8 or 16 KiB
     assert "samples.jsonl: can't be written: File too large" in refused(["sh", "-c", limited], project)
-    assert ragstone(["run", "--resume"], project).returncode == 0
+    ragstone(["run", "--resume"], project, exit_code=0)
     assert len(list(RunDirectory.open(project / "ragstone-run").records())) == 60
 
 

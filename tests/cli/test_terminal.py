@@ -29,7 +29,7 @@ min = 0.9
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose context recall got worse since the run in `main`."""
     path = make_project(tmp_path_factory.mktemp("terminal"), n=30, policy=POLICY)
-    assert ragstone(["run", "--out", "main"], path).returncode == 0
+    ragstone(["run", "--out", "main"], path, exit_code=0)
     (path / "houses.py").write_text(SYSTEM.replace("painted {c}", "painted black"), encoding="utf-8")
     ragstone(["gate", "--baseline", "main"], path, exit_code=1)
     return path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.project import environment
+from tests.cli.project import environment, write_rows
 from tests.system.conftest import server  # noqa: F401 - a fixture
 from tests.system.service import Server, said
 
@@ -26,7 +26,7 @@ REPLY = {"answer": TEXT, "contexts": [{"id": "harbour", "text": TEXT}]}
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     rows = [{"question": f"When was harbour {number} opened?", "reference": TEXT} for number in range(12)]
-    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(tmp_path / "golden.jsonl", rows)
     (tmp_path / "rag.py").write_text(f"def answer(question):\n    return {REPLY!r}\n", encoding="utf-8")
     lines = f"import sys\nfor line in sys.stdin:\n    print({json.dumps(REPLY)!r}, flush=True)\n"
     (tmp_path / "lines.py").write_text(lines, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def project(path: Path, n: int = 300) -> Path:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
-def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_bytes(
+def test_a_stopped_run_leaves_no_process_and_is_resumed_to_the_same_bytes(
     tmp_path: Path, number: int, code: int
 ) -> None:
     root = project(tmp_path)
@@ -49,7 +48,7 @@ def test_a_run_that_is_stopped_leaves_no_process_and_is_resumed_to_the_same_byte
     assert (root / "ragstone-run" / "samples.jsonl").read_bytes().count(b"\n") < 300
 
     ragstone(["run", "--resume"], root, env={"RAGSTONE_WORKERS": "2"}, exit_code=0)
-    assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
+    ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}, exit_code=0)
     assert records(root / "ragstone-run") == records(root / "one")
 
 
@@ -61,17 +60,6 @@ def records(run: Path) -> list[object]:
     return found
 
 
-def test_a_run_goes_on_when_a_worker_is_killed(tmp_path: Path) -> None:
-    root = project(tmp_path)
-    process = start(["run"], root, env={"RAGSTONE_WORKERS": "2"})
-    wait_for_lines(root / "ragstone-run" / "samples.jsonl", 40)
-    os.kill(workers_of(process.pid)[0], signal.SIGKILL)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors.decode()
-    assert ragstone(["run", "--out", "one"], root, env={"RAGSTONE_WORKERS": "1"}).returncode == 0
-    assert records(root / "ragstone-run") == records(root / "one")
-
-
 def test_functions_and_rubrics_of_the_project_give_what_they_give_in_one_process(tmp_path: Path) -> None:
     root = project(tmp_path, n=40)
     (root / "checks.py").write_text(
@@ -79,8 +67,9 @@ def test_functions_and_rubrics_of_the_project_give_what_they_give_in_one_process
     )
     append(root / "ragstone.toml", CUSTOM)
     for number in ("1", "2"):
-        done = ragstone(["run", "--out", number], root, env={"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"})
-        assert done.returncode == 0, done.stderr
+        done = ragstone(
+            ["run", "--out", number], root, env={"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"}, exit_code=0
+        )
         assert "polite is not scored" in done.stderr
     found = records(root / "2")
     assert found == records(root / "1")

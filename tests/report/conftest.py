@@ -197,10 +197,7 @@ def checks(text: Text, *, status: Status) -> tuple[Check, ...]:
     bad, unclear, error = status is Status.FAIL, status is Status.INCONCLUSIVE, status is Status.ERROR
     floor, warn = CheckKind.FLOOR, Action.WARN
     dropped = text.gate_reason if bad or text != Text() else "Faithfulness is shown not to drop by more than 0.02."
-    unsettled: dict[str, Any] = {
-        "status": Status.INCONCLUSIVE,
-        "reason": "Faithfulness may be above or below 0.85.",
-    }
+    unsettled: dict[str, Any] = {"status": Status.INCONCLUSIVE, "reason": "Faithfulness may be above or below 0.85."}
     return (
         check(
             "faithfulness floor",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.project import ragstone
+from tests.cli.project import ragstone, read_json, read_rows, write_rows
 
 COLOURS = ("red", "green", "blue", "white", "grey")
 
@@ -26,38 +26,29 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         wrong = answer + " Its owner is the mayor of a large town." if number % 2 else answer
         bad.append({"id": f"h{number}", "answer": wrong, "contexts": [answer]})
     for name, lines in (("golden", golden), ("good", good), ("bad", bad)):
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+        write_rows(folder / f"{name}.jsonl", lines)
     for name in ("good", "bad"):
-        found = ragstone(
-            ["run", "--golden", "golden.jsonl", "--entrypoint", f"file:{name}.jsonl", "--out", name], folder
+        ragstone(
+            ["run", "--golden", "golden.jsonl", "--entrypoint", f"file:{name}.jsonl", "--out", name],
+            folder,
+            exit_code=0,
         )
-        assert found.returncode == 0, found.stderr
     return folder
 
 
 BLOCKED = "## ❌ Blocked: "
 
 
-def test_a_run_without_a_verdict_is_not_decided(runs: Path) -> None:
-    found = ragstone(["report", "bad"], runs)
-    assert found.returncode == 2
-    assert "bad: this run has no verdict" in found.stderr
-    assert "ragstone compare" in found.stderr
-
-
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("run", "says"),
     [
-        (("bad/..",), 2, "not a run directory"),
-        (("nowhere",), 2, "nowhere: there is no such directory"),
+        ("bad", "bad: this run has no verdict"),
+        ("bad/..", "not a run directory"),
+        ("nowhere", "nowhere: there is no such directory"),
     ],
-    ids=["no run", "no directory"],
 )
-def test_what_can_not_be_read_is_named(runs: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
-    found = ragstone(["report", *arguments], runs)
-    assert found.returncode == code
-    assert says in found.stderr
+def test_what_can_not_be_shown_is_named(runs: Path, run: str, says: str) -> None:
+    assert says in ragstone(["report", run], runs, exit_code=2).stderr
 
 
 GATE = ("gate", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--baseline", "good")
@@ -73,8 +64,7 @@ def gated(runs: Path, tmp_path: Path) -> Path:
     (tmp_path / "thresholds.toml").write_text(
         "[system]\nmax_broken = 0.6\n[metrics.faithfulness]\nmax_drop = 0.01\n", encoding="utf-8"
     )
-    found = ragstone([*GATE, "--out", "gated"], tmp_path)
-    assert found.returncode == 1, found.stderr
+    found = ragstone([*GATE, "--out", "gated"], tmp_path, exit_code=1)
     lines = [one for one in found.stdout.splitlines(keepends=True) if not one.startswith("HTML report: ")]
     (tmp_path / "printed.txt").write_text("".join(lines), encoding="utf-8")
     return tmp_path
@@ -101,20 +91,19 @@ def test_the_config_says_which_run_and_templates(gated: Path, tmp_path: Path) ->
     (project / "templates" / "report.md.j2").write_text("{{ report.verdict.reason }}", encoding="utf-8")
     shutil.copytree(gated / "gated", project / "run")
     (project / "mine.toml").write_text('[run]\nout = "run"\n', encoding="utf-8")
-    found = ragstone(["report", "--config", "project/mine.toml", "--format", "md"], tmp_path)
-    assert found.returncode == 0, found.stderr
+    found = ragstone(["report", "--config", "project/mine.toml", "--format", "md"], tmp_path, exit_code=0)
     assert found.stdout.startswith(BLOCKED)
     assert "15 of 30 questions" in found.stdout
     shown = json.loads(ragstone(["report", "--config", "project/mine.toml", "--format", "json"], tmp_path).stdout)
     assert "drop" in {check["kind"] for check in shown["checks"]}
-    refused = ragstone(["report", "project/run", "--format", "md", "-o", "project"], tmp_path)
-    assert (refused.returncode, "project: can't be written" in refused.stderr) == (2, True)
+    refused = ragstone(["report", "project/run", "--format", "md", "-o", "project"], tmp_path, exit_code=2)
+    assert "project: can't be written" in refused.stderr
 
 
 @pytest.mark.heavy
 def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None:
     again = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--out", "gated")
-    assert ragstone([*again], gated).returncode == 0
+    ragstone([*again], gated, exit_code=0)
     assert (gated / "gated" / "verdict.json").is_file()
     assert "this run has no verdict" in ragstone(["report", "gated"], gated).stderr
 
@@ -131,11 +120,10 @@ def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None
 )
 def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) -> None:
     file = gated / "gated" / "verdict.json"
-    body = json.loads(file.read_text(encoding="utf-8"))
+    body = read_json(file)
     body["document"]["verdict"]["status"] = "great"
     file.write_text(json.dumps(body) if text is None else text, encoding="utf-8")
-    found = ragstone(["report", "gated"], gated)
-    assert found.returncode == 2
+    found = ragstone(["report", "gated"], gated, exit_code=2)
     assert f"{Path('gated') / 'verdict.json'}: {says}" in found.stderr
 
 
@@ -143,8 +131,7 @@ def test_a_verdict_that_is_a_pipe_does_not_block(gated: Path) -> None:
     file = gated / "gated" / "verdict.json"
     file.unlink()
     os.mkfifo(file)
-    found = ragstone(["report", "gated"], gated)
-    assert found.returncode == 2
+    found = ragstone(["report", "gated"], gated, exit_code=2)
     assert "verdict.json: can't be read" in found.stderr
 
 
@@ -152,10 +139,10 @@ def test_a_verdict_that_is_a_pipe_does_not_block(gated: Path) -> None:
 def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(gated: Path) -> None:
     shutil.copy(gated / "thresholds.toml", gated / "good-secret-key.toml")
     command = [*GATE, "--out", "new", "--thresholds", "good-secret-key.toml"]
-    assert ragstone(command, gated, env={"RAGSTONE_JUDGE_API_KEY": "good-secret-key"}).returncode == 1
+    ragstone(command, gated, env={"RAGSTONE_JUDGE_API_KEY": "good-secret-key"}, exit_code=1)
     file = gated / "new" / "verdict.json"
     assert "good-secret" not in file.read_text(encoding="utf-8")
-    body = json.loads(file.read_text(encoding="utf-8"))
+    body = read_json(file)
     body["document"]["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
     file.write_text(json.dumps(body), encoding="utf-8")
     assert "<script>alert" not in ragstone(["report", "new", "--format", "html"], gated).stdout
@@ -175,34 +162,19 @@ min = 0.01
 
 @pytest.mark.heavy
 def test_a_limit_keeps_quiet_about_what_it_left_out_and_says_so_once(runs: Path, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (runs / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
-    lines = (json.dumps(row | ({"tags": ["tag:late"]} if number > 20 else {})) for number, row in enumerate(rows))
-    (tmp_path / "golden.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    rows = read_rows(runs / "golden.jsonl")
+    write_rows(tmp_path / "golden.jsonl", [*rows[:21], *({**row, "tags": ["tag:late"]} for row in rows[21:])])
     shutil.copy(runs / "good.jsonl", tmp_path)
     (tmp_path / "thresholds.toml").write_text(PARTS, encoding="utf-8")
     system = ("--golden", "golden.jsonl", "--entrypoint", "file:good.jsonl")
     said = "must-pass samples and slices that are left out are not checked."
-    found = ragstone(["gate", *system, "--limit", "10", "--verbose"], tmp_path)
-    assert found.returncode == 0, found.stdout
+    found = ragstone(["gate", *system, "--limit", "10", "--verbose"], tmp_path, exit_code=0)
     assert found.stdout.count(said) == 1
     again = ragstone(["report", "ragstone-run", "--verbose"], tmp_path).stdout
     assert "✔ Passed, with nothing to compare with. " in again
     assert said in " ".join(again.split())
-    found = ragstone(["check", *system], tmp_path, env={"RAGSTONE_LIMIT": "10"})
-    assert (found.returncode, said in " ".join(found.stdout.split())) == (0, True), found.stdout + found.stderr
+    found = ragstone(["check", *system], tmp_path, env={"RAGSTONE_LIMIT": "10"}, exit_code=0)
+    assert said in " ".join(found.stdout.split())
     assert said not in ragstone(["gate", *system, "--limit", "30"], tmp_path).stdout
     (tmp_path / "thresholds.toml").write_text(PARTS.replace("h29", "h30"), encoding="utf-8")
-    assert ragstone(["gate", *system, "--limit", "30"], tmp_path).returncode == 5
-
-
-@pytest.mark.heavy
-def test_templates_of_ones_own_do_not_change_the_verdict(gated: Path) -> None:
-    (gated / "templates").mkdir()
-    (gated / "templates" / "report.md.j2").write_text("# {{ report.verdict.status }}", encoding="utf-8")
-    own = ragstone(["report", "gated", "--format", "md"], gated)
-    heading, _, rest = own.stdout.partition("\n\n")
-    assert heading.startswith(BLOCKED)
-    assert "15 of 30" in heading
-    assert rest == "# fail"
-    assert ragstone([*GATE, "--out", "new"], gated).returncode == 1
-    assert (gated / "new" / "report.md").read_text(encoding="utf-8") == own.stdout
+    ragstone(["gate", *system, "--limit", "30"], tmp_path, exit_code=5)

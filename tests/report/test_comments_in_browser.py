@@ -76,7 +76,7 @@ def stuffed(report: Document, size: int) -> Document:
 
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("status", [Status.PASS, Status.FAIL])
-def test_whatever_happens_twenty_lines_stand_above_the_fold(
+def test_whatever_happens_twenty_lines_are_above_the_fold(
     page: Page, tmp_path: Path, status: Status, size: int
 ) -> None:
     report = stuffed(helpdesk_report(status), size)

@@ -150,12 +150,7 @@ def test_a_metric_has_a_row_if_it_has_a_score_or_lost_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "n"),
-    [
-        ({CheckKind.FLOOR: 10, CheckKind.DROP: 5}, 10),
-        ({CheckKind.DROP: 5}, 5),
-        ({}, 1),
-    ],
+    ("kinds", "n"), [({CheckKind.FLOOR: 10, CheckKind.DROP: 5}, 10), ({CheckKind.DROP: 5}, 5), ({}, 1)]
 )
 def test_the_samples_of_a_row_are_those_of_its_floor_or_else_of_its_drop(kinds: dict[CheckKind, int], n: int) -> None:
     checks = [metric_check(kind=kind, n=samples) for kind, samples in kinds.items()]

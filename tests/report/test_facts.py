@@ -62,15 +62,10 @@ FACTS: dict[tuple[str, Format], tuple[str, ...]] = {
         *("Not blocked", "above or below 0.85", "0.84 [0.79, 0.89]", "−0.01"),
         *("floor unclear", "0.86 [0.82, 0.90]", "pass", *LOST, *COST[:4]),
     ),
-    ("inconclusive", "md"): (
-        *("Not blocked", "above or below 0.85", "0.84 [0.79, 0.89]", "floor unclear", *LOST, *COST),
-    ),
     ("error", "text"): ("Blocked", "58 of 60", "96.7 %", "98 %", "pass", "✘ Coverage", "98 %", *LOST, *REPEAT),
-    ("error", "md"): ("Blocked", "58 of 60", "96.7 %", "98 %", "pass", *LOST, *REPEAT),
     ("first-run", "text"): (
         *("Passed", "0.91 [0.88, 0.96]", "pass", "offline judge 1", "Faithfulness B (fair)", "First run", *LOST),
     ),
-    ("first-run", "md"): ("Passed", "0.91 [0.88, 0.96]", "pass", "First run", *LOST),
 }
 
 
@@ -274,9 +269,7 @@ ALL = "faithfulness answer_relevancy context_recall tone"
     ],
     ids=["unchecked fell", "beside a loss", "no baseline", "no loss", "all are checked", "less is better"],
 )
-def test_what_is_said_of_the_metrics_without_a_row(
-    now: RunScores, before: RunScores | None, checked: str, said: str
-) -> None:
+def test_what_is_said_of_metrics_without_row(now: RunScores, before: RunScores | None, checked: str, said: str) -> None:
     rules = {metric: {"max_drop": 0.02, "min": 0.1} for metric in checked.split()}
     policy = policy_from_mapping({"gate": {"only_named": True}, "metrics": rules})
     report = document_of(decide_gate(now, before, policy), now, before)

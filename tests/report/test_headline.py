@@ -83,11 +83,7 @@ TURN = Finding(STEPS, Level.ALERT, "", "turn 3")
     ("found", "more", "parts"),
     [
         (LOST, {}, ("Blocked: retrieval broke.", "no longer", "20 of 51 questions")),
-        (
-            replace(LOST, comparability=None),
-            {},
-            ("Blocked: scores are", "the evidence for 20 of 51 questions"),
-        ),
+        (replace(LOST, comparability=None), {}, ("Blocked: scores are", "the evidence for 20 of 51 questions")),
         (LOST, {"advisory": True}, ("No verdict blocks (fail_on is 'never'). Failed: retrieval", "20 of 51")),
         (fails(check(), attribution=blamed(Side.GENERATION, **MIXED)), {}, ("Blocked: answers", "9 of 51")),
         (fails(check(), attribution=blamed(Side.UNCLEAR, **MIXED)), {}, ("Blocked: scores fell.", "20 of 51")),

@@ -124,7 +124,7 @@ def test_a_report_keeps_its_structure(check: Callable[[Text, Status], None], tex
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("status", [Status.FAIL, Status.ERROR])
-def test_a_report_keeps_its_structure_with_every_fragment_everywhere(
+def test_a_report_keeps_its_structure_with_every_fragment(
     check: Callable[[Text, Status], None], status: Status
 ) -> None:
     check(all_hostile, status)

@@ -287,9 +287,7 @@ def compiled_for(source: str, expected: str) -> int:
     return environment.compiled
 
 
-def test_a_template_is_compiled_again_if_it_or_the_version_changed(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_template_is_compiled_again_if_it_or_a_version_changed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled_for("Hello {{ name }}", "Hello you") == 1
     assert compiled_for("Hello {{ name }}", "Hello you") == 0
     assert [path.suffix for path in cache.iterdir()] == [".jinja"]
@@ -306,7 +304,7 @@ def test_environments_that_escape_otherwise_share_no_compiled_template() -> None
 
 
 @pytest.mark.parametrize("hindered_by", ["a setting", "a missing folder"])
-def test_what_can_not_be_stored_is_compiled_each_time(
+def test_what_is_not_stored_is_compiled_each_time(
     cache: Path, monkeypatch: pytest.MonkeyPatch, hindered_by: str
 ) -> None:
     if hindered_by == "a setting":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from ragstone.system.response import (
     TokenUsage,
     ToolCall,
 )
-from tests.cli.project import ragstone
+from tests.cli.project import ragstone, write_rows
 from tests.evaluation.builders import one_answer
 from tests.report.hostile import every_fragment
 
@@ -299,7 +298,7 @@ def answer(question):
 
 def test_a_system_that_only_fails_is_not_asked_to_the_end_and_shows_where(tmp_path: Path) -> None:
     rows = [{"id": f"q{n}", "question": f"What is {n}?", "reference": "It is."} for n in range(40)]
-    (tmp_path / "golden.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows(tmp_path / "golden.jsonl", rows)
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")
     arguments = ["gate", "--golden", "golden.jsonl", "--entrypoint", "app:answer"]
     gate = ragstone(arguments, tmp_path, exit_code=4)
