@@ -128,7 +128,7 @@ EXAMPLES: Mapping[str, Example] = {
     ),
     "labels": Example(policy={"labels": {"file": "calibration.json", "min_agreement": 0.1, "estimate": "judge"}}),
     "golden set": Example(
-        {"golden": {"paths": ["gol*.jsonl"], "columns": {"group": "id"}, "history": "own", "limit": 10}}
+        {"golden": {"paths": ["g*.jsonl"], "columns": {"group": "id"}, "history": "own", "limit": 10}}
     ),
     "a few questions": Example(
         {"golden": {"paths": ["golden.jsonl"]}, "gate": {"baseline": ""}},

@@ -51,9 +51,8 @@ def test_the_verdict_counts_although_nobody_reads_all_of_it(project: Path, syste
 def test_1_a_system_that_answers_nothing_fails_a_first_run_with_and_without_a_policy(
     project: Path, answer: str, rules: str | None
 ) -> None:
-    (project / "houses.py").write_text(
-        f"def answer(question):\n    return {{'answer': {answer!r}, 'contexts': ['A page.']}}\n"
-    )
+    source = f"def answer(question):\n    return {{'answer': {answer!r}, 'contexts': ['A page.']}}\n"
+    (project / "houses.py").write_text(source)
     if rules is None:
         (project / "thresholds.toml").unlink()
     done = ragstone(["gate"], project, exit_code=1)

@@ -118,9 +118,7 @@ HEAVY = ("scipy", "numpy", "jinja2", "github", "openai", "anthropic")
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    (tmp_path / "golden.jsonl").write_text(
-        '{"id": "a", "question": "How far is the Moon?", "reference": "Far away."}\n'
-    )
+    (tmp_path / "golden.jsonl").write_text('{"id": "a", "question": "How far is the Moon?", "reference": "Far off."}\n')
     (tmp_path / "out.jsonl").write_text('{"id": "a", "answer": "Far.", "contexts": ["The Moon is far."]}\n')
     return tmp_path
 

@@ -98,10 +98,7 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
     "a system called as in the docs": ({"my_package/rag.py": RAG}, "found  entrypoint python:my_package.rag:answer"),
     "nothing": ({"notes.py": "def total(prices): ...\n"}, "found  no entrypoint: nothing in the source takes"),
     "no golden set": ({}, "found  no golden set: no file with a name such as golden, eval or qa"),
-    "a golden set": (
-        {"eval/qa.csv": "query,ground_truth\nWhy?,So.\nHow?,So.\n"},
-        "found  golden set eval/qa.csv: 2 samples",
-    ),
+    "a golden set": ({"eval/qa.csv": "query,ground_truth\nWhy?,So.\n"}, "found  golden set eval/qa.csv: 1 sample"),
     "columns": ({"qa.csv": "query,ground_truth\nWhy?,So.\n"}, "question from 'query', reference from 'ground_truth'"),
     "a reply without an answer": (
         {"main.py": "app = FastAPI()\n@app.post('/ask')\ndef ask(): return {'words': f(request.json['question'])}\n"},

@@ -67,9 +67,8 @@ def test_functions_and_rubrics_of_the_project_give_what_they_give_in_one_process
     )
     append(root / "ragstone.toml", CUSTOM)
     for number in ("1", "2"):
-        done = ragstone(
-            ["run", "--out", number], root, env={"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"}, exit_code=0
-        )
+        env = {"RAGSTONE_WORKERS": number, "RAGSTONE_REPEATS": "2"}
+        done = ragstone(["run", "--out", number], root, env=env, exit_code=0)
         assert "polite is not scored" in done.stderr
     found = records(root / "2")
     assert found == records(root / "1")

@@ -239,6 +239,7 @@ STARVED = made(CheckKind.PAIRED, Status.ERROR)
         pytest.param([DOUBT, QUESTIONS], {}, [("mrr", 0.05)], id="what broken questions are made of"),
         pytest.param([DOUBT, replace(QUESTIONS, status=Status.PASS)], {}, [], id="no question broke"),
         pytest.param([DOUBT, MEAN], {}, [("mrr", 0.05)], id="what a mean is made of"),
+        pytest.param([DROP, made(CheckKind.FLOOR, metric="mrr")], {}, [], id="below its floor too"),
         pytest.param([DROP, made(CheckKind.FLOOR, metric="wer")], {}, [("mrr", 0.05)], id="another floor"),
         pytest.param([DROP, STARVED], {}, [], id="a base that failed"),
         pytest.param([DROP, replace(STARVED, status=Status.PASS)], {}, [("mrr", 0.05)], id="a base that did not"),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import Answer, SampleRecord

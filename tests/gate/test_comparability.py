@@ -49,12 +49,7 @@ def with_parts(run: RunScores, **parts: tuple[str, ...]) -> RunScores:
         (JUDGED, run({"faithfulness": [1.0] * 3}, manifest=manifest()), ("faithfulness",), ()),
         (run(SCORES, offset=50), HASHED, (), ("the baseline has a different golden set: no sample is the same",)),
         (run(SCORES, hashes=dict.fromkeys(("s0", "s1", "s2"), "x")), HASHED, (), ("the baseline has a different",)),
-        (
-            with_part(JUDGED, "retrieval"),
-            JUDGED,
-            (),
-            ("this run is of retrieval alone, and the baseline of the whole",),
-        ),
+        (with_part(JUDGED, "retrieval"), JUDGED, (), ("this run is of retrieval alone, and the baseline of the",)),
         (with_part(JUDGED, "retrieval"), with_part(JUDGED, "retrieval"), SCORES, ()),
         (with_part(JUDGED, "retrieval"), run(SCORES), SCORES, ("run does not name its judge",)),
     ],
@@ -164,6 +159,7 @@ def test_a_mean_of_several_answers_is_compared_with_a_single_one() -> None:
     [
         # In doubt, samples are not paired by content: which of two was renamed?
         ({"new": "a", "other": "a"}, {"old": "a"}, {}),
+        ({"new": "a"}, {"old": "a", "older": "a"}, {}),
         ({"new": None}, {"old": None}, {}),
         ({"a": "1", "b": "2"}, {"a": "2", "b": "1"}, {"a": "b", "b": "a"}),
         ({"new": "1", "old": "2"}, {"old": "1"}, {"old": "new"}),

@@ -33,6 +33,8 @@ RISE = {"kind": CheckKind.RISE, "threshold": 0.02}
         (0.03, RISE | {"estimate": 0.1}, True, False),
         (0.03, RISE | {"estimate": 0.02}, False, False),
         (0.03, FLOOR, False, False),
+        (None, FLOOR | {"status": Status.FAIL}, False, True),
+        (None, FLOOR | {"status": Status.ERROR}, False, True),
         (None, FLOOR | {"status": Status.FAIL, "unsettled": True}, True, False),
         (None, FLOOR | {"status": Status.FAIL, "action": Action.WARN}, False, False),
     ],

@@ -115,7 +115,13 @@ BLOCK, WARN = Action.BLOCK, Action.WARN
 
 @pytest.mark.parametrize(
     ("floor", "drop", "actions", "expected"),
-    [(0.5, None, (BLOCK, WARN), BLOCK), (None, 0.1, (WARN, BLOCK), BLOCK), (0.5, 0.1, (WARN, WARN), WARN)],
+    [
+        (0.5, None, (BLOCK, WARN), BLOCK),
+        (None, 0.1, (BLOCK, WARN), WARN),
+        (None, 0.1, (WARN, BLOCK), BLOCK),
+        (0.5, None, (WARN, BLOCK), WARN),
+        (0.5, 0.1, (WARN, WARN), WARN),
+    ],
 )
 def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions: Any, expected: Action) -> None:
     floor_action, drop_action = actions
@@ -140,6 +146,7 @@ def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions:
         # The mean is higher than the baseline's, but each sample that both hold got worse.
         pytest.param([0.8] * 40, [0.5, 0.6] * 20 + [1.0] * 200, 0.02, "fail", "by −0.25", id="on the same"),
         pytest.param([1.0], [0.0], 0.02, "inconclusive", "too few to tell it from chance", id="too few"),
+        pytest.param([1.0], [0.5], 0.02, "inconclusive", "too few to tell it from chance", id="half is a collapse"),
         pytest.param([1.0], [0.51], 0.02, "pass", "no more than chance", id="less is none"),
         pytest.param([0.5, 0.5], [0.5, 0.5], 0.0, "pass", "changed by 0 from the baseline on 2", id="the same"),
     ],
@@ -191,6 +198,7 @@ TAGGED = {name: ("billing",) if i < 12 else ("other",) for i, name in enumerate(
     ("tag", "lost", "rules", "found"),
     [
         ("billing", 12, {}, [("billing", 12, -0.5)]),
+        ("x" * 200, 12, {}, [("x" * 200, 12, -0.5)]),
         ("x" * 201, 12, {}, []),  # a long one is not looked at
         ("billing", 4, {}, []),  # nor one of few samples
         ("billing", 12, {"metrics": {"faithfulness": {"max_drop": 0.1, "action": "warn"}}}, []),
@@ -282,6 +290,7 @@ NO_SCORE = one([1.0] * 3, failed={"faithfulness": failed(named(3), "system")})
 EXCUSED = {"faithfulness": {f"x{at}": "so" for at in range(30)}}
 CRASHED = {"s0": "time-out"}
 STOPPED = manifest(state="stopped")
+CRASHING = run({}, manifest=manifest(), system_failures=CRASHED)
 UNMEASURED = {"metrics": {"faithfulness": {"min": 0.5}, "context_recall": {"min": 0.5}}}
 LABELLED = one(HIGH, tags={"s1": ("billing",)})
 
@@ -299,17 +308,12 @@ def sliced(tag: str) -> Any:
         pytest.param(NO_SCORE, {}, 5, "", id="no score by default"),
         pytest.param(run({}), {}, 5, "none of 0 samples of run has a score", id="no metric"),
         pytest.param(run({}, manifest=manifest()), {}, 5, "of 10 samples, all are drafts", id="no sample"),
-        pytest.param(
-            run({}, manifest=STOPPED, system_failures=CRASHED), {}, 5, "did not finish", id="unfinished and crashed"
-        ),
-        pytest.param(
-            run({}, manifest=manifest(), system_failures=CRASHED), {}, 4, "all of 1 sample: time-out", id="crashed"
-        ),
-        pytest.param(
-            one(HIGH), UNMEASURED, 5, "context_recall: the policy names it, but this run did", id="unmeasured"
-        ),
+        pytest.param(run({}, manifest=STOPPED, system_failures=CRASHED), {}, 5, "did not finish", id="crashed too"),
+        pytest.param(CRASHING, {}, 4, "all of 1 sample: time-out", id="crashed"),
+        pytest.param(one(HIGH), UNMEASURED, 5, "context_recall: the policy names it, but this run", id="unmeasured"),
         pytest.param(LABELLED, sliced("biling"), 5, "Did you mean 'billing'?", id="a slice without samples"),
         pytest.param(one(HIGH), sliced("billing"), 5, "No sample of this run has any tag.", id="a run without tags"),
+        pytest.param(one(HIGH, manifest=STOPPED), FLOOR, 5, "did not finish", id="unfinished"),
     ],
 )
 def test_what_nothing_can_be_decided_on_is_an_error(current: RunScores, rules: Any, code: int, says: str) -> None:

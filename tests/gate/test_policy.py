@@ -38,6 +38,7 @@ def written(folder: Path, text: str) -> Path:
         ("\n[gaet]\nmin_coverage = 1\n", 2, "unknown key 'gaet'", "'gate'"),
         ("[gate]\ninconclusive = 'guess'\n", 2, "'pass', 'warn' or 'fail', found \"guess\"", ""),
         ("[gate]\nmin_coverage = '1'\n", 2, "must be a number", ""),
+        ("[gate]\nmin_coverage = true\n", 2, "must be a number", ""),
         ("[gate]\nmin_coverage = nan\n", 2, "not NaN", ""),
         ("[gate]\nmin_coverage = \n", None, "line 2", ""),
         ("[gate]\nmin_coverage = 1" + "0" * 400, 2, "", ""),
@@ -46,15 +47,11 @@ def written(folder: Path, text: str) -> Path:
         ("a." * 4000, None, "", ""),
         ("[metrics.faithfulnes]\nmin = 0.8\n", 1, "unknown metric 'faithfulnes'", "'faithfulness'"),
         ("[metrics.context_relevance]\naction = 'warn'\n", 1, "none of 'min', 'max_drop'", ""),
-        (
-            "[metrics.pairwise_preference]\nmax_drop = 0.1\n",
-            2,
-            "compares a run with its baseline, so it has no drop",
-            "0.45",
-        ),
+        ("[metrics.pairwise_preference]\nmax_drop = 0.1\n", 2, "with its baseline, so it has no drop", "0.45"),
         ("[system]\nlatency_p95_s = 0\n", 2, "greater than 0", ""),
         ("[metrics]\nfaithfulness = 0.8\n", 2, "must be a table", ""),
         ("[slices.a.metrics.mrr]\nmax_drift = 0.1\n", 2, "not by slice", "[metrics.mrr]"),
+        ("must_pass = 'q1'\n", 1, "must be a list", ""),
     ],
 )
 def test_a_wrong_key_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, says: str, hints: str) -> None:
@@ -251,6 +248,8 @@ def test_a_part_of_the_samples_has_the_rules_of_its_own(policy: Policy) -> None:
         (None, "answer_relevancy", CheckKind.DROP, True, Action.WARN),
         (None, "answer_relevancy", CheckKind.DROP, False, Action.BLOCK),
         (None, "faithfulness", CheckKind.FLOOR, True, Action.WARN),
+        (None, "faithfulness", CheckKind.FLOOR, False, Action.BLOCK),
+        ({"min": 0.5}, "faithfulness", CheckKind.FLOOR, True, Action.BLOCK),
         ({"min": 0.5, "action": "warn"}, "faithfulness", CheckKind.FLOOR, False, Action.WARN),
     ],
 )

@@ -49,14 +49,13 @@ FAILED = {f"s{n}": "timeout" for n in range(15, N)}
         pytest.param(using(1_300), using(1_000), {"max_token_rise": 0.2}, "1,000 → 1,300", id="more than is allowed"),
         pytest.param(using(1_900), using(1_000), {"max_token_rise": 1.0}, "", id="allowed by the policy"),
         pytest.param(taking(*[0.24] * N), taking(*[0.05] * N), {}, "", id="a shared runner"),
+        pytest.param(taking(*[0.26] * N), taking(*[0.05] * N), {}, "50 ms → 260 ms", id="more than a shared runner"),
         pytest.param(taking(4.0, 4.1, 4.2), taking(1.0, 1.1, 1.2), {}, "median latency", id="all of three"),
         pytest.param(taking(4.0, 4.1, 0.2), taking(1.0, 1.1, 1.2), {}, "", id="two of three may be chance"),
         pytest.param(taking(*TAIL), taking(*SECOND), {}, "p95 of latency", id="a tail that got slow"),
         pytest.param(taking(*SECOND[:-1], 60.0), taking(*SECOND), {}, "", id="a single slow answer is no tail"),
         pytest.param(taking(*[1.0] * 18, 60.0), taking(*[1.0] * 19), {}, "", id="nor is it one of few"),
-        pytest.param(
-            taking(*SECOND[:15], *[60.0] * 15, system_failures=FAILED), taking(*SECOND), {}, "", id="no slow answer"
-        ),
+        pytest.param(taking(*SECOND[:15], *[60.0] * 15, system_failures=FAILED), taking(*SECOND), {}, "", id="failed"),
         pytest.param(using(1_000, usd=10.0), using(1_000, usd=1.0), {}, "$0.0010 → $0.010 (×\u00a010)", id="a price"),
         pytest.param(using(20_000), run(), {}, "", id="no figure before"),
         pytest.param(

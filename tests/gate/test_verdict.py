@@ -111,9 +111,8 @@ def test_planted_wrong_answers_that_pass(planted: Planted | None, status: Status
     run = replace(build_run({"mrr": [1.0]}, manifest=make_manifest()), rounds=RoundFacts(JudgeFacts(planted=planted)))
     found = list(PlantedAnswers().evaluate(evidence_of(run)))
     assert [one.status for one in found] == ([] if status is None else [status])
-    assert [text.startswith("The judge is too lenient: it let") for text in planted_warnings(evidence_of(run))] == (
-        [True] * warned
-    )
+    said = [text.startswith("The judge is too lenient: it let") for text in planted_warnings(evidence_of(run))]
+    assert said == [True] * warned
     unjudged = replace(run, manifest=None)
     assert all(one.status is DOUBT for one in PlantedAnswers().evaluate(evidence_of(unjudged)))
 
@@ -156,9 +155,8 @@ def test_two_judges_are_compared_on_the_same_answers() -> None:
 
 def test_labels_that_were_drawn_unevenly_and_in_groups() -> None:
     agreement = Estimate(estimate=None, low=None, high=None, confidence=0.95, method="")
-    found = MetricCalibration(
-        version=None, pairs={"b": (0.5, 1.0), "a": (1.0, 0.0), "c": (0.0, 0.0)}, agreement=agreement
-    )
+    pairs = {"b": (0.5, 1.0), "a": (1.0, 0.0), "c": (0.0, 0.0)}
+    found = MetricCalibration(version=None, pairs=pairs, agreement=agreement)
     assert found.residuals().tolist() == [-1.0, 0.5, 0.0]
     assert (found.reach, found.group_of_residuals()) == (1.0, None)
     uneven = found.model_copy(update={"weights": {"b": 2.0, "a": 0.5}, "groups": {"a": "g", "c": "g"}})

@@ -115,9 +115,8 @@ def run_scores(text: Text, *, shift: float = 0.0, offline: bool = False, label: 
     """Sixty samples: every third is lower by `shift`; one failed by the judge, one by the system."""
     ids = [sample_id(number, text) for number in range(60)]
     metrics = {}
-    for offset, metric in enumerate(
-        ("faithfulness", "answer_relevancy", "context_recall", "context_precision", text.metric)
-    ):
+    names = ("faithfulness", "answer_relevancy", "context_recall", "context_precision", text.metric)
+    for offset, metric in enumerate(names):
         values = {}
         for number, key in enumerate(ids[:58]):
             value = (0.5, 1.0, 0.75, 1.0, 0.9, 0.8)[(number * 7 + offset) % 6]

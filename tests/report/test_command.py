@@ -27,12 +27,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         bad.append({"id": f"h{number}", "answer": wrong, "contexts": [answer]})
     for name, lines in (("golden", golden), ("good", good), ("bad", bad)):
         write_rows(folder / f"{name}.jsonl", lines)
+    command = ("run", "--golden", "golden.jsonl")
     for name in ("good", "bad"):
-        ragstone(
-            ["run", "--golden", "golden.jsonl", "--entrypoint", f"file:{name}.jsonl", "--out", name],
-            folder,
-            exit_code=0,
-        )
+        ragstone([*command, "--entrypoint", f"file:{name}.jsonl", "--out", name], folder, exit_code=0)
     return folder
 
 

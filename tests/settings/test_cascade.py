@@ -231,6 +231,7 @@ def test_every_wait_ends(tmp_path: Path, name: str, value: str) -> None:
         ("run.workers", "0", "option for run.workers: must be 'auto' or at least 1, found \"0\"."),
         ("run.workers", "many", "option for run.workers: must be 'auto' or a whole number, found \"many\"."),
         ("system.concurrency", 0, "option for system.concurrency: must be at least 1, found 0."),
+        ("run.time_limit_s", 0, "option for run.time_limit_s: must be greater than 0, found 0."),
     ],
 )
 def test_a_value_that_is_not_allowed_is_an_error_that_says_what_is(

@@ -83,9 +83,8 @@ def test_an_empty_answer_counts_whichever_it_is() -> None:
     one = answering(EACH[:10])
     answers = {name: (*given, given[0], "") for name, given in one.system.answers.items()}
     thrice = replace(one, manifest=make_manifest(answers=3), system=SystemFacts(answers=answers))
-    assert failing(thrice) == {
-        "system.answers": "10 of 30 answers to answerable questions are empty, more than the 20 % allowed."
-    }
+    said = "10 of 30 answers to answerable questions are empty, more than the 20 % allowed."
+    assert failing(thrice) == {"system.answers": said}
     assert failing(thrice, system={"max_empty": 0.4}) == {}
 
 

@@ -107,9 +107,8 @@ def test_questions_that_can_not_be_answered_do_not_count() -> None:
 
 
 BARE = dict.fromkeys(named(30), hash(()))
-JUDGED = build_run(
-    dict.fromkeys(("faithfulness", "context_recall", "context_precision"), [1.0] * 30), manifest=make_manifest()
-)
+CONTEXTUAL = ("faithfulness", "context_recall", "context_precision")
+JUDGED = build_run(dict.fromkeys(CONTEXTUAL, [1.0] * 30), manifest=make_manifest())
 UNJUDGED = build_run(
     {"faithfulness": [], "politeness": [1.0] * 30},
     not_applicable={"faithfulness": dict.fromkeys(named(30), "no contexts")},

@@ -79,13 +79,12 @@ ALLOWS = policy_from_mapping({"system": {"max_unanswered": 0.6}})
         # An exact sign test of what is new.
         pytest.param(answering(times=5), answering(), None, "pass", id="5 new"),
         pytest.param(answering(times=6), answering(), None, "inconclusive", id="6 new"),
+        pytest.param(answering(times=10), answering(), None, "inconclusive", id="10 new"),
         pytest.param(answering(times=11), answering(), None, "fail", id="11 new"),
         pytest.param(answering(times=12, groups=GROUPS), answering(groups=GROUPS), None, "pass", id="one group"),
         pytest.param(answering(times=15), answering(), accepting("mrr", 0.3), "pass", id="an accepted drop allows it"),
         pytest.param(answering(times=15), answering(), accepting("mrr", 0.3, "x"), "fail", id="a drop of a slice not"),
-        pytest.param(
-            answering(times=15), answering(), accepting("system.misranked", 0.9), "fail", id="nor another guard"
-        ),
+        pytest.param(answering(times=15), answering(), accepting("system.misranked", 0.9), "fail", id="nor another's"),
     ],
 )
 def test_unanswered_questions(now: RunScores, then: RunScores | None, rules: Policy | None, status: str) -> None:
@@ -109,6 +108,8 @@ def test_unanswered_questions(now: RunScores, then: RunScores | None, rules: Pol
         ((COPIES, COPIES, ANSWERS), 0, 30),
         ((COPIES, ANSWERS), 0, 0),
         ((AnswerKind.DISORDERED,), 0, 30),
+        ((AnswerKind.CUT,), 0, 30),
+        ((AnswerKind.FOREIGN,), 0, 30),
     ],
 )
 def test_the_kind_of_most_answers_counts(kinds: tuple[AnswerKind, ...], unanswered: int, broken: int) -> None:
@@ -173,7 +174,10 @@ def test_what_is_broken_is_counted_once_by_its_first_sign() -> None:
     [
         ("faithfulness", 0.65, "offline", {}, "broken"),  # the offline judge's scores are probabilities
         ("faithfulness", 0.66, "offline", {}, None),
+        ("faithfulness", 0.6, "openai", {}, None),
         ("faithfulness", 0.5, "openai", {}, "broken"),  # half of it is unsupported
+        ("answer_relevancy", 0.3, "offline", {}, "broken"),
+        ("answer_relevancy", 0.3, "openai", {}, None),
         ("answer_correctness", 0.1, "openai", {}, "broken"),
         ("context_recall", 0.2, "offline", {}, "fruitless"),
         ("context_recall", 0.21, "offline", {}, None),
@@ -250,7 +254,9 @@ KEYED = policy_from_mapping({"system": {"max_misranked": 0.2}})
         (ordered((11, 3), (9, 1), (40, 2)), SECOND, None, None),
         (ordered((N, 4)), ordered((N, 3)), None, None),  # hardly lower
         (ordered((N, 3)), None, None, None),
+        (ordered((12, 2), (48, 1)), ordered((N, 1)), KEYED, None),
         (ordered((14, 2), (46, 1)), ordered((N, 1)), KEYED, "fail"),
+        (ordered((12, 2), (48, 1)), ordered((N, 1)), accepting("system.misranked", 0.2), None),
         (ordered((14, 2), (46, 1)), ordered((N, 1)), accepting("system.misranked", 0.2), "fail"),
     ],
 )

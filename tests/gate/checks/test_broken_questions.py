@@ -70,8 +70,10 @@ WIDE = {"context_recall": {"max_drop": 0.2}}
         pytest.param(1, 0, 15, {}, METRICS, "pass", id="one may be"),
         pytest.param(5, 0, 100, {}, METRICS, "pass", id="not more than the policy allows"),
         pytest.param(6, 0, 100, {}, METRICS, "fail", id="more than the policy allows"),
+        pytest.param(6, 3, 100, {}, METRICS, "fail", id="three more than were mended"),
         pytest.param(6, 4, 100, {}, METRICS, "inconclusive", id="hardly more than were mended"),
         pytest.param(3, 0, 15, {"max_broken_questions": 0.2}, METRICS, "pass", id="as many as the policy says"),
+        pytest.param(4, 0, 15, {"max_broken_questions": 0.2}, METRICS, "fail", id="more than the policy says"),
         pytest.param(3, 0, 15, {}, WIDE, "pass", id="as many as an allowed drop"),
         pytest.param(3, 0, 15, {"max_broken_questions": 0.0}, WIDE, "fail", id="the policy's number goes first"),
     ],
@@ -90,6 +92,7 @@ def test_what_a_steady_system_breaks(broken: int, mended: int, n: int, gate: Any
 BEFORE, AFTER = flipped(3, 0, 15)
 SAME = [f"answer {index}" for index in range(15)]
 NOW = run(AFTER, answers=["another"] * 3 + SAME[3:])
+TWICE_SAME = run(AFTER, answers=SAME, times=2)
 
 
 def without(run: RunScores, **facts: Any) -> RunScores:
@@ -103,21 +106,13 @@ def without(run: RunScores, **facts: Any) -> RunScores:
         pytest.param(NOW, run(BEFORE, answers=[*SAME[:13], "so", "so"]), False, id="two of twelve others are not"),
         pytest.param(NOW, run(BEFORE, answers=[*SAME[:14], "so"]), True, id="one of twelve is not"),
         pytest.param(without(NOW, contexts={}), run(BEFORE, answers=SAME), False, id="unknown contexts"),
-        pytest.param(
-            without(NOW, contexts=dict.fromkeys(named(15), 2)), run(BEFORE, answers=SAME), False, id="other contexts"
-        ),
+        pytest.param(without(NOW, contexts=dict.fromkeys(named(15), 2)), run(BEFORE, answers=SAME), False, id="others"),
         pytest.param(without(NOW, answers={}), run(BEFORE, answers=SAME), False, id="unknown answers"),
         pytest.param(replace(NOW, manifest=None), run(BEFORE, answers=SAME), True, id="a score file"),
-        pytest.param(
-            replace(NOW, manifest=make_manifest()), run(BEFORE, answers=SAME), False, id="a system that can be asked"
-        ),
-        pytest.param(run(AFTER, answers=SAME, times=2), run(BEFORE), True, id="each twice with the same answer"),
-        pytest.param(
-            without(run(AFTER, answers=SAME, times=2), answers={"s0": ("a", "b")}), run(BEFORE), False, id="one differs"
-        ),
-        pytest.param(
-            without(run(AFTER, answers=SAME, times=2), failed_answers={"s9": 1}), run(BEFORE), False, id="one failed"
-        ),
+        pytest.param(replace(NOW, manifest=make_manifest()), run(BEFORE, answers=SAME), False, id="it can be asked"),
+        pytest.param(TWICE_SAME, run(BEFORE), True, id="each twice with the same answer"),
+        pytest.param(without(TWICE_SAME, answers={"s0": ("a", "b")}), run(BEFORE), False, id="one differs"),
+        pytest.param(without(TWICE_SAME, failed_answers={"s9": 1}), run(BEFORE), False, id="one failed"),
         pytest.param(run(AFTER, steady=True), run([[1.0, 1.0]] * 15), True, id="asked again"),
         pytest.param(run(AFTER, steady=True), run([[1.0, 0.9]] * 2 + [[1.0, 1.0]] * 13), False, id="two varied before"),
     ],

@@ -72,6 +72,8 @@ def test_questions_that_broke_can_not_be_removed_in_the_same_change() -> None:
         (40, 2, {}, 0),
         (2, 1, {}, 0),
         (1, 1, {}, 6),
+        (100, 1, {"max_edited": 0.0}, 0),
+        (100, 10, {"max_edited": 0.1}, 0),
         (100, 10, {"max_edited": 0.09}, 6),
     ],
 )

@@ -42,10 +42,8 @@ def test_one_failed_judgement_costs_nothing_however_small_the_golden_set(n: int)
     now = build_run({"faithfulness": SCORES[:n]}, failed={"faithfulness": failed(["s3"])})
     verdict = decided(now, build_run({"faithfulness": SCORES[:n]}))
     assert verdict.status is Status.PASS
-    assert (
-        f"1 of {n} samples have no score (most often: the judge failed"
-        in checks_of(verdict, CheckKind.COVERAGE)[0].reason
-    )
+    (coverage,) = checks_of(verdict, CheckKind.COVERAGE)
+    assert f"1 of {n} samples have no score (most often: the judge failed" in coverage.reason
 
 
 BY_SYSTEM = scored(range(10), by="system")
@@ -63,7 +61,9 @@ MODEL = make_manifest()
         pytest.param(scored(range(19)), scored(), {}, {5}, "the judge failed: no reply", id="more than chance"),
         pytest.param(scored(range(19)), scored(), {"max_failed_judgements": 0.1}, {0}, "", id="the policy allows more"),
         pytest.param(scored(range(5)), scored(), {"min_coverage": 0.98}, {5}, "97.5 %, required 98 %", id="a line"),
+        pytest.param(scored(range(4)), scored(), {"min_coverage": 0.98}, {0}, "", id="just enough"),
         # The same number is left out where it is spread over answers that changed and answers that did not.
+        pytest.param(scored(range(12), changed=range(0, N, 2)), scored(), {}, {0}, "", id="of any answers"),
         pytest.param(scored(range(12), changed=range(15)), scored(), {}, {0, 5}, "worst score", id="of changed ones"),
         pytest.param(scored(range(10)), scored(), {}, {0}, "", id="the judge's own"),
         pytest.param(BY_SYSTEM, scored(), {}, {1}, "the system under test failed: no reply", id="the system's"),
@@ -87,9 +87,7 @@ def noisy(lost: int) -> RunScores:
     ("now", "then", "metrics", "status", "code"),
     [
         pytest.param(scored(range(200)), scored(), {"faithfulness": {"min": 0.1}}, "error", 5, id="no score at all"),
-        pytest.param(
-            noisy(19), noisy(0), {NOISE: {"max_rise": 0.02}}, "error", 5, id="1 is worst where less is better"
-        ),
+        pytest.param(noisy(19), noisy(0), {NOISE: {"max_rise": 0.02}}, "error", 5, id="1 is worst if less is better"),
     ],
 )
 def test_what_the_worst_scores_decide(now: RunScores, then: RunScores, metrics: Any, status: str, code: int) -> None:

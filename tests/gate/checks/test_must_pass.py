@@ -76,9 +76,7 @@ SAME_RUNS = [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
 )
 def test_what_a_sample_must_reach(now: RunScores, metrics: Any, must_pass: Any, found: dict[str | None, str]) -> None:
     made = checks(now, must_pass, metrics=metrics)
-    assert [check.name.removeprefix("must_pass").lstrip(".") for check in made] == [
-        check.sample or "" for check in made
-    ]
+    assert [one.name.removeprefix("must_pass").lstrip(".") for one in made] == [one.sample or "" for one in made]
     reasons = {check.sample: check.reason for check in made}
     assert reasons.keys() == found.keys()
     assert all(said in reasons[sample] for sample, said in found.items())
@@ -185,9 +183,8 @@ def test_a_floor_of_a_sample_that_was_not_measured_is_no_pass_because_another_ho
     unmeasured: dict[str, Any] = {} if why is None else {"not_applicable": {"faithfulness": {"s0": why}}}
     scores: dict[str, list[float]] = {"mrr": [1.0] * 9} | ({} if why is None else {"faithfulness": []})
     bounds: tuple[Bound, ...] = (("min", "faithfulness", 0.8), ("min", "mrr", 0.5))
-    verdict = decide(
-        with_bounds(build_run(scores, **unmeasured), s0=bounds), metrics={"mrr": {"min": 0.1}}, gate=ONLY_NAMED
-    )
+    bounded = with_bounds(build_run(scores, **unmeasured), s0=bounds)
+    verdict = decide(bounded, metrics={"mrr": {"min": 0.1}}, gate=ONLY_NAMED)
     assert verdict.reason == f"must-pass sample s0: faithfulness: {why or 'it was not measured'}."
     assert verdict.exit_code == 5
 

@@ -35,6 +35,7 @@ def crashing(count: int, n: int) -> RunScores:
     [
         (2, 100, None, None, 0),
         (2, 99, None, "fail", 1),
+        (1, 10, 0.0, "fail", 1),
         (1, 10, 0.02, "inconclusive", 0),  # one failure alone may be chance
         (2, 10, 0.02, "fail", 1),
         (2, 100, 0.02, "pass", 0),
