@@ -157,6 +157,7 @@ def test_any_other_reply_is_read_by_the_path_that_its_error_asks_for(reading: Re
 def test_a_path_comes_before_the_usual_shapes(reading: Reading) -> None:
     sdk = [{"type": "text-start", "id": "t1"}, {"type": "text-delta", "id": "t1", "delta": ANSWER}, {"type": "finish"}]
     assert reading(events(*sdk), answer_field="delta").answer == ANSWER
+    assert reading(said({"output": {"answer": "no"}, "own": ANSWER}), answer_field="own").answer == ANSWER
     assert reading(events(*CHUNKS[:-1], {"choices": [], "v": {"t": "yes"}}), answer_field="v.t").answer == "yes"
     reply = events({"hits": [{"name": "You may return it.", "similarity": 0.5}]}, {"answer": "yes"})
     response = reading(reply, contexts_field="hits", context_text_field="name")

@@ -128,6 +128,7 @@ def test_recorded_failures_and_bad_records_cost_their_own_sample(room: Any) -> N
         ('[{"id": "a", "answer": "x"}', "out.json:1", "Expecting ',' delimiter"),
         ('[{"id": "a", "answer": "x"}\n{"id": "b"}]', "out.json:2", "Expecting ',' delimiter"),
         ("[1]", "out.json", "item 1 is 1, expected an object"),
+        ('[{"id": "a", "answer": "x"}, {"id": "a", "answer": "y"}]', "out.json:2", "recorded twice, first at 1"),
         ("id,answer\ns1,a,b\n", "out.csv:2", "3 cells"),
         ("id,answer\n", "file:out.csv", "no recorded answers"),
     ],

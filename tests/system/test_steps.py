@@ -72,6 +72,7 @@ def test_a_tool_call_may_have_the_names_of_other_tools(call: object) -> None:
         ([{**TOOL, "arguments": {"day": date(2026, 5, 3)}}], (ToolCall("a", {"day": "2026-05-03"}),)),
         ([{**TOOL, "error": ValueError("no such order")}], (ToolCall("a", error="no such order"),)),
         ([{**TOOL, "is_error": True}], (ToolCall("a", error="failed"),)),
+        ([{**TOOL, "error": "", "arguments": ""}], (ToolCall("a"),)),
         ([{**SEARCH, "source": "x" * 500}], (Retrieval("returns", READ[0].contexts, "x" * 200),)),
         *((other, ()) for other in (3, 0.5, True, "First look up the order.", "", ["Look up", "Answer"], [])),
     ],
@@ -135,6 +136,7 @@ def test_the_messages_of_a_graph_are_steps() -> None:
         calls({"name": "search", "args": {"query": "returns"}, "id": 1}, {"name": "order", "args": {"id": 7}, "id": 2}),
         message("tool", "boom", tool_call_id=2, status="error"),
         message("tool", "Returns take 30 days.", tool_call_id=1, artifact=documents),
+        message("tool", "of no call", tool_call_id=3, artifact=documents),
         message("ai", "30 days."),
     ]
     response = read("a", {"messages": messages}, None)
