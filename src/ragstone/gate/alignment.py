@@ -4,6 +4,7 @@ from recorded verdicts."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 
 from ragstone.formatting import counted, interval_words, percent
 from ragstone.gate.evidence import Evidence
@@ -38,6 +39,8 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     if not answers:
         return
     ignored = [not contexts.top for contexts in answers.values()]
+    if fmean(ignored) <= MAX_IGNORED:
+        return  # an interval begins below its mean
     share = mean_of(
         run, list(answers), ignored, confidence=evidence.policy.gate.confidence
     )

@@ -93,7 +93,10 @@ def _gaffke_limits(
     blocks = np.column_stack([totals, sizes])
     distinct, repeats = np.unique(blocks, axis=0, return_counts=True)
     draws = min(_MAX_DRAWS, _DRAWN // len(distinct))
-    weights = rng.standard_gamma(repeats, (draws, len(distinct)))
+    if len(distinct) == len(blocks):  # gamma of 1: the same numbers in half the time
+        weights = rng.standard_exponential((draws, len(distinct)))
+    else:
+        weights = rng.standard_gamma(repeats, (draws, len(distinct)))
     # The extra observation is as large as the block of a value that is drawn at random.
     extra = rng.standard_exponential(draws) * float(sizes @ sizes) / len(values)
     sums, counts = (weights @ distinct).T
