@@ -13,7 +13,7 @@ NONE = "–"
 
 _SAME = 1e-9
 
-_VARYING = re.compile(
+_VARYING = (
     r"(?P<status>\b(?i:answered|status|code|http|errno|signal)\W{1,3}\d+)"  # two statuses are two reasons
     r"|(?<!\w)(?P<quote>['\"])[^'\"]*[\s\d][^'\"]*(?:(?P=quote)(?!\w)|\.\.\.)|[\w-]*\d[\w.:,-]*"
 )
@@ -140,7 +140,7 @@ def listed(names: Sequence[str]) -> str:
 def alike(reason: str) -> str:
     """`reason` without what differs from case to case: line numbers, ids, addresses,
     timings, quoted texts."""
-    return _VARYING.sub(lambda match: match["status"] or "…", reason)
+    return re.sub(_VARYING, lambda match: match["status"] or "…", reason)
 
 
 def most_common(reasons: Iterable[str]) -> str:

@@ -13,21 +13,19 @@ _ENDINGS = (
     "md|mdx|markdown|txt|text|rst|adoc|tex|pdf|docx?|odt|rtf|pages|pptx?|odp|xlsx?|ods|csv|tsv|jsonl?|ya?ml|xml|toml|"
     "html?|epub|msg|eml|ipynb|log|srt|vtt|parquet"
 )
-_FILE = re.compile(
-    rf"[^\r\n\t<>|*?\"]{{1,200}}\.(?:{_ENDINGS})(?:[#?:][^\s]*)?", re.IGNORECASE
-)
+_FILE = rf"(?i)[^\r\n\t<>|*?\"]{{1,200}}\.(?:{_ENDINGS})(?:[#?:][^\s]*)?"
 _MAX_WORDS = 12
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,15}://\S+", re.IGNORECASE)
-_ID = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./:#@+~=&%()-]*")
-_TELLING = re.compile(
+_ADDRESS = r"(?i)[a-z][a-z0-9+.-]{1,15}://\S+"
+_ID = r"[A-Za-z0-9_./~][A-Za-z0-9_./:#@+~=&%()-]*"
+_TELLING = (
     r"\d|[A-Za-z0-9][_/:#@]|/[A-Za-z0-9]|[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9]\.[A-Za-z]"
 )
 """What an id has and a single word of prose has not."""
 
-_QUANTITY = re.compile(r"\d+(?:[-./:,]\d+)+%?|\d+%")
+_QUANTITY = r"\d+(?:[-./:,]\d+)+%?|\d+%"
 """A date, a time, a decimal or a percentage, which may be all that a passage says."""
 
-_SENTENCE_END = re.compile(r"[.!?]\s|[。！？]")
+_SENTENCE_END = r"[.!?]\s|[。！？]"
 
 
 def is_name(text: str) -> bool:
@@ -42,13 +40,14 @@ def is_name(text: str) -> bool:
     if (
         not 0 < len(name) <= MAX_NAME
         or name.endswith((".", "!", ";", ","))
-        or _QUANTITY.fullmatch(name)
+        or re.fullmatch(_QUANTITY, name)
     ):
         return False
-    if _FILE.fullmatch(name):
-        return len(name.split()) <= _MAX_WORDS and not _SENTENCE_END.search(name)
+    if re.fullmatch(_FILE, name):
+        return len(name.split()) <= _MAX_WORDS and not re.search(_SENTENCE_END, name)
     return bool(
-        _ADDRESS.fullmatch(name) or (_ID.fullmatch(name) and _TELLING.search(name))
+        re.fullmatch(_ADDRESS, name)
+        or (re.fullmatch(_ID, name) and re.search(_TELLING, name))
     )
 
 

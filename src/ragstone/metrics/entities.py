@@ -23,15 +23,15 @@ from ragstone.system.response import Response
 _NAME = r"[^\W\d_a-z][\w'’-]*"
 _LINK = r"(?:of|the|de|du|von|van|der|la|le|di|da)"
 _NUMBERED = r"(?:\s+\d[\w-]*(?![.:,]?\d))?"
-_CAPITALISED = re.compile(rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*{_NUMBERED}")
-_SIDE_BY_SIDE = re.compile(rf"{_NAME}(?:\s+{_NAME})*{_NUMBERED}")
-_NAMED_AT_START = re.compile(
+_CAPITALISED = rf"{_NAME}(?:\s+(?:{_LINK}\s+)?{_NAME})*{_NUMBERED}"
+_SIDE_BY_SIDE = rf"{_NAME}(?:\s+{_NAME})*{_NUMBERED}"
+_NAMED_AT_START = (
     r"(?!\w+(?:ing|ly|tion|ment|ness|ity)\b)\w+(?:'s|, (?:and |or )?[A-Z]| \(| (?:is|was|has|[a-z]{2,}s)\b)"
     r"|(?!\w+(?:s|ing|ly|tion|ment|ness|ity)\b)\w+ (?:had|will|can|became|[a-z]+ed)\b"
 )
 """A first word before what follows a name: "Ada's", "Ada, Ben and", "Ada was"."""
 
-_CONTEXT_NAME = re.compile(r"(?:^|(?<=[a-z0-9,;] ))[^\W\d_a-z][\w'’-]*")
+_CONTEXT_NAME = r"(?:^|(?<=[a-z0-9,;] ))[^\W\d_a-z][\w'’-]*"
 """A word with a capital inside a sentence, or at the beginning of a context."""
 
 _CAPITAL_NOUNS = frozenset({"de"})
@@ -81,7 +81,7 @@ def _names_in(
     """The names in a sentence, each as its keys."""
     nouns = language.code in _CAPITAL_NOUNS
     pattern = _SIDE_BY_SIDE if nouns else _CAPITALISED
-    for run in pattern.finditer(sentence):
+    for run in re.finditer(pattern, sentence):
         words = run.group().split()
         first = words[0]
         if not first[:1].isupper():
@@ -90,7 +90,9 @@ def _names_in(
             run.start() == 0 and len(words) == 1 and first not in capitalised
         )
         if opens_sentence and (
-            nouns or first.casefold() in common or not _NAMED_AT_START.match(sentence)
+            nouns
+            or first.casefold() in common
+            or not re.match(_NAMED_AT_START, sentence)
         ):
             continue
         name = words
@@ -182,7 +184,7 @@ def _share(reference: str, response: Response) -> float | None:
         common.update(word for word in re.findall(r"\w+", text) if word.islower())
     names: set[str] = set()
     for context in response.contexts:
-        names.update(_CONTEXT_NAME.findall(context.text))
+        names.update(re.findall(_CONTEXT_NAME, context.text))
     names -= {word.capitalize() for word in common}
     entity_keys = entities(reference, language, common, names)
     if not entity_keys:

@@ -36,7 +36,7 @@ RUN_WORDS = 3
 """Nor is one of so many words."""
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
+_WORD = rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+"
 _ASCII_WORD = re.compile("[0-9a-z]+")
 _INVISIBLE = dict.fromkeys(
     [0x00AD, 0xFEFF, *range(0x200B, 0x2010), *range(0x2060, 0x2065)]
@@ -115,7 +115,7 @@ def _words(text: str) -> Words:
     plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(
         _INVISIBLE
     )
-    return tuple(_WORD.findall(plain.casefold()))
+    return tuple(re.findall(_WORD, plain.casefold()))
 
 
 _remembered_words = lru_cache(maxsize=64)(_words)  # those of one sample

@@ -17,8 +17,8 @@ SOURCE_NAME = "<ragstone worker>"
 MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_MASKED_CHARACTERS = 80_000
 _OWN_FOLDER = os.path.dirname(globals().get("__file__", "")) or SOURCE_NAME  # noqa: PTH120
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-_SECRET = re.compile(
+_ADDRESS = r" at 0x[0-9A-Fa-f]+"
+_KEYLIKE = (
     r"(?i)(?P<before>\b(?:sk|pk|xox\w|gh\w|github_pat|glpat|hf)[-_]|\b(?:AKIA|AIza|eyJ)(?=\w{12})|\bBearer\s+|"
     r"://[^\s/:@]*:(?=[^\s/@]+@)|(?:api[_-]?key|secret|passw(?:or)?d|access_?token|authorization)"
     r"['\"]?\s*[:=]\s*['\"]?(?:basic\s+|bearer\s+)?)(?P<value>[^\s'\",;}]{8,})"
@@ -45,7 +45,7 @@ def shown(value: object, limit: int = 200) -> str:
     except Exception:
         text = "an object whose repr() fails"
     text = _masked(
-        _ADDRESS.sub("", text)
+        re.sub(_ADDRESS, "", text)
     )  # addresses differ each time, so equal failures would look different
     return f"{clean(_shortened(text, limit))} ({type(value).__name__})"
 
@@ -75,7 +75,7 @@ def formatted(error: BaseException, *own_files: str) -> str:
 
 def _masked(text: str) -> str:
     """`text` without what looks like a key or a password."""
-    return _SECRET.sub(lambda match: match["before"] + "***", text)
+    return re.sub(_KEYLIKE, lambda match: match["before"] + "***", text)
 
 
 def _shortened(text: str, limit: int) -> str:
