@@ -13,10 +13,10 @@ import errno
 import os
 import stat
 import tomllib
-from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO
 
+_PACKAGE = Path(__file__).parent
 _O_PATH = getattr(os, "O_PATH", 0)
 _SELF = "/proc/self/fd"
 
@@ -59,11 +59,14 @@ def refuse_link(path: Path) -> None:
         )
 
 
+def shipped(name: str, package: str) -> Path:
+    """The file `name` in the folder of `package`, which is one of Ragstone's."""
+    return _PACKAGE.joinpath(*package.split(".")[1:], name)
+
+
 def read_table(name: str, package: str) -> Any:
     """The TOML file `name` that `package` ships."""
-    return tomllib.loads(
-        resources.files(package).joinpath(name).read_text(encoding="utf-8")
-    )
+    return tomllib.loads(shipped(name, package).read_text(encoding="utf-8"))
 
 
 def _checked(path: Path, within: Path | None, limit: int | None) -> int:

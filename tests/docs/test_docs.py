@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 import yaml
 
@@ -121,7 +122,7 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
             load_settings(directory=tmp_path, environ={})
         return
     if block.text.startswith("# src/ragstone/judge/providers/"):
-        assert Provider.model_validate({"name": "example", **document})
+        assert msgspec.convert({"name": "example", **document}, Provider)
         return
     if set(document) == {"accepted"}:
         assert parse_accepted(block.text, str(block))

@@ -11,12 +11,11 @@ something else, or leaves something out.
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from importlib.resources import files
 
 from ragstone.evaluation.record import SampleRecord
+from ragstone.files import read_table
 from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import MIN_SAMPLES, CauseCount, Diagnosis, Side
 from ragstone.system.response import SystemFailureKind
@@ -148,6 +147,5 @@ def diagnosis_of(
 @functools.cache
 def catalogue() -> Mapping[Cause, Mapping[str, str]]:
     """The content of causes.toml."""
-    text = files("ragstone.gate").joinpath("causes.toml").read_text("utf-8")
-    document: Mapping[str, Mapping[str, str]] = tomllib.loads(text)
+    document: Mapping[str, Mapping[str, str]] = read_table("causes.toml", __package__)
     return {Cause(name): texts for name, texts in document.items()}

@@ -8,18 +8,17 @@ sentence counts answers.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import IntEnum
 from functools import cache
-from importlib.resources import files
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.step_facts import StepFacts, value_key, value_kind
+from ragstone.files import read_table
 from ragstone.formatting import counted
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import STEPS, Finding, Level
@@ -148,9 +147,10 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
 @cache
 def _sentences() -> Mapping[str, Mapping[str, str]]:
     """The content of step_problems.toml."""
-    return tomllib.loads(
-        files("ragstone.gate").joinpath("step_problems.toml").read_text("utf-8")
+    sentences: Mapping[str, Mapping[str, str]] = read_table(
+        "step_problems.toml", __package__
     )
+    return sentences
 
 
 def _worse(evidence: Evidence) -> set[str]:

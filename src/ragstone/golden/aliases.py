@@ -8,14 +8,13 @@ Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
 
+from ragstone.files import read_table
 from ragstone.golden.sample import Role, Texts
 
 
@@ -27,9 +26,7 @@ class Aliases(Struct, frozen=True):
     weak: Texts = ()
 
 
-_TABLE: Mapping[str, Any] = tomllib.loads(
-    files("ragstone.golden").joinpath("aliases.toml").read_text("utf-8")
-)
+_TABLE: Mapping[str, Any] = read_table("aliases.toml", __package__)
 
 
 def _by_field(table: str) -> Mapping[str, Aliases]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from importlib import resources
 
-_FILE = resources.files(__package__ or "").joinpath("normal.json")
-_DATA = json.loads(_FILE.read_text(encoding="utf-8"))
+from ragstone.files import shipped
+
+_DATA = json.loads(shipped("normal.json", __package__).read_text(encoding="utf-8"))
 _INVISIBLE = re.compile(_DATA["invisible"])
 """Also the vowel points of Arabic and Hebrew, which are optional in writing."""
 

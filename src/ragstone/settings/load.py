@@ -9,7 +9,6 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from ragstone.errors import ConfigError, first_invalid, suggestion
-from ragstone.files import read_regular
+from ragstone.files import read_regular, read_table
 from ragstone.printable import shown_name
 from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.settings.toml_lines import KeyPath, key_lines
@@ -89,9 +88,7 @@ class Option(Struct, frozen=True):
         return default_text(self.field, self.unset)
 
 
-TEXTS: Mapping[str, Any] = tomllib.loads(
-    files("ragstone.settings").joinpath("options.toml").read_text("utf-8")
-)
+TEXTS: Mapping[str, Any] = read_table("options.toml", __package__)
 """What is said of each setting, by table and key."""
 
 OPTIONS = tuple(

@@ -9,10 +9,8 @@ baseline is, by a sign test on the questions that changed.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
@@ -22,6 +20,7 @@ from ragstone.evaluation.answer_kinds import MALFORMED, UNANSWERED, AnswerKind
 from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.evaluation.ranked import evidence_ranks
 from ragstone.evaluation.scores import RunScores
+from ragstone.files import read_table
 from ragstone.formatting import counted, percent, tally
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.citations import false_citations
@@ -92,9 +91,7 @@ class Guard(Struct, frozen=True):
     """Whether it counts where only the retriever was asked."""
 
 
-_TEXTS: Mapping[str, Any] = tomllib.loads(
-    files("ragstone.gate.checks").joinpath("broken.toml").read_text("utf-8")
-)
+_TEXTS: Mapping[str, Any] = read_table("broken.toml", __package__)
 _GUARDS = {name: Guard(name, **row) for name, row in _TEXTS["guards"].items()}
 _SIGNS: Mapping[str, str] = _TEXTS["signs"]
 

@@ -14,13 +14,12 @@ import functools
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
 
+from ragstone.files import read_table, shipped
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff
 from ragstone.judge.names import provider_of
@@ -91,11 +90,8 @@ def request_line(request: str) -> str:
 
 
 def _document(name: str) -> dict[str, object]:
-    return tomllib.loads(
-        files("ragstone.judge.llm")
-        .joinpath("prompts", f"{name}.toml")
-        .read_text("utf-8")
-    )
+    document: dict[str, object] = read_table(f"prompts/{name}.toml", __package__)
+    return document
 
 
 @functools.cache
@@ -110,9 +106,7 @@ VERDICTS = tuple(str(verdict) for verdict in Verdict)
 USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
 
-_SCHEMAS = json.loads(
-    files("ragstone.judge.llm").joinpath("prompts", "schemas.json").read_text("utf-8")
-)
+_SCHEMAS = json.loads(shipped("prompts/schemas.json", __package__).read_text("utf-8"))
 _CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
 _APART: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
 

@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any, cast
 
 from msgspec import Struct
+
+from ragstone.files import shipped
 
 _SAMPLE = 600
 _SAMPLE_WORDS = 80
@@ -70,8 +71,8 @@ class Language(Struct, frozen=True, eq=False):
 @cache
 def load_data(name: str) -> Mapping[str, Any]:
     """A JSON file of this package."""
-    file = resources.files(__package__ or "").joinpath(name)
-    return cast(Mapping[str, Any], json.loads(file.read_text(encoding="utf-8")))
+    text = shipped(name, __package__).read_text(encoding="utf-8")
+    return cast(Mapping[str, Any], json.loads(text))
 
 
 @cache

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+import msgspec
+from msgspec import Meta, Struct
+
+from ragstone.files import read_table, shipped
 
 Environ = Mapping[str, str]
 """Variables of the environment."""
@@ -22,26 +23,25 @@ Environ = Mapping[str, str]
 _MODEL_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+_Price = Annotated[float, Meta(ge=0)]
 
 
-class ModelPrice(_Data):
+class ModelPrice(Struct, frozen=True, forbid_unknown_fields=True):
     """US dollars per million tokens. `window`: tokens that a request may use at this
     price.
 
     `cache_from`: the shortest prefix, in tokens, that the provider caches.
     """
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached_input: float | None = Field(default=None, ge=0)
-    cache_write: float | None = Field(default=None, ge=0)
-    window: int = Field(ge=1024)
-    cache_from: int | None = Field(default=None, ge=1)
+    input: _Price
+    output: _Price
+    window: Annotated[int, Meta(ge=1024)]
+    cached_input: _Price | None = None
+    cache_write: _Price | None = None
+    cache_from: Annotated[int, Meta(ge=1)] | None = None
 
 
-class Effort(_Data):
+class Effort(Struct, frozen=True, forbid_unknown_fields=True):
     """How little the models that `models` (a regular expression) matches can be asked
     to reason.
 
@@ -51,11 +51,11 @@ class Effort(_Data):
     """
 
     models: str
-    ways: tuple[dict[str, JsonValue], ...]
+    ways: tuple[dict[str, Any], ...]
     tokens: int = 0
 
 
-class JobIdentity(_Data):
+class JobIdentity(Struct, frozen=True, forbid_unknown_fields=True):
     """How a CI job signs in without a key: the token's audience, and the variables with
     the provider's ids."""
 
@@ -64,7 +64,7 @@ class JobIdentity(_Data):
     optional: tuple[str, ...] = ()
 
 
-class Cloud(_Data):
+class Cloud(Struct, frozen=True, forbid_unknown_fields=True):
     """A cloud: the variables that its SDK's client needs, the region's first, and those
     with credentials.
 
@@ -77,7 +77,7 @@ class Cloud(_Data):
     base_urls: dict[str, str] = {}
 
 
-class Provider(_Data):
+class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """A provider: how its judges are named and built, what signs in to it, what its
     models cost.
 
@@ -156,7 +156,7 @@ class Provider(_Data):
 PROVIDERS = tuple(
     sorted(
         file.name[:-5]
-        for file in files(__package__).iterdir()
+        for file in shipped("", __package__).iterdir()
         if file.name.endswith(".toml")
     )
 )
@@ -165,8 +165,8 @@ PROVIDERS = tuple(
 @functools.cache
 def load_provider(name: str) -> Provider:
     """One of PROVIDERS."""
-    text = files(__package__).joinpath(f"{name}.toml").read_text("utf-8")
-    return Provider.model_validate({"name": name, **tomllib.loads(text)})
+    table = read_table(f"{name}.toml", __package__)
+    return msgspec.convert({"name": name, **table}, Provider)
 
 
 def find_provider(name: str) -> Provider | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from traceback import walk_tb
@@ -22,7 +21,7 @@ from msgspec import Struct
 
 from ragstone import formatting
 from ragstone.errors import ConfigError, disk_errors
-from ragstone.files import read_regular
+from ragstone.files import read_regular, shipped
 from ragstone.printable import clean, shown_name
 from ragstone.report import escape
 from ragstone.report.escape import markdown_inline, one_line
@@ -119,7 +118,7 @@ def _source(path: Path, folder: Path) -> str:
 
 
 def read_template(name: str, package: str = PACKAGE) -> str:
-    return (files(package) / name).read_text(encoding="utf-8")
+    return shipped(name, package).read_text(encoding="utf-8")
 
 
 def render_text_template(name: str, package: str, **values: object) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
+from ragstone.files import shipped
 from ragstone.golden.aliases import SYSTEM_NAMES
 
 MODULES = (
@@ -34,8 +34,7 @@ def worker_source() -> str:
     """
     names = dict(SYSTEM_NAMES)
     sources = [f"from __future__ import annotations\n\nSYSTEM_NAMES = {names!r}\n"]
-    folder = files(__package__)
     for name in MODULES:
-        source = folder.joinpath(f"{name}.py").read_text("utf-8")
+        source = shipped(f"{name}.py", __package__).read_text("utf-8")
         sources.append(_OWN_IMPORT.sub("", source))
     return "\n\n".join(sources)
