@@ -137,8 +137,9 @@ def default_policy(folder: Path | None = None, *, within: Path | None = None) ->
     """The policy of a project without thresholds.toml, with the accepted.toml in
     `folder`."""
     if folder is None:
-        return Policy()
-    return Policy(accepted=read_accepted(folder / ACCEPTED_FILE, within=within))
+        return Policy.of(PolicyTable())
+    accepted = read_accepted(folder / ACCEPTED_FILE, within=within)
+    return Policy.of(PolicyTable(), accepted=accepted)
 
 
 def load_policy(
@@ -205,8 +206,9 @@ def policy_hash(policy: Policy) -> str:
     """SHA-256 (hex) of the gate's rules, the default ones if the policy names none,
     whatever the layout of its file."""
     in_force = policy.in_force
-    metrics = {name: in_force[name] for name in policy.metrics or in_force}
-    rules = policy.model_copy(update={"metrics": metrics}).model_dump(
+    tables = {name: getattr(policy, name) for name in PolicyTable.model_fields}
+    tables["metrics"] = {name: in_force[name] for name in policy.metrics or in_force}
+    rules = PolicyTable.model_construct(**tables).model_dump(
         mode="json", exclude={"monitor"}
     )
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
