@@ -326,3 +326,49 @@ def test_written_drafts_are_a_golden_set_and_not_repeated_beside_it(desk: Desk) 
     shell(desk, "docs", "--n", "10", "-o", "more.jsonl")
     first, more = (load_golden_set(name, root=desk.folder) for name in ("golden.jsonl", "more.jsonl"))
     assert not {sample.question for sample in first} & {sample.question for sample in more}
+
+
+SYSTEM = """
+def answer(question):
+    return {"answer": "It is on the list.", "contexts": [{"id": "northwind.md", "text": "It is on the list."}]}
+"""
+
+
+@pytest.mark.heavy
+def test_the_whole_loop_from_documents_to_a_gate(desk: Desk) -> None:
+    """generate, evaluate as drafts, review, and gate on what a person accepted."""
+    root = desk.folder
+    write_documents(root / "docs")
+    (root / "app.py").write_text(SYSTEM)
+    (root / "ragstone.toml").write_text(
+        '[golden]\npaths = ["golden.jsonl"]\n[system]\nentrypoint = "python:app:answer"\n'
+    )
+    (root / "thresholds.toml").write_text("[gate]\nconfirm = false\n[metrics.context_recall]\nmin = 0.5\n")
+    write = ("docs", "--judge", "openai:gpt-4o-mini", "--n", "10")
+    done = shell(desk, *write, "-o", "golden.jsonl", "--pairs", "pairs.jsonl")
+    assert done.stdout.rstrip().endswith("Review them: ragstone review golden.jsonl")
+    assert KEY not in done.stdout + done.stderr + (root / "golden.jsonl").read_text()
+    drafts = load_golden_set("golden.jsonl", root=root)
+    assert (root / "golden.jsonl").stat().st_mode & 0o777 == 0o644
+
+    gated = ragstone(["gate", "--out", "first"], root)
+    assert gated.returncode == 5, gated.stdout + gated.stderr  # no sample counts yet
+    assert "10 samples, all are drafts" in " ".join(gated.stdout.split())
+
+    assert ragstone(["review", "golden.jsonl"], root).returncode == 0
+    table = (root / "review.csv").read_text(encoding="utf-8")
+    for at, sample in enumerate(drafts):
+        table = table.replace(f"\n{sample.id},,", f"\n{sample.id},{'accept' if at else 'reject'},")
+    (root / "review.csv").write_text(table, encoding="utf-8")
+    decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "anna"]
+    merged = ragstone([*decide, "-o", "golden.jsonl", "--force"], root)
+    assert merged.returncode == 0, merged.stderr
+    reviewed = load_golden_set("golden.jsonl", root=root)
+    assert [one.review and one.review.status for one in reviewed] == ["reviewed"] * 9
+
+    gated = ragstone(["gate", "--out", "second"], root)
+    assert gated.returncode == 1, gated.stdout + gated.stderr  # the system retrieves nothing of use
+    assert shell(desk, *write, "-o", "more.jsonl").returncode == 0
+    old = {sample.question for sample in reviewed}
+    assert not old & {sample.question for sample in load_golden_set("more.jsonl", root=root)}
+    assert ragstone(["golden", "golden.jsonl", "--corpus", "docs", "--strict"], root).returncode == 0

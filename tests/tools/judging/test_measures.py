@@ -81,3 +81,14 @@ def test_perfect_agreement_on_few_units_is_not_proof_of_perfection() -> None:
 
 def test_agreement_is_not_defined_where_all_ratings_are_the_same() -> None:
     assert cohen_kappa(np.ones(9), np.ones(9)) is krippendorff_alpha(np.ones(9), np.ones(9)) is None
+
+
+@pytest.mark.heavy
+def test_intervals_cover_the_coefficient_of_the_population() -> None:
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(24):
+        truth = rng.integers(0, 2, 80)
+        first, second = (np.where(rng.random(80) < 0.9, truth, 1 - truth).astype(float) for _ in range(2))
+        inside += covers(cohen_kappa(first, second), 0.64)
+    assert inside >= 20
