@@ -113,8 +113,8 @@ def texts(value: object, *, plural: bool = True) -> Texts:
     is_text_list = isinstance(read, list) and all(
         isinstance(item, str) for item in read
     )
-    is_written = _has_texts(read) and (plural or not is_text_list)
-    if isinstance(value, str) and not is_written:
+    is_one_answer = is_text_list and not plural
+    if isinstance(value, str) and (is_one_answer or not _has_texts(read)):
         read = value  # an answer may be JSON itself
     if isinstance(read, Mapping):
         read = _only_text(read)
@@ -123,18 +123,24 @@ def texts(value: object, *, plural: bool = True) -> Texts:
 
 def _distinct(items: Iterable[object]) -> Texts:
     """The texts of `items`, each once, without empty ones."""
-    return tuple(dict.fromkeys(filter(None, map(text, items))))
+    contents = map(text, items)
+    return tuple(dict.fromkeys(filter(None, contents)))
 
 
 def _has_texts(value: object) -> bool:
     """Whether `value` is a list of texts, or of objects with a text, or such an
     object."""
+    if isinstance(value, str):
+        return False
     items = as_list(value)
-    return bool(items) and all(
-        (isinstance(item, str) and item is not value)
-        or (isinstance(item, Mapping) and pick(item, TEXT_KEYS) is not None)
-        for item in items
-    )
+    return bool(items) and all(map(_is_passage, items))
+
+
+def _is_passage(item: object) -> bool:
+    """Whether `item` is a text, or an object with one."""
+    if isinstance(item, Mapping):
+        return pick(item, TEXT_KEYS) is not None
+    return isinstance(item, str)
 
 
 def is_answerless(value: object) -> bool:
@@ -194,22 +200,28 @@ def question(value: object) -> str | None:
 
 def earlier_turns(value: object) -> tuple[Message, ...]:
     """The messages before the last user message of a chat; none for anything else."""
-    return turns(value[: _last_question(value) or 0]) if isinstance(value, list) else ()
+    if not isinstance(value, list):
+        return ()
+    last = _last_question(value) or 0
+    return turns(value[:last])
 
 
 def _last_question(messages: Sequence[object]) -> int | None:
     """The place of the last message of the user."""
     last = None
     for place, message in enumerate(messages):
-        is_message = isinstance(message, Mapping) and "content" in message
-        if is_message and _role_of(message) == "user":  # type: ignore[arg-type]
-            last = place
+        if isinstance(message, Mapping) and "content" in message:
+            role = _role_of(message)
+            if role == "user":
+                last = place
     return last
 
 
 def _role_of(message: Mapping[str, object]) -> Role | None:
     """Who speaks; None for tools."""
-    return ROLES.get(str(message.get("role", message.get("type", ""))).lower())
+    kind = message.get("type", "")
+    role = str(message.get("role", kind))
+    return ROLES.get(role.lower())
 
 
 def turns(value: object) -> tuple[Message, ...]:
@@ -223,10 +235,13 @@ def turns(value: object) -> tuple[Message, ...]:
         return ()
     if not isinstance(value, list):
         raise CellError(f"contains {shown(value)}, expected a list of messages")
-    spoken: list[tuple[Role | None, object]] = []
+    spoken: list[tuple[Role, object]] = []
     for item in value:
         if isinstance(item, Mapping):
-            spoken.append((_role_of(item), item.get("content", item.get("text"))))
+            role = _role_of(item)
+            content = item.get("content", item.get("text"))
+            if role is not None:
+                spoken.append((role, content))
         elif isinstance(item, list) and len(item) == 2:
             spoken += [("user", item[0]), ("assistant", item[1])]
         else:
@@ -235,8 +250,8 @@ def turns(value: object) -> tuple[Message, ...]:
             )
     messages: list[Message] = []
     for role, content in spoken:
-        message = text(content) if role is not None else None
-        if role is not None and message is not None:
+        message = text(content)
+        if message is not None:
             messages.append(Message(role, message))
     if len(messages) > MAX_TURNS:
         raise CellError(
@@ -264,9 +279,13 @@ def hops(value: object) -> tuple[int, ...]:
 def _contexts_with_hops(value: object) -> Iterator[tuple[str, int]]:
     for item in passages(value):
         passage = _text(item, 0) or ""
-        if passage.strip():
-            hop = item.get("hop") if isinstance(item, Mapping) else None
-            yield sound(passage), positive(hop) or 0
+        if not passage.strip():
+            continue
+        passage = sound(passage)
+        hop = None
+        if isinstance(item, Mapping):
+            hop = positive(item.get("hop"))
+        yield passage, hop or 0
 
 
 def passages(value: object, *, split_bars: bool = True) -> list[object]:
@@ -280,13 +299,18 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
         raise CellError(
             f"begins like a list, but can't be read as one (cut off?): {shown(read)}"
         )
-    is_named = isinstance(read, Mapping) and not _has_texts(read)
-    if is_named and _has_texts([*read.values()]):  # type: ignore[attr-defined]
-        read = [
-            {"id": name, **(item if isinstance(item, Mapping) else {"text": item})}
-            for name, item in read.items()  # type: ignore[attr-defined]
-        ]
-    return [item for item in listed(read, split_bars=split_bars) if item is not None]
+    if isinstance(read, Mapping) and not _has_texts(read):
+        values = [*read.values()]
+        if _has_texts(values):
+            read = [_named_passage(name, item) for name, item in read.items()]
+    items = listed(read, split_bars=split_bars)
+    return [item for item in items if item is not None]
+
+
+def _named_passage(name: object, passage: object) -> dict[object, object]:
+    if isinstance(passage, Mapping):
+        return {"id": name, **passage}
+    return {"id": name, "text": passage}
 
 
 def grades(value: object) -> dict[str, float]:
@@ -326,9 +350,10 @@ def _grade(value: object) -> float:
 
 def number(value: object) -> float:
     """`value` as a number, NaN if it is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan
     try:
-        is_number = isinstance(value, str | int | float) and not isinstance(value, bool)
-        return float(value) if is_number else math.nan  # type: ignore[arg-type]
+        return float(value)
     except (ValueError, OverflowError):
         return math.nan
 
@@ -355,12 +380,15 @@ def bounds(value: object) -> dict[str, float]:
     limits = {
         str(metric): bound for metric, bound in table.items() if bound is not None
     }
+    scores: dict[str, float] = {}
     for metric, bound in limits.items():
-        if not 0 <= number(bound) <= 1:
+        score = number(bound)
+        if not 0 <= score <= 1:
             raise CellError(
                 f"contains {shown(bound)} for {metric}, expected a score from 0 to 1"
             )
-    return {metric: number(bound) for metric, bound in limits.items()}
+        scores[metric] = score
+    return scores
 
 
 def truth(value: object) -> bool | None:
@@ -368,9 +396,11 @@ def truth(value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
     word = str(value).strip().lower().removesuffix(".0")
-    if word and word not in _TRUE | _FALSE:
+    if not word:
+        return None
+    if word not in _TRUE | _FALSE:
         raise CellError(f"contains {shown(value)}, expected true or false")
-    return word in _TRUE if word else None
+    return word in _TRUE
 
 
 def is_clarification(value: object) -> bool:
@@ -437,19 +467,23 @@ def listed(
     read = opened(value)
     if isinstance(read, list):
         yield from read
-    elif not isinstance(value, str):
-        yield from () if value is None else (value,)
+        return
+    if value is None:
+        return
+    if not isinstance(value, str):
+        yield value
+        return
+    stripped = value.strip()
+    # A row of a table in Markdown is no list.
+    is_table = re.search(r"^\s*\|.*\|\s*$", stripped, re.MULTILINE) is not None
+    parts = [part.strip() for part in stripped.split("|")]
+    if split_bars and len(parts) > 1 and all(parts) and not is_table:
+        yield from parts
+    elif split_commas:
+        for part in re.split(r"[|,;]", stripped):
+            yield part.strip()
     else:
-        stripped = value.strip()
-        # A row of a table in Markdown is no list.
-        is_table = re.search(r"^\s*\|.*\|\s*$", stripped, re.MULTILINE) is not None
-        parts = [part.strip() for part in stripped.split("|")]
-        if split_bars and len(parts) > 1 and all(parts) and not is_table:
-            yield from parts
-        elif split_commas:
-            yield from (part.strip() for part in re.split(r"[|,;]", stripped))
-        else:
-            yield value
+        yield value
 
 
 def as_list(value: object) -> list[Any]:
@@ -462,7 +496,7 @@ def as_list(value: object) -> list[Any]:
 def opened(value: object) -> object:
     """The list or object that a text is as JSON or as Python prints it; else `value`
     itself."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     written = value.strip()
     read: object = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -25,6 +25,12 @@ MAPPABLE = frozenset(FIELDS) - {"unanswerable"}
 
 _SPOKEN: set[Kind] = {"text", "unit", "number"}
 _LISTED: set[Kind] = {"list", "objects"}
+_ANNOTATED: Mapping[str, tuple[set[Kind], ...]] = {
+    "output": ({"objects"},),
+    "outputs": ({"object"}, {"objects"}),
+}
+"""What annotators' answers are under these names; text is a system's."""
+
 _GRADED_NAMES = frozenset({"expected", "target"})
 _CHATS = frozenset(
     {"messages", "input", "inputs", "user_input", "prompt", "question", "query"}
@@ -69,11 +75,12 @@ def plan_columns(source: SourceFile, profile: Profile, wanted: ByField) -> Colum
     ignored = []
     for column in profile.columns:
         # Unused columns, and the unused parts of partly used objects.
-        is_open = len(column) == 1 or (
-            column[0] not in used and _is_read(column[0], used)
-        )
-        if is_open and not _is_read(".".join(column), used):
-            ignored.append(".".join(column))
+        dotted = ".".join(column)
+        top = column[0]
+        is_partly_used = top not in used and _is_read(top, used)
+        is_open = len(column) == 1 or is_partly_used
+        if is_open and not _is_read(dotted, used):
+            ignored.append(dotted)
     return ColumnPlan(fields, recorded, tuple(ignored), notes)
 
 
@@ -106,8 +113,10 @@ class _Columns:
 
     def first(self, names: Texts) -> str:
         """The best column of `names` that has values."""
-        filled = (path for path in self.named(names) if self._profile.columns[path])
-        return ".".join(next(filled, ()))
+        for path in self.named(names):
+            if self._profile.columns[path]:
+                return ".".join(path)
+        return ""
 
     def by_alias(self, name: str) -> str:
         for names in (FIELDS[name].strong, FIELDS[name].weak):
@@ -123,13 +132,14 @@ class _Columns:
         kinds = self._profile.columns[path]
         alias = normal(path[-1])
         if name == "question":
-            return bool(kinds & _SPOKEN) or (alias in _CHATS and bool(kinds & _LISTED))
+            wanted = _SPOKEN
+            if alias in _CHATS:
+                wanted = _SPOKEN | _LISTED
+            return bool(kinds & wanted)
         if name != "reference":
             return bool(kinds)
-        # Text under these names is a system's; objects are annotators' answers.
-        if alias in ("output", "outputs"):
-            is_object = alias == "outputs" and kinds == {"object"}
-            return is_object or kinds == {"objects"}
+        if alias in _ANNOTATED:
+            return kinds in _ANNOTATED[alias]
         is_container = alias in CONTAINERS and kinds == {"object"}
         return bool(kinds) and not is_container and not self._is_label(path)
 
@@ -177,26 +187,22 @@ def _settle_answers(columns: _Columns, fields: dict[str, str]) -> Texts:
     answer = columns.first(RECORDED["answer"].strong)
     retrieved = columns.first(RECORDED["contexts"].strong)
     beside = retrieved or columns.first(("contexts",))
-    if not has_weak_name(reference, "reference"):
-        answer = answer or (columns.first(("answer",)) if reference else "")
-    elif (
-        beside
-        and not columns.is_mapped("reference")
-        and not columns.is_mapped_column(beside)
-    ):
+    is_weak = has_weak_name(reference, "reference")
+    if not is_weak and reference and not answer:
+        answer = columns.first(("answer",))
+    is_chosen = columns.is_mapped("reference") or columns.is_mapped_column(beside)
+    if is_weak and beside and not is_chosen:
         del fields["reference"]
         answer = answer or reference
         notes = (
             f"'{reference}' is read as a recorded answer, because there is also '{beside}'; "
             f'if it is the right answer, write reference = "{reference}" under [golden.columns]',
         )
-    if (
-        has_weak_name(fields.get("reference_contexts", ""), "reference_contexts")
-        and answer
-        and not retrieved
-        and not columns.is_mapped("reference_contexts")
-        and last_name(answer) != "actual_output"
-    ):
+    contexts = fields.get("reference_contexts", "")
+    is_weak = has_weak_name(contexts, "reference_contexts")
+    is_chosen = columns.is_mapped("reference_contexts")
+    is_answer_alone = not retrieved and last_name(answer) != "actual_output"
+    if answer and is_weak and not is_chosen and is_answer_alone:
         del fields["reference_contexts"]
     return notes
 

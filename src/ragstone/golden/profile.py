@@ -55,7 +55,9 @@ def profile_rows(
             profile.first_rows.append(row)
         for key, value in row.values.items():
             _add_kind(columns, (str(key),), value)
-            for inner, nested in value.items() if isinstance(value, dict) else ():
+            if not isinstance(value, dict):
+                continue
+            for inner, nested in value.items():
                 path = (str(key), str(inner))
                 if path not in columns:
                     # An object whose keys are data (ids and grades) has no columns.
@@ -83,7 +85,7 @@ def _add_kind(columns: dict[Path, set[Kind]], path: Path, value: object) -> None
 
 def kind_of(value: object) -> Kind | None:
     """The kind of one value, None for an empty one."""
-    if value is None or value == "" or value == []:
+    if value in (None, "", []):
         return None
     if isinstance(value, str):
         if value in _UNITS:
@@ -112,10 +114,15 @@ def follow(value: object, path: str) -> object:
     if isinstance(value, Mapping):
         if path in value:
             return value[path]
-        return follow(value[key], inner) if inner and key in value else MISSING
+        if inner and key in value:
+            return follow(value[key], inner)
+        return MISSING
     if not isinstance(value, list):
         return MISSING
     if key.isascii() and key.isdigit() and len(key) < 10:
-        return follow(value[int(key)], inner) if int(key) < len(value) else MISSING
+        position = int(key)
+        if position < len(value):
+            return follow(value[position], inner)
+        return MISSING
     values = [follow(item, path) for item in value]
     return [item for item in values if item is not MISSING] or MISSING

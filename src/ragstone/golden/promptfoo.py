@@ -102,13 +102,14 @@ def _are_tests(items: object) -> bool:
 def _tests(path: str, tests: Sequence[object], default: Values) -> Table:
     reading = _Reading()
     shared = _mapping(default.get("vars"))
+    shared_assertions = _as_list(default.get("assert"))
     for test in tests:
         if not isinstance(test, Mapping):
             reading.notes.add(
                 "tests in other files are left out; name those files as golden sets too"
             )
             continue
-        asserted = [*_as_list(default.get("assert")), *_as_list(test.get("assert"))]
+        asserted = [*shared_assertions, *_as_list(test.get("assert"))]
         variables = {**shared, **_mapping(test.get("vars"))}
         reading.add(variables, asserted, line_of(test))
     return reading.table(path)
@@ -122,11 +123,13 @@ def _results(path: str, items: list[Any]) -> Table:
     to the same questions."""
     reading = _Reading()
     left_out = 0
+    first = _asked_of(items[0])
     for position, item in enumerate(items):
-        if _asked_of(item) != _asked_of(items[0]):
+        if _asked_of(item) != first:
             left_out += 1
             continue
-        asserted = _as_list(_mapping(item.get("testCase")).get("assert"))
+        test = _mapping(item.get("testCase"))
+        asserted = _as_list(test.get("assert"))
         row = reading.add(item["vars"], asserted, line_of(item))
         row |= {"testIdx": item.get("testIdx", position), **_response(item)}
     if left_out:
@@ -149,7 +152,8 @@ def _response(result: Values) -> dict[str, object]:
     output = response.get("output")
     row: dict[str, object] = {}
     if output is None:
-        row["error"] = str(response.get("error") or result.get("error") or "no output")
+        error = response.get("error") or result.get("error") or "no output"
+        row["error"] = str(error)
     elif isinstance(output, str):
         row["actual_output"] = output
     else:
@@ -204,7 +208,7 @@ class _Reading:
             kind = str(assertion.get("type"))
             filled = _filled_in(assertion, variables)
             texts = _as_list(filled.get("value"))
-            is_reference = bool(texts) and kind in _REFERENCES and _are_texts(texts)
+            is_reference = kind in _REFERENCES and _are_texts(texts)
             if is_reference:
                 references += texts
             if _is_checked(filled):
@@ -222,9 +226,11 @@ class _Reading:
 
 
 def _are_texts(values: Sequence[object]) -> bool:
-    return all(
-        isinstance(value, str) and not value.startswith("file://") for value in values
-    )
+    """Whether there are values, and each is a text that isn't in another file."""
+    for value in values:
+        if not isinstance(value, str) or value.startswith("file://"):
+            return False
+    return len(values) > 0
 
 
 def _is_checked(assertion: Values) -> bool:
@@ -247,14 +253,25 @@ def _filled_in(assertion: Values, variables: Values) -> Values:
     value = filled.get("value")
     texts: list[object] = []
     for item in _as_list(value):
+        text = item
         if isinstance(item, str):
-            names = _VARIABLE.findall(item)
-            if not all(isinstance(variables.get(name), str | int) for name in names):
+            text = _filled_in_text(item, variables)
+            if text is None:
                 return {}
-            item = _VARIABLE.sub(lambda slot: str(variables[slot[1]]), item)
-            if _TEMPLATE.search(item):
-                return {}
-        texts.append(item)
-    if texts:
-        filled["value"] = texts if isinstance(value, list) else texts[0]
+        texts.append(text)
+    if isinstance(value, list):
+        filled["value"] = texts
+    elif texts:
+        filled["value"] = texts[0]
     return filled
+
+
+def _filled_in_text(template: str, variables: Values) -> str | None:
+    """The text with its variables; None if it has anything else to fill in."""
+    for name in _VARIABLE.findall(template):
+        if not isinstance(variables.get(name), str | int):
+            return None
+    text = _VARIABLE.sub(lambda slot: str(variables[slot[1]]), template)
+    if _TEMPLATE.search(text):
+        return None
+    return text

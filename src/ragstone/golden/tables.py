@@ -36,15 +36,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             )
         return tests
     if isinstance(document, list):
-        rows = []
-        for number, item in enumerate(document, 1):
-            if not isinstance(item, dict):
-                raise source.error(
-                    f"item {number} is {item!r:.60}, expected an object.",
-                    hint='Write each sample as an object like {"id": "…", "question": "…"}.',
-                )
-            rows.append(Row(item, line_of(item)))
-        return Table("", tuple(rows))
+        return _from_items(source, document)
     if not isinstance(document, dict):
         raise source.error(
             f"contains {document!r:.60}, not samples.",
@@ -61,13 +53,16 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     tables = list(_lists(document, "", 0))
     chosen = [table for table in tables if _asks(table, question)]
     for table in tables:
-        if any(path.startswith(f"{table.path}.") for path in wanted.values()):
+        prefix = f"{table.path}."
+        if any(path.startswith(prefix) for path in wanted.values()):
             chosen = [table]
     if len(chosen) > 1:
+        names = [repr(table.path) for table in chosen]
+        first = chosen[0]
         raise source.error(
-            f"more than one list could be the samples: {some([repr(table.path) for table in chosen])}.",
+            f"more than one list could be the samples: {some(names)}.",
             hint="Choose one in ragstone.toml:\n"
-            f"  {mapping_block(chosen[0].rows, chosen[0].path)}",
+            f"  {mapping_block(first.rows, first.path)}",
         )
     for table in (*chosen, single):
         if _asks(table, question):
@@ -75,16 +70,29 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     if len(tables) == 1:
         return tables[0]
     names = [repr(table.path) for table in tables] or [repr(key) for key in document]
-    first_values = {
-        key: value[0]
-        for key, value in document.items()
-        if isinstance(value, list) and value
-    }
-    table = tables[0] if tables else Table("", (Row(first_values),))
+    first_values = {}
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            first_values[key] = value[0]
+    table = Table("", (Row(first_values),))
+    if tables:
+        table = tables[0]
     raise source.error(
         f"found no list of samples with a question. Found: {some(names, 20) or 'an empty object'}.",
         hint=f"Map the columns in ragstone.toml:\n  {mapping_block(table.rows, table.path)}",
     )
+
+
+def _from_items(source: SourceFile, items: list[Any]) -> Table:
+    rows = []
+    for number, item in enumerate(items, 1):
+        if not isinstance(item, dict):
+            raise source.error(
+                f"item {number} is {item!r:.60}, expected an object.",
+                hint='Write each sample as an object like {"id": "…", "question": "…"}.',
+            )
+        rows.append(Row(item, line_of(item)))
+    return Table("", tuple(rows))
 
 
 def _asks(table: Table, question: str) -> bool:
@@ -103,7 +111,8 @@ def _lists(document: Columns, prefix: str, level: int) -> Iterator[Table]:
         if isinstance(value, dict) and level < _SEARCHED_LEVELS:
             yield from _lists(value, f"{path}.", level + 1)
         elif _objects(value):
-            yield Table(path, tuple(Row(item, line_of(item)) for item in value))
+            rows = [Row(item, line_of(item)) for item in value]
+            yield Table(path, tuple(rows))
 
 
 def _objects(value: object) -> list[Columns]:
@@ -124,18 +133,23 @@ def _from_columns(
         elif isinstance(value, dict) and all(map(str.isdigit, value)):
             columns[key] = [*value.values()]  # as pandas writes a column
     asking = [key for key in columns if _is_question(key, question)]
-    if not asking or _objects(columns[asking[0]]):
+    if not asking:
         return ()
     name = asking[0]
     questions = columns[name]
+    if _objects(questions):
+        return ()
     for column, values in columns.items():
         if len(values) != len(questions):
             raise source.error(
                 f"column '{column}' has {len(values)} values, column '{name}' has {len(questions)}.",
                 hint="All columns of a golden set must have the same length.",
             )
-    rows = zip(*columns.values(), strict=True)
-    return tuple(Row(dict(zip(columns, values, strict=True))) for values in rows)
+    rows = []
+    for cells in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, cells, strict=True))
+        rows.append(Row(row))
+    return tuple(rows)
 
 
 def _is_question(key: str, named: str) -> bool:
