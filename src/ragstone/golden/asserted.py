@@ -26,8 +26,8 @@ def assertions(value: object) -> tuple[Assertion, ...]:
 
 def _assertion(item: object) -> Assertion:
     if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
-        raise cells.CellError(
-            f'contains {cells.shown(item)}, expected a list of objects such as {{"type": "contains", "value": "…"}}'
+        raise cells.unexpected(
+            item, 'a list of objects such as {"type": "contains", "value": "…"}'
         )
     kind: str = item["type"]
     base = kind.removeprefix("not-")

@@ -54,6 +54,11 @@ class CellError(ValueError):
     """A cell can't be converted; the message continues after "column 'x'"."""
 
 
+def unexpected(value: object, expected: str) -> CellError:
+    """The error for a cell that contains `value`."""
+    return CellError(f"contains {shown(value)}, expected {expected}")
+
+
 # --- texts
 
 
@@ -85,7 +90,7 @@ def _text(value: object, depth: int) -> str | None:
     if isinstance(value, Mapping):
         return _text(_only_text(value), depth + 1)
     if not isinstance(value, int) and not hasattr(value, "isoformat"):
-        raise CellError(f"contains {shown(value)}, expected text")
+        raise unexpected(value, "text")
     try:
         return str(value)
     except ValueError:
@@ -187,7 +192,7 @@ def question(value: object) -> str | None:
     """Like `text`, but for text only. For a chat (a list of messages), the last user
     message."""
     if isinstance(value, bool | int | float):
-        raise CellError(f"contains {shown(value)}, expected the text of a question")
+        raise unexpected(value, "the text of a question")
     if not isinstance(value, list) or not value:
         return text(value)
     last = _last_question(value)
@@ -219,9 +224,8 @@ def _last_question(messages: Sequence[object]) -> int | None:
 
 def _role_of(message: Mapping[str, object]) -> Role | None:
     """Who speaks; None for tools."""
-    kind = message.get("type", "")
-    role = str(message.get("role", kind))
-    return ROLES.get(role.lower())
+    role = message.get("role", message.get("type", ""))
+    return ROLES.get(str(role).lower())
 
 
 def turns(value: object) -> tuple[Message, ...]:
@@ -231,10 +235,10 @@ def turns(value: object) -> tuple[Message, ...]:
     Empty messages, and those of other roles (tools), are left out.
     """
     value = opened(value)
-    if isinstance(value, str) and not value.strip():
+    if is_blank(value):
         return ()
     if not isinstance(value, list):
-        raise CellError(f"contains {shown(value)}, expected a list of messages")
+        raise unexpected(value, "a list of messages")
     spoken: list[tuple[Role, object]] = []
     for item in value:
         if isinstance(item, Mapping):
@@ -245,9 +249,7 @@ def turns(value: object) -> tuple[Message, ...]:
         elif isinstance(item, list) and len(item) == 2:
             spoken += [("user", item[0]), ("assistant", item[1])]
         else:
-            raise CellError(
-                f"contains {shown(item)}, expected a message with role and content"
-            )
+            raise unexpected(item, "a message with role and content")
     messages: list[Message] = []
     for role, content in spoken:
         message = text(content)
@@ -318,7 +320,7 @@ def grades(value: object) -> dict[str, float]:
     objects with id and grade."""
     value = opened(value)
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        raise CellError(f"contains {shown(value)}, expected document ids")
+        raise unexpected(value, "document ids")
     if isinstance(value, Mapping):
         if isinstance(pick(value, ID_KEYS), str):
             value = [value]
@@ -360,13 +362,11 @@ def number(value: object) -> float:
 
 def positive(value: object) -> int | None:
     """`value` as a whole number of at least 1, None if empty."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if value is None or is_blank(value):
         return None
     whole = number(value)
     if not 1 <= whole <= _MAX_WORDS or not whole.is_integer():
-        raise CellError(
-            f"contains {shown(value)}, expected a whole number of at least 1"
-        )
+        raise unexpected(value, "a whole number of at least 1")
     return int(whole)
 
 
@@ -374,9 +374,7 @@ def bounds(value: object) -> dict[str, float]:
     """`value` as metric to floor or ceiling: an object, also as JSON in one cell."""
     table = opened(value) or {}
     if not isinstance(table, Mapping):
-        raise CellError(
-            f'contains {shown(value)}, expected scores by metric, such as {{"faithfulness": 0.8}}'
-        )
+        raise unexpected(value, 'scores by metric, such as {"faithfulness": 0.8}')
     limits = {
         str(metric): bound for metric, bound in table.items() if bound is not None
     }
@@ -399,14 +397,14 @@ def truth(value: object) -> bool | None:
     if not word:
         return None
     if word not in _TRUE | _FALSE:
-        raise CellError(f"contains {shown(value)}, expected true or false")
+        raise unexpected(value, "true or false")
     return word in _TRUE
 
 
 def is_clarification(value: object) -> bool:
     """Whether `value` says that the right answer asks back."""
     if value not in (None, "", CLARIFICATION):
-        raise CellError(f"contains {shown(value)}, expected {CLARIFICATION}")
+        raise unexpected(value, CLARIFICATION)
     return value == CLARIFICATION
 
 
@@ -416,7 +414,7 @@ def status(value: object) -> ReviewStatus | None:
     word = str(value).strip().casefold()
     is_near = difflib.get_close_matches(word, STATUSES, n=1, cutoff=0.7)
     if is_near and word not in STATUSES:
-        raise CellError(f"contains {shown(value)}, expected draft or reviewed")
+        raise unexpected(value, "draft or reviewed")
     return STATUSES.get(word)
 
 
@@ -425,12 +423,10 @@ def identifier(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise CellError(f"contains {shown(value)}, expected an id")
+        raise unexpected(value, "an id")
     name = sound(str(value).strip())
     if not 0 < len(name) <= MAX_ID or not name.isprintable():
-        raise CellError(
-            f"contains {shown(value)}, expected an id: 1 to {MAX_ID} characters on one line"
-        )
+        raise unexpected(value, f"an id: 1 to {MAX_ID} characters on one line")
     return name
 
 
@@ -484,6 +480,11 @@ def listed(
             yield part.strip()
     else:
         yield value
+
+
+def is_blank(value: object) -> bool:
+    """Whether `value` is an empty text."""
+    return isinstance(value, str) and not value.strip()
 
 
 def as_list(value: object) -> list[Any]:

@@ -78,7 +78,7 @@ class TurnReading(Struct, frozen=True):
                 f"column '{column}' contains {cells.shown(history)}, expected own or reference beside 'turns'.",
                 row.line,
             )
-        if turns and all(map(_is_message, turns)):
+        if all(map(_is_message, turns)):
             turns = _from_messages(turns, self.question)
         if not 0 < len(turns) <= MAX_CONVERSATION_TURNS:
             raise self.source.error(
@@ -133,14 +133,17 @@ class TurnReading(Struct, frozen=True):
 def _named(values: Values, names: Iterable[str]) -> str | None:
     """The first key of `values` that has one of `names` and a value."""
     for key, value in values.items():
-        if (key in names or normal(str(key)) in names) and value not in (None, "", []):
+        is_named = key in names or normal(str(key)) in names
+        if is_named and value not in (None, "", []):
             return key
     return None
 
 
 def _is_message(turn: object) -> bool:
-    has_content = isinstance(turn, Mapping) and "content" in turn
-    return has_content and str(turn.get("role")).lower() in {*ROLES, "tool"}  # type: ignore[attr-defined]
+    if not isinstance(turn, Mapping) or "content" not in turn:
+        return False
+    role = str(turn.get("role")).lower()
+    return role == "tool" or role in ROLES
 
 
 def _from_messages(turns: Sequence[Values], question: str) -> list[dict[str, Any]]:

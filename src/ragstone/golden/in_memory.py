@@ -80,4 +80,6 @@ def _plain(value: Any, line: int | None, depth: int) -> Any:
         return _plain(value.tolist(), line, depth + 1)
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    return value.isoformat() if isinstance(value, date) else value
+    if isinstance(value, date):
+        return value.isoformat()
+    return value

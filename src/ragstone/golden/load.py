@@ -119,11 +119,8 @@ class _Loading:
         """The user's columns that no file had so far."""
 
     def golden_set(self) -> GoldenSet:
-        if (
-            self._missing
-            and not self.limited
-            and not all(map(_is_native, self._mappings))
-        ):
+        are_native = all(map(_is_native, self._mappings))
+        if self._missing and not self.limited and not are_native:
             name, path = next(iter(self._missing.items()))
             columns: set[str] = set()
             for mapping in self._mappings:
@@ -147,7 +144,8 @@ class _Loading:
         columns = {
             name: path.removeprefix(inside) for name, path in self.columns.items()
         }
-        profile = profile_rows(source, _expanded(reading, table.rows), columns.values())
+        rows = _expanded(reading, table.rows)
+        profile = profile_rows(source, rows, columns.values())
         count = self._count_to_read(source, profile.rows)
         for name in list(self._missing):
             if columns[name] in profile.found:
@@ -155,7 +153,8 @@ class _Loading:
         plan = plan_columns(source, profile, columns)
         if "question" not in columns:
             refuse_results(source, profile, plan.fields, plan.recorded)
-        samples = _read_samples(reading, SampleReader(source, plan), table.rows, count)
+        reader = SampleReader(source, plan)
+        samples = _read_samples(reading, reader, table.rows, count)
         refuse_names(source, plan.fields, columns, samples)
         for sample in samples:
             first = self.samples.setdefault(sample.id, sample)

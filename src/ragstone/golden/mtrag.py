@@ -25,7 +25,7 @@ def read_mtrag(values: Values) -> Values:
     if "messages" in values:
         return {
             "id": values.get("id"),
-            "turns": [_message(message) for message in spoken],
+            "turns": list(map(_message, spoken)),
         }
     *earlier, question = map(_message, spoken)
     return {
@@ -52,8 +52,10 @@ def _message(message: Values) -> dict[str, Any]:
     if message["speaker"] == "user":
         role = "user"
     enrichments = message.get("enrichments")
-    own = enrichments if isinstance(enrichments, dict) else {}
-    return {"role": role, "content": message["text"], **_labels({**message, **own})}
+    labelled = dict(message)
+    if isinstance(enrichments, dict):
+        labelled |= enrichments
+    return {"role": role, "content": message["text"], **_labels(labelled)}
 
 
 def _labels(values: Values) -> dict[str, Any]:
@@ -61,8 +63,9 @@ def _labels(values: Values) -> dict[str, Any]:
     found relevant, with their ids."""
     answerability = str(values.get("Answerability", values.get("answerability")))
     contexts = values.get("contexts")
-    found = contexts if isinstance(contexts, list) else []
-    relevant = [context for context in found if _is_relevant(context)]
+    relevant: list[object] = []
+    if isinstance(contexts, list):
+        relevant = list(filter(_is_relevant, contexts))
     labels = {
         "tags": values.get("Question Type"),
         "unanswerable": "UNANSWERABLE" in answerability,

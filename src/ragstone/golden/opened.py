@@ -42,5 +42,9 @@ def _read(text: str) -> object:
         with suppress(NotJsonError):
             return decode(text)
     value = cells.opened(text)
-    is_chat = value and all(isinstance(item, dict) for item in value)  # type: ignore[attr-defined]
-    return value if isinstance(value, dict) or is_chat else text
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) and value:
+        is_chat = all(isinstance(item, dict) for item in value)
+        return value if is_chat else text
+    return text

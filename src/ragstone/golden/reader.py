@@ -44,7 +44,7 @@ class SampleReader:
                 f"no question: {row.turn or column} is missing or empty.", row.line
             )
         references = self._references(row)
-        reference = references[0] if references else None
+        reference = next(iter(references), None)
         passages = self._read(row, "reference_contexts", cells.contexts) or ()
         own_id = self._read(row, "id", _optional_id)
         history = self._history(row)
@@ -159,6 +159,6 @@ def derived_id(
 
 
 def _optional_id(value: object) -> str | None:
-    if isinstance(value, str) and not value.strip():
+    if cells.is_blank(value):
         return None
     return cells.identifier(value)

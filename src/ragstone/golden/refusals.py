@@ -91,9 +91,8 @@ def refuse_names(
     """Raise GoldenSetError if each reference context in `samples` is plainly the name
     of a document, unless the user maps this column, or that of the ids."""
     # Who has both says which is which.
-    if {"relevant_ids", "reference_contexts"} & wanted.keys() or (
-        "relevant_ids" in fields
-    ):
+    is_mapped = "relevant_ids" in wanted or "reference_contexts" in wanted
+    if is_mapped or "relevant_ids" in fields:
         return
     column = fields.get("reference_contexts", "")
     texts = [text for sample in samples for text in sample.reference_contexts]

@@ -22,21 +22,28 @@ def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
     for row in rows:
         for column, text in _texts(row.values):
             texts.setdefault(column, text)
-    sentences = [column for column, text in texts.items() if _is_prose(text)]
-    asking = [
-        column for column, text in texts.items() if text.endswith(_QUESTION_MARKS)
-    ]
+    asking: list[str] = []
+    sentences: list[str] = []
+    for column, text in texts.items():
+        if text.endswith(_QUESTION_MARKS):
+            asking.append(column)
+        if _is_prose(text):
+            sentences.append(column)
+    question = _named(texts, "question")
+    if not question:
+        question = _first_without(NO_QUESTION, [*asking, *sentences])
+    if question in sentences:
+        sentences.remove(question)
+    sentences.sort(key=lambda column: -len(texts[column]))
+    reference = _named(texts, "reference") or _first_without(NO_REFERENCE, sentences)
     inside = f"{prefix}." if prefix else ""
-    question = _named(texts, "question") or _first_without(
-        NO_QUESTION, [*asking, *sentences]
-    )
-    longest_first = sorted(sentences, key=lambda column: -len(texts[column]))
-    reference = _named(texts, "reference") or _first_without(
-        NO_REFERENCE, [column for column in longest_first if column != question]
-    )
-    block = "[golden.columns]\n  question = "
-    block += f'"{inside}{question}"' if question else '"NAME OF THE COLUMN"'
-    return f'{block}\n  reference = "{inside}{reference}"' if reference else block
+    shown = "NAME OF THE COLUMN"
+    if question:
+        shown = f"{inside}{question}"
+    block = f'[golden.columns]\n  question = "{shown}"'
+    if reference:
+        block += f'\n  reference = "{inside}{reference}"'
+    return block
 
 
 def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str, str]]:
@@ -51,7 +58,10 @@ def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str
 def _named(columns: Iterable[str], field: str) -> str:
     """The first column with a name of `field`."""
     names = (*FIELDS[field].strong, *FIELDS[field].weak)
-    return next((column for column in columns if _name(column) in names), "")
+    for column in columns:
+        if _name(column) in names:
+            return column
+    return ""
 
 
 def _first_without(words: frozenset[str], columns: Iterable[str]) -> str:

@@ -71,7 +71,7 @@ def find_header(rows: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     """The row with the names of the columns: of the first ones, what names the
     question, or else has a cell behind the first. Those above it are a title."""
     first_rows = list(islice(rows, _MAX_TITLE_ROWS + 1)) or [(1, [])]
-    wide = [row for row in first_rows if any(cell.strip() for cell in row[1][1:])]
+    wide = [row for row in first_rows if any(map(str.strip, row[1][1:]))]
     asking = [row for row in (*wide, first_rows[0]) if _names_question(row[1])]
     return (asking or wide or first_rows)[0]
 
