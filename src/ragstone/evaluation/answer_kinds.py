@@ -92,16 +92,20 @@ def kind_of(
     """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims`
     is False if it found none."""
     answer = answer[:MAX_CHARACTERS]
-    words, wanted = _words(answer), _words(reference or "")
-    if not words or not _words(_HEADING.sub("", answer)):
+    words = _words(answer)
+    wanted = _words(reference or "")
+    body = _HEADING.sub("", answer)
+    if not _words(body):
         return AnswerKind.EMPTY
-    if answer_abstains(answer) if abstains is None else abstains:
+    if abstains is None:
+        abstains = answer_abstains(answer)
+    if abstains:
         return AnswerKind.ABSTAINS
     if _echoes(words, _words(question), wanted):
         return AnswerKind.ECHOES
-    source = "\n".join(
-        [question, reference or "", *(context.text for context in contexts)]
-    )[:MAX_CHARACTERS]
+    texts = [question, reference or ""]
+    texts += [context.text for context in contexts]
+    source = "\n".join(texts)[:MAX_CHARACTERS]
     if _disordered(answer, source):
         return AnswerKind.DISORDERED
     if words[-1:] != wanted[-1:] and _cut(answer, words, source):
@@ -114,13 +118,7 @@ def kind_of(
     most_words = max(MIN_COPIED_WORDS, 0.8 * len(words))
     if is_long and _copied_words(words, contexts) >= most_words:
         return AnswerKind.COPIES
-    sentences = Counter(tuple(_words(part)) for part in _SENTENCE.split(answer))
-    repeated = sum(
-        times * len(sentence)
-        for sentence, times in sentences.items()
-        if times >= MIN_REPEATED and len(sentence) > 1
-    )
-    if 2 * repeated > len(words):
+    if 2 * _repeated_words(answer) > len(words):
         return AnswerKind.LOOPS
     if _foreign(answer, f"{question} {reference or ''}"):
         return AnswerKind.FOREIGN
@@ -131,19 +129,30 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+def _repeated_words(answer: str) -> int:
+    """How many words its sentences have that come again and again."""
+    sentences = Counter(tuple(_words(part)) for part in _SENTENCE.split(answer))
+    repeated = 0
+    for sentence, times in sentences.items():
+        if times >= MIN_REPEATED and len(sentence) > 1:
+            repeated += times * len(sentence)
+    return repeated
+
+
 def _echoes(
     words: Sequence[str], question_words: Sequence[str], wanted: Sequence[str]
 ) -> bool:
     """Whether they are those of the question; or contain it, with few others, and none
     that are `wanted`."""
-    if words == question_words or not question_words or not wanted:
-        return words == question_words
+    if words == question_words:
+        return True
+    if not question_words or not wanted:
+        return False
+    if f" {' '.join(question_words)} " not in f" {' '.join(words)} ":
+        return False
     additional = Counter(words) - Counter(question_words)
-    return (
-        f" {' '.join(question_words)} " in f" {' '.join(words)} "
-        and additional.total() <= MAX_BESIDE_QUESTION
-        and not additional.keys() & set(wanted)
-    )
+    is_short = additional.total() <= MAX_BESIDE_QUESTION
+    return is_short and additional.keys().isdisjoint(wanted)
 
 
 def _disordered(answer: str, source: str) -> bool:
@@ -155,17 +164,20 @@ def _disordered(answer: str, source: str) -> bool:
     tokens = _TOKEN.findall(answer.casefold())
     if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
-    times, source_tokens = Counter(tokens), _TOKEN.findall(source.casefold())
+    times = Counter(tokens)
+    source_tokens = _TOKEN.findall(source.casefold())
     known_words = sum(times[word] for word in set(source_tokens))
-    source_pairs = {
-        pair
-        for pair in pairwise(source_tokens)
-        if pair[0] in times and pair[1] in times
-    }
-    by_chance: float = sum(
-        times[first] * (times[second] - (first == second))
-        for first, second in source_pairs
-    ) / len(tokens)
+    source_pairs: set[tuple[str, str]] = set()
+    for first, second in pairwise(source_tokens):
+        if first in times and second in times:
+            source_pairs.add((first, second))
+    arrangements = 0
+    for first, second in source_pairs:
+        successors = times[second]
+        if first == second:
+            successors -= 1
+        arrangements += times[first] * successors
+    by_chance = arrangements / len(tokens)
     if known_words < MIN_KNOWN * len(tokens) or by_chance < MIN_BY_CHANCE:
         return False
     shared_pairs = sum(pair in source_pairs for pair in pairwise(tokens))
@@ -183,7 +195,8 @@ def _is_punctuated(answer: str) -> bool:
 def _cut(answer: str, words: Sequence[str], source: str) -> bool:
     """Whether it ends with an open bracket or comma, a word of grammar, or the
     beginning of a word of `source`."""
-    last, end = words[-1], answer.rstrip()[-1]
+    last = words[-1]
+    end = answer.rstrip()[-1]
     if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN):
         return False
     language = guess_language(answer)
@@ -192,18 +205,22 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
         return False
     if end in _OPEN or last in language.function:
         return True
-    longer = {
-        len(word) - len(last)
-        for word in [*_words(source), *words[:-1]]
-        if word.startswith(last)
-    }
-    return last.isalpha() and 0 not in longer and max(longer, default=0) > 1
+    if not last.isalpha():
+        return False
+    longest = 0
+    for word in (*_words(source), *words[:-1]):
+        if word == last:
+            return False
+        if word.startswith(last):
+            longest = max(longest, len(word))
+    return longest > len(last) + 1
 
 
 def _foreign(answer: str, question: str) -> bool:
     """Whether it is shown by words of grammar, or by the script, to be in another
     language than `question`."""
-    own, expected = guess_language(answer), guess_language(question)
+    own = guess_language(answer)
+    expected = guess_language(question)
     if own.code == expected.code or not (own.spaced or expected.spaced):
         return False
 

@@ -62,7 +62,8 @@ class _Collector(Struct, frozen=True):
             raise ConfigError(
                 f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where
             )
-        known_group = self.samples.get(sample_id, SampleFacts()).group
+        facts = self.samples.get(sample_id, SampleFacts())
+        known_group = facts.group
         if group is not None and known_group not in (None, group):
             raise ConfigError(
                 f"sample '{sample_id}' is in group '{group}' here, but was in '{known_group}'.",
@@ -106,28 +107,17 @@ def read_score_file(
         raise ConfigError("contains no scores.", where=label, hint=_EXPECTED)
     scores = _Collector()
     remarks: list[str] = []
-    if {"metric", "value"} & {name.lower() for name in rows[0][1]}:
+    _, first_row = rows[0]
+    column_names = {name.lower() for name in first_row}
+    if "metric" in column_names or "value" in column_names:
         for where, row in rows:
-            by_name = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
-            sample_id = _text(by_name["id"], "id", where)
-            metric = _text(by_name["metric"], "metric", where)
-            group = by_name.get("group")
-            known_group = None if group in (None, "") else _text(group, "group", where)
-            scores.add(metric, sample_id, by_name["value"], where, group=known_group)
+            _add_score(scores, row, where)
     else:
         table = [_TableRow.of(where, row) for where, row in rows]
         metrics = _metric_columns(table, named, label, remarks)
         ids = _sample_ids(table, golden)
         for sample_id, sample_row in zip(ids, table, strict=True):
-            for name in filter(sample_row.values.__contains__, metrics):
-                scores.add(
-                    name.strip(),
-                    sample_id,
-                    sample_row.values[name],
-                    f"{sample_row.where}: column '{name}'",
-                    group=sample_row.group,
-                    question=sample_row.question,
-                )
+            _add_row(scores, sample_row, sample_id, metrics)
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
             f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
@@ -138,6 +128,33 @@ def read_score_file(
         if sample.id in scores.samples or sample.bounds:
             scores.samples[sample.id] = SampleFacts.of(sample)
     return RunScores(label, scores.metrics, scores.samples, remarks=tuple(remarks))
+
+
+def _add_score(scores: _Collector, row: Mapping[str, object], where: str) -> None:
+    """Add the score of a row `id, metric, value[, group]`."""
+    by_name = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
+    sample_id = _text(by_name["id"], "id", where)
+    metric = _text(by_name["metric"], "metric", where)
+    group = None
+    if by_name.get("group") not in (None, ""):
+        group = _text(by_name["group"], "group", where)
+    scores.add(metric, sample_id, by_name["value"], where, group=group)
+
+
+def _add_row(
+    scores: _Collector, row: _TableRow, sample_id: str, metrics: Iterable[str]
+) -> None:
+    """Add the scores of a sample: of the columns `metrics`, those that its row has."""
+    for name in metrics:
+        if name in row.values:
+            scores.add(
+                name.strip(),
+                sample_id,
+                row.values[name],
+                f"{row.where}: column '{name}'",
+                group=row.group,
+                question=row.question,
+            )
 
 
 def read_rows(
@@ -198,12 +215,13 @@ class _TableRow(Struct, frozen=True):
                         return text
             return None
 
-        ids, questions = FIELDS["id"], FIELDS["question"]
-        question = text_of(questions.strong + questions.weak, cells.question) or ""
+        id_names = FIELDS["id"].strong + FIELDS["id"].weak
+        question_names = FIELDS["question"].strong + FIELDS["question"].weak
+        question = text_of(question_names, cells.question) or ""
         return cls(
             where,
             values,
-            id=text_of(ids.strong + ids.weak),
+            id=text_of(id_names),
             question=" ".join(question.split()),
             group=text_of(FIELDS["group"].strong),
         )
@@ -221,10 +239,9 @@ def _metric_columns(
         if is_named or find_metric(name) is not None:
             metrics.append(name)
         elif normal(name) not in _NO_METRICS:
-            number_columns[name] = _numbers(row.values.get(name) for row in rows)
-    number_columns = {
-        name: numbers for name, numbers in number_columns.items() if numbers
-    }
+            numbers = _numbers(row.values.get(name) for row in rows)
+            if numbers:
+                number_columns[name] = numbers
     if number_columns:
         names = some(list(number_columns))
         remarks.append(f"Columns of numbers that no rule names are left out: {names}.")
@@ -232,11 +249,11 @@ def _metric_columns(
         return metrics
     if not number_columns:
         raise ConfigError("'metric' is missing.", where=rows[0].where, hint=_EXPECTED)
-    rules = [
-        f"  [metrics.{json.dumps(name, ensure_ascii=False)}]\n  min = 0.80"
-        for name, numbers in number_columns.items()
-        if min(numbers) >= 0.0 and max(numbers) <= 1.0
-    ]
+    rules: list[str] = []
+    for name, numbers in number_columns.items():
+        if min(numbers) >= 0.0 and max(numbers) <= 1.0:
+            key = json.dumps(name, ensure_ascii=False)
+            rules.append(f"  [metrics.{key}]\n  min = 0.80")
     hint = "Scores are from 0 to 1: divide each by the maximum value of its metric."
     if rules:
         examples = "\n".join(rules[:3])
@@ -256,9 +273,10 @@ def _sample_ids(rows: Sequence[_TableRow], golden: GoldenSet | None) -> list[str
     """The id of the sample in `golden` that each row is of: its own, or that of the same
     question. Without `golden`, its own, or one made of its question; several rows with
     one question are numbered. Raises ConfigError for a row of no sample."""
-    known_ids = {sample.id for sample in golden or ()}
+    known_ids: set[str] = set()
     ids_by_question: dict[str, list[str]] = {}
     for sample in golden or ():
+        known_ids.add(sample.id)
         question = " ".join(sample.question.split())
         ids_by_question.setdefault(question, []).append(sample.id)
     rows_by_question: Counter[str] = Counter()
@@ -270,11 +288,11 @@ def _sample_ids(rows: Sequence[_TableRow], golden: GoldenSet | None) -> list[str
         elif ids_by_question.get(row.question):
             ids.append(ids_by_question[row.question].pop(0))
         elif golden is None and row.question:
+            sample_id = derived_id(row.question, None, ())
             count = rows_by_question[row.question]
-            suffix = ""
             if count > 1:
-                suffix = f"-{count}"
-            ids.append(f"{derived_id(row.question, None, ())}{suffix}")
+                sample_id += f"-{count}"
+            ids.append(sample_id)
         else:
             question = row.question or "it has no id and no question"
             raise ConfigError(

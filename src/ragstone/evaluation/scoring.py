@@ -23,7 +23,13 @@ def needed_judgements(
 ) -> frozenset[JudgementKind]:
     """All judgements that `metrics` need for `sample`, requested once for all of
     them."""
-    return frozenset().union(*(metric.needs(sample) for metric in metrics))
+    needs = [metric.needs(sample) for metric in metrics]
+    return frozenset[JudgementKind]().union(*needs)
+
+
+def _mean(scored: Sequence[Scored]) -> float:
+    mean = sum(score.value for score in scored) / len(scored)
+    return min(1.0, max(0.0, mean))
 
 
 def combine_rounds(round_scores: Sequence[Score]) -> Score:
@@ -31,8 +37,7 @@ def combine_rounds(round_scores: Sequence[Score]) -> Score:
         return round_scores[0]
     scored = [score for score in round_scores if isinstance(score, Scored)]
     if 2 * len(scored) > len(round_scores):
-        mean = sum(score.value for score in scored) / len(scored)
-        return Scored(min(1.0, max(0.0, mean)), note=scored[0].note)
+        return Scored(_mean(scored), note=scored[0].note)
     return next(score for score in round_scores if not isinstance(score, Scored))
 
 
@@ -45,33 +50,30 @@ def score_record(metrics: Sequence[Metric], record: SampleRecord) -> SampleRecor
     the same scores.
     """
     sample = record.sample
-    answers: list[Answer] = []
-    for answer in record.answers:
-        failure = failure_of([answer.response])
-        scores: dict[str, Score] = {}
-        repeats: dict[str, tuple[float, ...]] = {}
-        for metric in metrics:
-            name = metric.info.name
-            if compares_answers(metric):
-                continue
-            if failure is not None:
-                scores[name] = metric.excuse(sample) or Failed("system", failure)
-                continue
-            round_scores = [
-                metric.score(sample, answer.response, judgements)
-                for judgements in answer.judgements or (Judgements(),)
-            ]
-            scores[name] = combine_rounds(round_scores)
-            if len(round_scores) > 1:
-                repeats[name] = tuple(
-                    score.value for score in round_scores if isinstance(score, Scored)
-                )
-        answers.append(Answer(answer.response, answer.judgements, scores, repeats))
-    return replace(
-        record,
-        answers=tuple(answers),
-        scores=sample_scores(metrics, sample, answers),
-    )
+    answers = [_scored_answer(metrics, sample, answer) for answer in record.answers]
+    scores = sample_scores(metrics, sample, answers)
+    return replace(record, answers=tuple(answers), scores=scores)
+
+
+def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) -> Answer:
+    response = answer.response
+    failure = failure_of([response])
+    scores: dict[str, Score] = {}
+    repeats: dict[str, tuple[float, ...]] = {}
+    for metric in metrics:
+        name = metric.info.name
+        if compares_answers(metric):
+            continue
+        if failure is not None:
+            scores[name] = metric.excuse(sample) or Failed("system", failure)
+            continue
+        rounds = answer.judgements or (Judgements(),)
+        round_scores = [metric.score(sample, response, judged) for judged in rounds]
+        scores[name] = combine_rounds(round_scores)
+        if len(round_scores) > 1:
+            scored = [score for score in round_scores if isinstance(score, Scored)]
+            repeats[name] = tuple(score.value for score in scored)
+    return Answer(response, answer.judgements, scores, repeats)
 
 
 def sample_scores(
@@ -88,10 +90,8 @@ def sample_scores(
         elif failure is not None:
             scores[name] = Failed("system", failure)
         else:
-            rounds = zip(
-                *(answer.judgements or (Judgements(),) for answer in answers),
-                strict=False,
-            )
+            judgements = [answer.judgements or (Judgements(),) for answer in answers]
+            rounds = zip(*judgements, strict=False)
             scores[name] = combine_rounds(
                 [metric.compare(sample, responses, judged) for judged in rounds]
             )
@@ -125,20 +125,17 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
     if len(answer_scores) == 1:
         return answer_scores[0]
     failed = [score for score in answer_scores if isinstance(score, Failed)]
-    if failed and (
-        2 * len(failed) >= len(answer_scores)
-        or any(score.by != "judge" for score in failed)
-    ):
-        return Failed(
-            failed[0].by,
-            f"{len(failed)} of {len(answer_scores)} answers: {failed[0].reason}",
-        )
+    is_half = 2 * len(failed) >= len(answer_scores)
+    has_other_failure = any(score.by != "judge" for score in failed)
+    if failed and (is_half or has_other_failure):
+        first = failed[0]
+        reason = f"{len(failed)} of {len(answer_scores)} answers: {first.reason}"
+        return Failed(first.by, reason)
     scored = [score for score in answer_scores if isinstance(score, Scored)]
     if not scored:
         return next(
             score for score in answer_scores if isinstance(score, NotApplicable)
         )
-    mean = sum(score.value for score in scored) / len(scored)
     listed = ", ".join(figure(score.value) for score in scored)
     not_applicable = len(answer_scores) - len(scored) - len(failed)
     note = f"{counted(len(scored), 'answer')}: {listed}"
@@ -146,7 +143,7 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
         note += f"; does not apply to {not_applicable}"
     if failed:
         note += f"; the judge failed on {len(failed)}"
-    return Scored(min(1.0, max(0.0, mean)), note=note)
+    return Scored(_mean(scored), note=note)
 
 
 async def judge_sample(

@@ -104,19 +104,23 @@ class ProjectMetrics(Struct, frozen=True):
                 )
                 version = rubric_version(rubric, load_prompt(RUBRIC).version)
                 metrics.append(RubricMetric(rubric, version))
-                continue
-            if definition.function is not None:
-                digest = digest_of_object(definition.function)
             else:
-                system = self.system
-                digest = digest_of(
-                    definition.python or "",
-                    system.root / (system.settings.working_directory or ""),
-                    where=f"{where}.python",
-                    within=system.within,
-                )
-            metrics.append(FunctionMetric(name, function_version(digest)))
+                digest = self._digest(definition, where)
+                metrics.append(FunctionMetric(name, function_version(digest)))
         return tuple(metrics)
+
+    def _digest(self, definition: CustomMetric, where: str) -> str:
+        """That of the function of a metric. Raises ConfigError."""
+        if definition.function is not None:
+            return digest_of_object(definition.function)
+        system = self.system
+        folder = system.root / (system.settings.working_directory or "")
+        return digest_of(
+            definition.python or "",
+            folder,
+            where=f"{where}.python",
+            within=system.within,
+        )
 
     def select(
         self, golden: GoldenSet | None = None, names: Sequence[str] | None = None
@@ -132,30 +136,22 @@ class ProjectMetrics(Struct, frozen=True):
         ConfigError, also for a selected metric that can't be scored without the other
         half, and GoldenSetError for a `min` or `max` of no metric.
         """
-        own, samples = self.own(), golden or ()
+        own = self.own()
+        samples = golden or ()
         part = self.system.settings.part
         required: list[str] = []
         if names is None:
             required = [*self.required, *_bounded(samples, own)]
             names = self.selected
         if names is not None:
-            chosen = select_metrics(names, own)
-            excluded = [
-                metric.info.name for metric in chosen if not _is_of(part, metric)
-            ]
-            if excluded:
-                why = "can't be measured without an answer"
-                if part != RETRIEVAL:
-                    why = "can't be measured where the golden set gives the contexts"
-                raise ConfigError(
-                    f'{some(excluded)} {why}: part = "{part}".',
-                    where="run.metrics",
-                    hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
-                )
+            _refuse_other_parts(select_metrics(names, own), part)
             selected = select_metrics([*names, *required], own)
             return tuple(metric for metric in selected if _is_of(part, metric))
         defaults = [metric.info.name for metric in own]
-        defaults += [*HEADLINE, *RANKING] if part == RETRIEVAL else DEFAULT
+        if part == RETRIEVAL:
+            defaults += [*HEADLINE, *RANKING]
+        else:
+            defaults += DEFAULT
         defaults += [name for name in LABELLED if _applicable(REGISTRY[name], samples)]
         if any(sample.relevant_ids for sample in samples):
             defaults += RANKING
@@ -164,23 +160,20 @@ class ProjectMetrics(Struct, frozen=True):
         family_counts: dict[str, int] = {}
         for metric in select_metrics([*defaults, *required], own):
             if _is_of(part, metric):
-                family = metric.info.family or metric.info.name
-                counts[metric] = _applicable(metric, samples)
-                family_counts[family] = max(
-                    family_counts.get(family, 0), counts[metric]
-                )
-        metrics = tuple(
-            metric
-            for metric, count in counts.items()
-            if metric.info.name in required
-            or not 0
-            < count
-            < min(MIN_SAMPLES, family_counts[metric.info.family or metric.info.name])
-        )
+                count = _applicable(metric, samples)
+                counts[metric] = count
+                family = _family(metric)
+                family_counts[family] = max(family_counts.get(family, 0), count)
+        metrics: list[Metric] = []
+        for metric, count in counts.items():
+            enough = min(MIN_SAMPLES, family_counts[_family(metric)])
+            applies_to_few = 0 < count < enough
+            if metric.info.name in required or not applies_to_few:
+                metrics.append(metric)
         if part != RETRIEVAL or golden is None:
-            return metrics
+            return tuple(metrics)
         scored = [metric for metric in metrics if metric in own or counts[metric]]
-        return tuple(scored) or metrics
+        return tuple(scored or metrics)
 
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
@@ -228,7 +221,9 @@ def chosen_metrics(
     if metrics is None or isinstance(metrics, str):
         return metrics, {}
     is_one = isinstance(metrics, Rubric) or not isinstance(metrics, Iterable)
-    entries: Iterable[object] = [metrics] if is_one else metrics
+    entries: Iterable[object] = metrics
+    if is_one:
+        entries = [metrics]
     names: list[str] = []
     defined: dict[str, dict[str, object] | CustomMetric] = {}
     for metric in entries:
@@ -241,21 +236,15 @@ def chosen_metrics(
             definition = {"rubric": metric.text, "sees": metric.sees}
             if metric.levels != YES_NO:
                 definition["levels"] = metric.levels
-        else:
-            if not callable(metric) or isinstance(metric, type):
-                raise ConfigError(
-                    f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
-                    where="evaluate(metrics=…)",
-                    hint='For example: metrics=["faithfulness", "context_recall"]',
-                )
-            name = getattr(metric, "__name__", "")
-            if not name.isidentifier():
-                raise ConfigError(
-                    f"the function {metric!r} has no name.",
-                    where="metrics",
-                    hint="Define it with `def`: the metric is called like the function.",
-                )
+        elif callable(metric) and not isinstance(metric, type):
+            name = _name_of(metric)
             definition = CustomMetric.calling(metric)
+        else:
+            raise ConfigError(
+                f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
+                where="evaluate(metrics=…)",
+                hint='For example: metrics=["faithfulness", "context_recall"]',
+            )
         if name in defined:
             raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
         names.append(name)
@@ -263,19 +252,34 @@ def chosen_metrics(
     return tuple(names), defined
 
 
+def _name_of(function: Callable[..., object]) -> str:
+    """Raises ConfigError for a function without a name."""
+    name: str = getattr(function, "__name__", "")
+    if not name.isidentifier():
+        raise ConfigError(
+            f"the function {function!r} has no name.",
+            where="metrics",
+            hint="Define it with `def`: the metric is called like the function.",
+        )
+    return name
+
+
 def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
     """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a
     name or key that can't be."""
-    places = {
-        (key, name): sample.origin
-        for sample in golden
-        for key, name, _ in sample.bounds
-    }
+    places = {}
+    for sample in golden:
+        for key, name, _ in sample.bounds:
+            places[key, name] = sample.origin
     for (key, name), where in places.items():
         try:
             select_metrics([name], own)
             lower = lower_is_better(name)
-            better, right_key = ("less", "max") if lower else ("more", "min")
+            better = "more"
+            right_key = "min"
+            if lower:
+                better = "less"
+                right_key = "max"
             if lower is not None and key != right_key:
                 raise ConfigError(
                     f"but {better} is better for {name}.", hint=f"Use '{right_key}'."
@@ -298,6 +302,25 @@ MIN_SAMPLES = 5
 def _applicable(metric: Metric, samples: Iterable[Sample]) -> int:
     """How many of `samples` the metric applies to."""
     return sum(metric.excuse(sample) is None for sample in samples)
+
+
+def _family(metric: Metric) -> str:
+    return metric.info.family or metric.info.name
+
+
+def _refuse_other_parts(metrics: Iterable[Metric], part: str | None) -> None:
+    """Raise ConfigError for metrics that can't be scored for that part of a system."""
+    excluded = [metric.info.name for metric in metrics if not _is_of(part, metric)]
+    if not excluded:
+        return
+    why = "can't be measured without an answer"
+    if part != RETRIEVAL:
+        why = "can't be measured where the golden set gives the contexts"
+    raise ConfigError(
+        f'{some(excluded)} {why}: part = "{part}".',
+        where="run.metrics",
+        hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
+    )
 
 
 def _is_of(part: str | None, metric: Metric) -> bool:
