@@ -66,10 +66,8 @@ class Citable:
         earlier = () if response.so_far is None else response.so_far.contexts
         self.contexts = (*response.contexts, *earlier)
         # Superscript numbers, where they are marks of footnotes, as ``[^1]``.
-        self.answer = FOOTNOTE.sub(
-            lambda mark: f"[^{unicodedata.normalize('NFKC', mark[0])}]",
-            _SUP.sub(r"[^\1]", response.answer),
-        )
+        answer = _SUP.sub(r"[^\1]", response.answer)
+        self.answer = FOOTNOTE.sub(_footnote, answer)
         self._count = len(response.contexts)
         self._first = 1
         self._ranks: dict[str, int] = {}
@@ -106,8 +104,9 @@ class Citable:
 
     def _by_position(self, position: int) -> Citation:
         rank = position - self._first
-        is_there = 0 <= rank < self._count
-        return Citation(str(position), rank if is_there else None)
+        if 0 <= rank < self._count:
+            return Citation(str(position), rank)
+        return Citation(str(position), None)
 
     def statements(self) -> list[tuple[str, list[Citation]]]:
         """The statements of the answer, one a sentence, without their citations, and
@@ -115,21 +114,30 @@ class Citable:
         text = _AFTER_STOP.sub(r"\2\1", normalise(self.answer))
         statements = []
         for sentence, claimed in claimed_sentences(text, guess_language(text)):
-            bare = _BRACKETED.sub(
-                lambda bracket: "" if self.citations(bracket[0]) else bracket[0],
-                claimed,
-            )
-            bare = " ".join(bare.split())
+            uncited = _BRACKETED.sub(self._without_citations, claimed)
+            bare = " ".join(uncited.split())
             if bare and not bare.endswith(_QUESTION_MARKS):
                 statements.append((bare, self.citations(sentence)))
         return statements
+
+    def _without_citations(self, bracket: re.Match[str]) -> str:
+        if self.citations(bracket[0]):
+            return ""
+        return bracket[0]
+
+
+def _footnote(mark: re.Match[str]) -> str:
+    number = unicodedata.normalize("NFKC", mark[0])
+    return f"[^{number}]"
 
 
 def _pattern(name: str) -> str:
     """`name` with 0 for each of its numbers; not a pattern (empty) without one, and if
     it is nothing but a number."""
     pattern, numbers = _NUMBER.subn("0", name)
-    return pattern if numbers and pattern != "0" else ""
+    if numbers and pattern != "0":
+        return pattern
+    return ""
 
 
 def cites_what_is_there(response: Response) -> bool | None:
@@ -139,9 +147,8 @@ def cites_what_is_there(response: Response) -> bool | None:
     A bracket that a context has too is no citation.
     """
     citable = Citable(response)
-    brackets = dict.fromkeys(
-        match.group() for match in _BRACKETED.finditer(citable.answer)
-    )
+    matches = _BRACKETED.finditer(citable.answer)
+    brackets = dict.fromkeys(match.group() for match in matches)
     citations: list[Citation] = []
     for bracket in islice(brackets, MAX_BRACKETS):
         if not any(bracket in context.text for context in response.contexts):
@@ -163,11 +170,15 @@ def _positions(part: str) -> list[int]:
     """The positions that a part of a bracket cites, such as ``2-4`` or ``doc 2``."""
     span = _RANGE.fullmatch(part)
     if span:
-        first, last = int(span[1]), int(span[2])
-        is_short = first <= last <= first + _MAX_IN_RANGE
-        return list(range(first, last + 1)) if is_short else []
+        first = int(span[1])
+        last = int(span[2])
+        if last > first + _MAX_IN_RANGE:
+            return []
+        return list(range(first, last + 1))
     label = _LABEL.match(part)
-    return [int(label[1])] if label else []
+    if label:
+        return [int(label[1])]
+    return []
 
 
 async def judge_citations(
@@ -213,14 +224,15 @@ async def judge_citations(
             elif citation.rank not in ranks:
                 ranks.append(citation.rank)
         del ranks[MAX_CITED:]
-        is_judged = ranks and not missing
-        supported = bool(is_judged and await supports(statement, ranks))
+        supported = False
+        if ranks and not missing:
+            supported = await supports(statement, ranks)
         irrelevant: list[str] = []
         if supported and len(ranks) > 1:
             for rank in ranks:
-                others = [other for other in ranks if other != rank]
-                alone = await supports(statement, [rank])
-                if not alone and await supports(statement, others):
+                without_it = [cited for cited in ranks if cited != rank]
+                supports_alone = await supports(statement, [rank])
+                if not supports_alone and await supports(statement, without_it):
                     irrelevant.append(context_id(rank))
         judged.append(
             CitedStatement(

@@ -58,11 +58,10 @@ def split_sentences(text: str, language: str) -> list[str]:
     separate; wrapped lines are joined. Code, names like ``__init__``, placeholders like
     ``<branch>`` and globs keep their marks.
     """
-    return [
-        sentence
-        for _, sentences in split_blocks(text, language)
-        for sentence in sentences
-    ]
+    sentences: list[str] = []
+    for _, block_sentences in split_blocks(text, language):
+        sentences += block_sentences
+    return sentences
 
 
 def split_blocks(text: str, language: str) -> list[tuple[Kind, list[str]]]:
@@ -84,11 +83,7 @@ def _sentences(block: str, language: str) -> list[str]:
 def _blocks(text: str) -> list[tuple[Kind, str]]:
     """Paragraphs, list items, headings, and rows of tables and of code, each on one
     line."""
-    closed = (
-        frozenset(map(str.lower, _CLOSED.findall(text)))
-        if "</" in text
-        else frozenset()
-    )
+    closed = frozenset(map(str.lower, _CLOSED.findall(text)))
     if "\n" not in text:
         return [(Kind.TEXT, _bare(text, closed))]
     blocks: list[tuple[Kind, str]] = []
@@ -101,7 +96,8 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
         row = plain.startswith("|")
         heading = plain.startswith("#") or _BOLD_LINE.match(line) is not None
         rule = not plain or _TABLE_RULE.match(plain) is not None
-        item, note = _BULLET.match(line), _NOTE.match(line)
+        item = _BULLET.match(line)
+        note = _NOTE.match(line)
         if block and (mark or row or heading or rule or item or note):
             blocks.append((kind, _bare(" ".join(block), closed)))
             block = []
@@ -110,18 +106,22 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
         elif fence:
             blocks.append((Kind.CODE, plain))
         elif rule:
-            rows = [row_kind for row_kind, _ in blocks[-2:]]
-            if (
-                "|" in plain
-                and rows[-1:] == [Kind.ROW]
-                and rows != [Kind.ROW, Kind.ROW]
-            ):
+            last_kinds = [last_kind for last_kind, _ in blocks[-2:]]
+            follows_row = last_kinds[-1:] == [Kind.ROW]
+            is_first_row = last_kinds != [Kind.ROW, Kind.ROW]
+            if "|" in plain and follows_row and is_first_row:
                 blocks[-1] = (Kind.TABLE_HEAD, blocks[-1][1])
-        elif heading or row:
-            blocks.append((Kind.HEADING if heading else Kind.ROW, _bare(plain, closed)))
+        elif heading:
+            blocks.append((Kind.HEADING, _bare(plain, closed)))
+        elif row:
+            blocks.append((Kind.ROW, _bare(plain, closed)))
         else:
             if not block:
-                kind = Kind.ITEM if item else Kind.NOTE if note else Kind.TEXT
+                kind = Kind.TEXT
+                if item:
+                    kind = Kind.ITEM
+                elif note:
+                    kind = Kind.NOTE
             block.append(_LINE_MARK.sub("", plain, count=1))
     return blocks
 
@@ -132,11 +132,15 @@ def _parts(block: str) -> Iterator[str]:
     if len(block) <= _LONG_WIDE:
         yield block
         return
+    stop = _FULL_STOP
+    most = _LONG
     if _WIDE_STOP.search(block):
-        stop, most = _WIDE_STOP, _LONG_WIDE
-    else:
-        stop, most = _FULL_STOP, _LONG_QUOTED if _WIDE_STOPS & set(block) else _LONG
-        most = _LONG_WIDE if "`" in block else most
+        stop = _WIDE_STOP
+        most = _LONG_WIDE
+    elif "`" in block:
+        most = _LONG_WIDE
+    elif not _WIDE_STOPS.isdisjoint(block):
+        most = _LONG_QUOTED
     start = 0
     while len(block) - start > most:
         end = start + most
@@ -155,8 +159,11 @@ def _bare(block: str, closed: frozenset[str]) -> str:
         tag = (match["tag"] or "").lower()
         if not tag:
             return match["code"] or match["strong"] or match["bold"]
-        markup = tag in _ALONE or tag in closed or "=" in (match["attributes"] or "")
-        return "" if markup and _HTML.fullmatch(tag) else match[0]
+        attributes = match["attributes"] or ""
+        is_markup = tag in _ALONE or tag in closed or "=" in attributes
+        if is_markup and _HTML.fullmatch(tag):
+            return ""
+        return match[0]
 
     block = _LINE_MARK.sub("", block, count=1)
     if "**" in block or "__" in block or "<" in block:
@@ -173,10 +180,13 @@ def _bounded(sentence: str) -> list[str]:
     start = 0
     while len(sentence) - start > MAX_SENTENCE:
         cut = sentence.rfind(" ", start + MAX_SENTENCE // 2, start + MAX_SENTENCE)
-        cut = cut if cut > 0 else start + MAX_SENTENCE
+        if cut < 0:
+            cut = start + MAX_SENTENCE
         parts.append(sentence[start:cut])
         start = cut
         while start < len(sentence) and sentence[start].isspace():
             start += 1
     remainder = sentence[start:]
-    return [*parts, remainder] if remainder else parts
+    if remainder:
+        parts.append(remainder)
+    return parts

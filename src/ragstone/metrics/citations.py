@@ -33,9 +33,8 @@ class CitationValidity(BaseMetric):
         if not citations:
             return _CITES_NOTHING
         missing = [citation.label for citation in citations if citation.rank is None]
-        return Scored(
-            1.0 - len(missing) / len(citations), note=_cites_missing(missing, response)
-        )
+        note = _cites_missing(missing, response)
+        return Scored(1.0 - len(missing) / len(citations), note=note)
 
 
 def _cites_missing(labels: list[str], response: Response) -> str | None:
@@ -56,11 +55,11 @@ class _CitationQuality(BaseMetric):
         right, total = self._counts(statements)
         if not total:
             return _CITES_NOTHING
-        missing = [label for statement in statements for label in statement.missing]
-        return Scored(
-            right / total,
-            note=_cites_missing(missing, response) or _first_mistake(statements),
-        )
+        missing: list[str] = []
+        for statement in statements:
+            missing += statement.missing
+        note = _cites_missing(missing, response) or _first_mistake(statements)
+        return Scored(right / total, note=note)
 
     def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
         """How many are right, and of how many."""
@@ -105,9 +104,9 @@ class CitationPrecision(_CitationQuality):
     )
 
     def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
-        right = sum(
-            len(item.cited) - len(item.irrelevant)
-            for item in statements
-            if item.supported
-        )
-        return right, sum(len(item.cited) + len(item.missing) for item in statements)
+        right = total = 0
+        for item in statements:
+            total += len(item.cited) + len(item.missing)
+            if item.supported:
+                right += len(item.cited) - len(item.irrelevant)
+        return right, total

@@ -64,7 +64,7 @@ def entities(
         capitalised.update(word for word in words[1:] if word[:1].isupper())
     for sentence in sentences:
         names_here = set(_names_in(sentence, language, common, capitalised))
-        in_names = {key for name in names_here for key in name}
+        in_names = set[str]().union(*names_here)
         entity_keys.update(names_here)
         for key in Sentence(sentence, language).keys:
             if _is_number(key) and key not in in_names:
@@ -86,24 +86,24 @@ def _names_in(
         first = words[0]
         if not first[:1].isupper():
             continue
-        opens_sentence = (
-            run.start() == 0 and len(words) == 1 and first not in capitalised
-        )
-        if opens_sentence and (
-            nouns
-            or first.casefold() in common
-            or not re.match(_NAMED_AT_START, sentence)
-        ):
-            continue
+        is_alone = len(words) == 1 and first not in capitalised
+        if is_alone and run.start() == 0:
+            is_common = nouns or first.casefold() in common
+            if is_common or not re.match(_NAMED_AT_START, sentence):
+                continue
         name = words
         if len(words) > 1:
             name = [word for word in words if word.casefold() not in common] or words
         keys = Sentence(" ".join(name), language).keys
-        capitals = [sum(letter.isupper() for letter in word) for word in words]
-        if nouns and len(keys) < 2 and max(capitals) < 2:
+        is_noun = nouns and len(keys) < 2
+        if is_noun and not any(map(_is_abbreviation, words)):
             continue
         if keys and not all(map(_is_number, keys)):
             yield keys
+
+
+def _is_abbreviation(word: str) -> bool:
+    return sum(map(str.isupper, word)) > 1
 
 
 def _is_number(key: str) -> bool:
@@ -179,18 +179,21 @@ def _share(reference: str, response: Response) -> float | None:
     """The share of the entities of `reference` that some context has; None if it has
     none."""
     language = guess_language(normalise(reference))
+    contexts = [context.text for context in response.contexts]
     common: set[str] = set()
-    for text in (reference, *(context.text for context in response.contexts)):
-        common.update(word for word in re.findall(r"\w+", text) if word.islower())
+    for text in (reference, *contexts):
+        words = re.findall(r"\w+", text)
+        common.update(filter(str.islower, words))
     names: set[str] = set()
-    for context in response.contexts:
-        names.update(re.findall(_CONTEXT_NAME, context.text))
-    names -= {word.capitalize() for word in common}
+    for text in contexts:
+        names.update(re.findall(_CONTEXT_NAME, text))
+    names.difference_update(map(str.capitalize, common))
     entity_keys = entities(reference, language, common, names)
     if not entity_keys:
         return None
     is_in_contexts = _search(response, language)
-    return sum(is_in_contexts(keys, "") for keys in entity_keys) / len(entity_keys)
+    present = sum(is_in_contexts(keys, "") for keys in entity_keys)
+    return present / len(entity_keys)
 
 
 def _search(response: Response, language: Language) -> Callable[[_Keys, str], bool]:

@@ -61,28 +61,27 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
         labelled = zip(sample.reference_contexts, sample.hops, strict=False)
         evidence = distinct(tuple(text for text, hop in labelled if hop == number))
         if evidence:
-            hops.append(
-                Hop(
-                    number,
-                    tuple(place.complete for place in locate(evidence, contexts)),
-                )
-            )
+            places = locate(evidence, contexts)
+            ranks = tuple(place.complete for place in places)
+            hops.append(Hop(number, ranks))
     return tuple(hops)
 
 
 def _recall(sample: Sample, response: Response) -> float:
     """The mean over the hops of the share of their evidence that is found."""
-    return fmean(
-        1 - hop.ranks.count(None) / len(hop.ranks) for hop in hops_of(sample, response)
-    )
+    hops = hops_of(sample, response)
+    return fmean(1 - hop.ranks.count(None) / len(hop.ranks) for hop in hops)
 
 
 def _precision(sample: Sample, response: Response) -> float:
     """The mean over the retrievals of the share of their contexts that carry evidence;
     0 without any."""
     evidence = distinct(sample.reference_contexts)
-    shares = [0.0] if not retrievals(response) else []
-    for step in retrievals(response):
+    steps = retrievals(response)
+    if not steps:
+        return 0.0
+    shares = []
+    for step in steps:
         contexts = distinct(tuple(context.text for context in step.contexts))
         relevant = locate_texts(locate(evidence, contexts)).relevant
         shares.append(len(relevant) / max(1, len(contexts)))
@@ -127,11 +126,9 @@ def _note(hops: Sequence[Hop], response: Response) -> str | None:
         if missing:
             note = f"hop {hop.number} doesn't find {missing} of {len(hop.ranks)}"
             count = len(retrievals(response))
-            return (
-                note
-                if count >= hop.number
-                else f"{note}: the answer has {counted(count, 'retrieval')}"
-            )
+            if count < hop.number:
+                note += f": the answer has {counted(count, 'retrieval')}"
+            return note
     return None
 
 

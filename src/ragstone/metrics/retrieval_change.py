@@ -109,23 +109,26 @@ def _change(
         return EvidenceChange.GONE
     above_before = _runs(before[: place_before.first])
     above_now = now[: place_now.first - 1]
-    is_lower = place_now.first > place_before.first or len(_runs(above_now)) > len(
-        above_before
-    )
-    for context in above_now if is_lower else ():
-        # It is new if it has hardly any of these runs; a very short one may be a text
-        # that was there and was cut.
-        runs = _runs((context,))
-        known = len(runs & above_before)
-        if len(runs) >= _MIN_RUNS and known <= _HARDLY * len(runs):
-            return EvidenceChange.LOWER
+    is_lower = place_now.first > place_before.first
+    if not is_lower:
+        is_lower = len(_runs(above_now)) > len(above_before)
+    if is_lower and any(_is_new(context, above_before) for context in above_now):
+        return EvidenceChange.LOWER
     context_before = before[place_before.first - 1]
     context_now = now[place_now.first - 1]
-    if context_before.id == context_now.id and words(context_before.text) == words(
-        context_now.text
-    ):
-        return EvidenceChange.KEPT
-    return EvidenceChange.RECHUNKED
+    if context_before.id != context_now.id:
+        return EvidenceChange.RECHUNKED
+    if words(context_before.text) != words(context_now.text):
+        return EvidenceChange.RECHUNKED
+    return EvidenceChange.KEPT
+
+
+def _is_new(context: Context, runs_before: set[Words]) -> bool:
+    """Whether it has hardly any of these runs; a very short one may be a text that was
+    there and was cut."""
+    runs = _runs((context,))
+    shared = len(runs & runs_before)
+    return len(runs) >= _MIN_RUNS and shared <= _HARDLY * len(runs)
 
 
 def _runs(contexts: Sequence[Context]) -> set[Words]:

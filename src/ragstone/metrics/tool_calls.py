@@ -75,11 +75,10 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
         return ()
     calls = calls_of(sample, response)
     pairs = match_calls(sample, calls)
-    extra = [
-        call
-        for place, call in enumerate(calls)
-        if sample.tools and place not in pairs.values()
-    ]
+    extra: list[ToolCall] = []
+    if sample.tools:
+        matched = set(pairs.values())
+        extra = [call for place, call in enumerate(calls) if place not in matched]
     mistakes: list[ToolMistake] = []
     for number, expected in enumerate(sample.tools):
         if number in pairs:
@@ -87,14 +86,22 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
             continue
         misplaced = next((call for call in extra if call.name in expected.names), None)
         if misplaced is None:
-            mistakes.append(
-                ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))
-            )
+            mistakes.append(_not_called(expected))
         else:
             extra.remove(misplaced)
             mistakes.append(ToolMistake(MistakeKind.OUT_OF_ORDER, misplaced.name))
     mistakes += [ToolMistake(MistakeKind.UNEXPECTED, call.name) for call in extra]
     return (*mistakes, *_errors(calls))
+
+
+def _not_called(expected: ExpectedCall) -> ToolMistake:
+    return ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))
+
+
+def _first_of(mistakes: Sequence[ToolMistake]) -> str | None:
+    if not mistakes:
+        return None
+    return str(mistakes[0])
 
 
 def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
@@ -108,13 +115,14 @@ def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
 def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
     """The tool calls of an answer, in their order; a retrieval is one if `sample`
     expects a call of its source."""
+    expected_names: set[str | None] = set()
+    for expected in sample.tools:
+        expected_names.update(expected.names)
     calls = []
     for step in response.steps:
         if isinstance(step, ToolCall):
             calls.append(step)
-        elif isinstance(step, Retrieval) and any(
-            step.source in expected.names for expected in sample.tools
-        ):
+        elif isinstance(step, Retrieval) and step.source in expected_names:
             calls.append(ToolCall(step.source or "", {"query": step.query}))
     return calls
 
@@ -128,14 +136,11 @@ def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
     """
     costs: list[dict[int, int]] = []
     for expected in sample.tools[:MAX_CALLS]:
-        named = (
-            (place, call)
-            for place, call in enumerate(calls)
-            if call.name in expected.names
-        )
-        costs.append(
-            {place: len(wrong_arguments(expected, call)) for place, call in named}
-        )
+        cost_by_place: dict[int, int] = {}
+        for place, call in enumerate(calls):
+            if call.name in expected.names:
+                cost_by_place[place] = len(wrong_arguments(expected, call))
+        costs.append(cost_by_place)
     if sample.tools_in_order:
         return _longest_subsequence(costs, len(calls))
     pairs: dict[int, int] = {}
@@ -315,18 +320,16 @@ class ToolArguments(_ToolMetric):
         self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
     ) -> Scored:
         total = 0
-        wrong = []
+        wrong: list[ToolMistake] = []
         for number, expected in enumerate(sample.tools):
             if expected.arguments is None:
                 continue
             total += 1
-            mistakes = [
-                ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))
-            ]
+            mistakes = [_not_called(expected)]
             if number in pairs:
                 mistakes = wrong_arguments(expected, calls[pairs[number]])
             wrong += mistakes[:1]
-        return Scored(1.0 - len(wrong) / total, note=str(wrong[0]) if wrong else None)
+        return Scored(1.0 - len(wrong) / total, note=_first_of(wrong))
 
 
 class ToolErrors(BaseMetric):
@@ -345,8 +348,9 @@ class ToolErrors(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         calls = calls_of(sample, response)
         if not calls:
-            return NotApplicable(
-                NO_STEPS if response.without_steps else "the answer has no tool call"
-            )
+            reason = "the answer has no tool call"
+            if response.without_steps:
+                reason = NO_STEPS
+            return NotApplicable(reason)
         errors = _errors(calls)
-        return Scored(len(errors) / len(calls), note=str(errors[0]) if errors else None)
+        return Scored(len(errors) / len(calls), note=_first_of(errors))
