@@ -127,7 +127,9 @@ def test_plan_gives_numbers_that_can_be_reached_under_the_policy_of_init(tmp_pat
     init(tmp_path)
     done = ragstone(["plan"], tmp_path, env={"RAGSTONE_JUDGE": judge}, exit_code=0)
     assert "no number of samples" not in done.stdout
-    assert "the current 20 samples detect a drop of 0.2" in done.stdout
+    detected = re.search(r"the current 20 samples detect a drop of (0\.\d+)", done.stdout)
+    assert detected is not None
+    assert 0.1 <= float(detected[1]) <= 0.25
 
 
 @pytest.mark.parametrize("line", ["ragstone-run/", "/ragstone-run", "**/ragstone-run/"])
