@@ -72,6 +72,11 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> tuple[object, fl
         return _joined(_events(reply, body), fields), whole_at
     if content_type in JSON_LINES:
         return _joined(_lines(body), fields), whole_at
+    return _whole_body(body, content_type, fields), whole_at
+
+
+def _whole_body(body: bytes, content_type: str, fields: Fields) -> object:
+    """The answer in a body that is no stream. Raises BadReturn."""
     text = body.decode("utf-8", "replace")
     is_text = content_type in TEXTS and text.strip() != ""
     try:
@@ -82,12 +87,12 @@ async def read_reply(reply: httpx2.Response, fields: Fields) -> tuple[object, fl
                 f"Answered with {shown(text[:_MAX_SHOWN])}, which is not JSON. Text is an answer if its content type "
                 f"is {TEXTS[0]}, and JSON Lines if it is {JSON_LINES[0]}; this is '{content_type[:80]}'."
             ) from None
-        value = None
+        return text
     if is_text and not isinstance(value, str | list | dict):
-        # Text, which may happen to be a number, or true.
-        return text, whole_at
-    by_path = fields.answer is not None or fields.contexts_only
-    return value if by_path else _usual_body(value), whole_at
+        return text  # which happens to be a number, or true
+    if fields.answer is not None or fields.contexts_only:
+        return value
+    return _usual_body(value)
 
 
 def _has_end(body: bytearray, new: int) -> bool:
@@ -131,12 +136,7 @@ def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
             break
         if count == MAX_PIECES:
             raise BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
-        try:
-            value: object = json.loads(data)
-        except (ValueError, RecursionError):
-            value = data
-        if isinstance(value, int | float):
-            value = data  # text that happens to be a number, or true
+        value = _json_or_text(data)
         if event == "error":
             raise ReportedError(shown(value))
         piece: object = None
@@ -158,6 +158,15 @@ def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
             message += f" One of its pieces: {shown(without_text)}."
         raise BadReturn(f"{message} {EXPECTED}")
     return pieces.whole()
+
+
+def _json_or_text(data: str) -> object:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+    # Text may happen to be a number, or true.
+    return data if isinstance(value, int | float) else value
 
 
 def _refuse_error(value: Mapping[str, object]) -> None:
@@ -192,27 +201,34 @@ def _usual_body(value: object) -> object:
     Responses, or of LangServe."""
     if not isinstance(value, Mapping):
         return value
-    choices, output = value.get("choices"), value.get("output")
+    choices = value.get("choices")
+    output = value.get("output")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         return {**value, "answer": choices[0].get("message")}
     if value.get("object") == "response" and isinstance(output, list):
-        # OpenAI's Responses: the texts of messages, and what a search of files returned.
-        blocks = []
-        contexts = []
-        for item in output:
-            content = get(item, "content")
-            if get(item, "type") == "message" and isinstance(content, list):
-                blocks += content
-            results = get(item, "results")
-            if isinstance(results, list):
-                contexts += [
-                    {"id": result.get("filename"), **result}
-                    for result in results
-                    if isinstance(result, Mapping)
-                ]
-        answer = {"content": blocks} if blocks else ""
-        parts = {"contexts": contexts} if contexts else {}
-        return {**value, "answer": answer, **parts}
+        return {**value, **_response_parts(output)}
     if isinstance(output, Mapping) and named(output, "answer") is not None:
         return output
     return value
+
+
+def _response_parts(output: Iterable[object]) -> dict[str, object]:
+    """The answer in the output of OpenAI's Responses: the texts of messages, and what a
+    search of files returned."""
+    blocks: list[object] = []
+    contexts = []
+    for item in output:
+        content = get(item, "content")
+        if get(item, "type") == "message" and isinstance(content, list):
+            blocks += content
+        results = get(item, "results")
+        if isinstance(results, list):
+            contexts += [
+                {"id": result.get("filename"), **result}
+                for result in results
+                if isinstance(result, Mapping)
+            ]
+    parts: dict[str, object] = {"answer": {"content": blocks} if blocks else ""}
+    if contexts:
+        parts["contexts"] = contexts
+    return parts

@@ -105,11 +105,14 @@ class Asker:
         self._key = key
         self._remembers = remembers
         parameters = Parameters(ask)
-        self._required = parameters.required if key is None else []
-        self._names = names_beside(
-            parameters.beside_question if key is None else inputs
-        )
-        self.accepts = {*self._names, SESSION} if remembers else {*self._names}
+        self._required: list[str] = []
+        available = inputs
+        if key is None:
+            self._required = parameters.required
+            available = parameters.beside_question
+        self._names = names_beside(available)
+        remembered = (SESSION,) if remembers else ()
+        self.accepts = {*self._names, *remembered}
         """What it takes besides the question: ``history``, ``session`` and
         ``contexts``, or less."""
 
@@ -140,7 +143,8 @@ class Asker:
         thread = session or os.urandom(16).hex()
         if self._remembers:
             keywords["config"] = {"configurable": {"thread_id": thread}}
-            turns = [] if session else turns
+            if session:
+                turns = []
         messages = [*turns, {"role": "user", "content": question}]
         values: Json = {
             "history": turns,
@@ -148,10 +152,12 @@ class Asker:
             CONTEXTS: contexts,
         }
         is_set = {"history": turns, SESSION: session, CONTEXTS: contexts is not None}
+        if self._names.get("history") == "messages":
+            values["history"] = messages
         beside: Json = {}
         for part, name in self._names.items():
             if is_set[part] or name in self._required:
-                beside[name] = messages if name == "messages" else values[part]
+                beside[name] = values[part]
         argument: Any = question
         if self._key is None:
             keywords.update(beside)
@@ -205,16 +211,22 @@ def adapt(target: object, part: str | None = None) -> Asker:
     EntrypointError.
     """
     is_function = inspect.isroutine(target) or type(target).__name__ == "partial"
-    methods = ("retrieve", *METHODS) if part == "retrieval" else METHODS
-    for name in (*methods, *("a" + method for method in methods)):
-        method = None if is_function else get(target, name)
-        if callable(method) and not inspect.isclass(method):
-            twin = get(target, "a" + name)
-            if name not in ("invoke", "ainvoke"):
-                return Asker(method, twin)
-            key, inputs = _runnable_input(target)
-            remembers = bool(get(target, "checkpointer"))
-            return Asker(method, twin, key=key, inputs=inputs, remembers=remembers)
+    methods: tuple[str, ...] = METHODS
+    if is_function:
+        methods = ()
+    elif part == "retrieval":
+        methods = ("retrieve", *METHODS)
+    async_methods = ["a" + name for name in methods]
+    for name in (*methods, *async_methods):
+        method = get(target, name)
+        if not callable(method) or inspect.isclass(method):
+            continue
+        twin = get(target, "a" + name)
+        if name not in ("invoke", "ainvoke"):
+            return Asker(method, twin)
+        key, inputs = _runnable_input(target)
+        remembers = bool(get(target, "checkpointer"))
+        return Asker(method, twin, key=key, inputs=inputs, remembers=remembers)
     if callable(target):
         _check_one_question(target, part)
         return Asker(target)
@@ -256,7 +268,8 @@ def _runnable_input(target: object) -> tuple[str | None, list[str]]:
             # Of a state that pydantic can't describe: a graph's own class has its fields.
             state = get(get(target, "builder"), "state_schema")
             fields = getattr(state, "__annotations__", None)
-        inputs = list(fields) if isinstance(fields, dict) else []
+        if isinstance(fields, dict):
+            inputs = list(fields)
     keys = get(target, "input_keys")
     if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
         return keys[0], inputs
@@ -265,7 +278,8 @@ def _runnable_input(target: object) -> tuple[str | None, list[str]]:
     for name in (*SYSTEM_NAMES["question"], "messages"):
         if name in inputs:
             return name, inputs
-    return (inputs[0] if len(inputs) == 1 else None), inputs
+    only = inputs[0] if len(inputs) == 1 else None
+    return only, inputs
 
 
 # --- importing
@@ -279,34 +293,27 @@ def load(spec: str) -> tuple[Any, bool]:
     """
     is_created = False
     target, _, path = spec.rpartition(":")
-    if target.endswith(".py"):
-        value = _load_file(target)
-    else:
-        try:
-            value = importlib.import_module(target)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{target}.".startswith(f"{error.name}."):
-                raise
-            raise EntrypointError(
-                f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
-            ) from None
+    is_file = target.endswith(".py")
+    value = _load_file(target) if is_file else _load_module(target)
     for name in path.split("."):
         if not hasattr(value, name):
-            public = [
-                attribute for attribute in dir(value) if not attribute.startswith("_")
-            ]
-            message = f"'{target}' has no attribute '{name}'."
-            for close in difflib.get_close_matches(name, public, n=1):
-                message += f" Did you mean '{close}'?"
-            raise EntrypointError(message)
-        if inspect.isclass(value) and inspect.isfunction(
-            inspect.getattr_static(value, name)
-        ):
-            refuse_parameters(value)
-            value = value()  # a method needs an object
-            is_created = True
+            raise _no_attribute(target, value, name)
+        if inspect.isclass(value):
+            attribute = inspect.getattr_static(value, name)
+            if inspect.isfunction(attribute):
+                refuse_parameters(value)
+                value = value()  # a method needs an object
+                is_created = True
         value = getattr(value, name)
     return value, is_created
+
+
+def _no_attribute(target: str, value: object, name: str) -> EntrypointError:
+    message = f"'{target}' has no attribute '{name}'."
+    public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
+    for close in difflib.get_close_matches(name, public, n=1):
+        message += f" Did you mean '{close}'?"
+    return EntrypointError(message)
 
 
 def refuse_parameters(target: Any) -> None:
@@ -318,6 +325,17 @@ def refuse_parameters(target: Any) -> None:
             f"the class {target.__name__} can't be created without arguments ({', '.join(required)}). "
             "Point the entrypoint at a function without parameters that returns an instance."
         )
+
+
+def _load_module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise EntrypointError(
+            f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
+        ) from None
 
 
 def _load_file(path: str) -> Any:

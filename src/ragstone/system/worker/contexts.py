@@ -34,7 +34,8 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     value = _by_id(value)
-    if isinstance(value, (str, Mapping)) or context_text(value) is not None:
+    is_single = isinstance(value, (str, Mapping)) or context_text(value) is not None
+    if is_single:
         value = [value]
     # Iterating over a data frame gives its column names; a set has no order.
     is_unordered = hasattr(value, "keys") or isinstance(value, (set, frozenset, bytes))
@@ -56,7 +57,8 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
                 f"Context {rank} is {shown(item)}, in which no text was found. {EXPECTED}"
             )
         contexts.append(context)
-        only_names = only_names and not context["text"]
+        if context["text"]:
+            only_names = False
         characters += characters_in(context)
         refuse_long(characters)
     return contexts
@@ -72,7 +74,8 @@ def _by_id(value: object) -> object:
     for name, item in opened.items():
         if not isinstance(item, Mapping) or context_text(item) is None:
             return value
-        contexts.append({**item, "id": _identity(item) or str(name)})
+        identity = _identity(item) or str(name)
+        contexts.append({**item, "id": identity})
     return contexts or value
 
 
@@ -80,9 +83,12 @@ def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
     """One context; None if it has no text. `may_lack_text`: it can be known by its id
     or name, as all before it are."""
     pair_score = None
-    if type(item) is tuple and len(item) == 2 and number(item[1]) is not None:
-        item, pair_score = item  # as returned by vector stores
-    identity, text = _identity(item), context_text(item)
+    if type(item) is tuple and len(item) == 2:
+        pair_score = number(item[1])
+        if pair_score is not None:
+            item = item[0]  # as returned by vector stores
+    identity = _identity(item)
+    text = context_text(item)
     if fields.context_id is not None:
         identity = _as_id(at_path(item, fields.context_id))
     if fields.context_text is not None:
@@ -95,7 +101,7 @@ def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
         text = ""
     score = number(named(item, "score"))
     if score is None:
-        score = number(pair_score)
+        score = pair_score
     return {"text": clean(text), "id": identity, "score": score}
 
 
@@ -116,9 +122,10 @@ def _identity(item: object) -> str | None:
     for holder in (item, get(item, "node")):
         metadata = get(holder, "metadata")
         for name in SYSTEM_NAMES["id"]:
-            identity = _as_id(get(holder, name)) or _as_id(get(metadata, name))
-            if identity is not None:
-                return identity
+            for place in (holder, metadata):
+                identity = _as_id(get(place, name))
+                if identity is not None:
+                    return identity
         source = _as_id(get(metadata, "source"))
         if source is not None:
             return source
@@ -130,7 +137,8 @@ def _as_id(value: object) -> str | None:
         value = int(value)  # as pandas reads a column of ids with an empty cell
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
-    return clean(str(value)) if str(value).strip() else None
+    text = str(value)
+    return clean(text) if text.strip() else None
 
 
 def _name_alone(item: object) -> str | None:
@@ -139,10 +147,13 @@ def _name_alone(item: object) -> str | None:
     fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
     telling = (*SYSTEM_NAMES["id"], *SYSTEM_NAMES["title"], "metadata")
     for name, value in fields.items():
-        is_number = value is None or isinstance(value, (int, float))
-        if name in SYSTEM_NAMES["text"] or (name not in telling and not is_number):
+        if name in SYSTEM_NAMES["text"]:
             return None
-    title = named(item, "title") or named(get(item, "metadata"), "title")
+        is_number = value is None or isinstance(value, (int, float))
+        if name not in telling and not is_number:
+            return None
+    metadata = get(item, "metadata")
+    title = named(item, "title") or named(metadata, "title")
     return _identity(item) or _as_id(title)
 
 
@@ -152,14 +163,14 @@ def with_ids(contexts: list[Context], ids: object) -> list[Context]:
     if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS:
         return contexts
     names = [_as_id(name) for name in ids]
-    contexts_or_blank = contexts or [
-        {"text": "", "id": None, "score": None} for _ in names
-    ]
-    if None in names or len(contexts_or_blank) != len(names):
+    if None in names:
         return contexts
-    for context, name in zip(contexts_or_blank, names):  # noqa: B905 - not in Python 3.8
-        context["id"] = context["id"] or name
-    return contexts_or_blank
+    if not contexts:
+        return [{"text": "", "id": name, "score": None} for name in names]
+    if len(contexts) == len(names):
+        for context, name in zip(contexts, names):  # noqa: B905 - not in Python 3.8
+            context["id"] = context["id"] or name
+    return contexts
 
 
 def characters_in(context: Context) -> int:

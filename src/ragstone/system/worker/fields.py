@@ -58,6 +58,9 @@ class Fields(NamedTuple):
 Json = Dict[str, Any]  # noqa: UP006 - for Python 3.8
 """An object in plain JSON types."""
 
+_PLAIN = (str, int, float, bytes, list, tuple, set, frozenset)
+"""Types whose attributes are no fields."""
+
 MAX_TOKENS = 2**53 - 1
 ABSENT = object()
 """What there is at a path that leads nowhere."""
@@ -83,10 +86,8 @@ def get(holder: object, name: str) -> Any:
     property raises."""
     if isinstance(holder, Mapping):
         return holder.get(name)
-    plain = holder is None or isinstance(
-        holder, (str, int, float, bytes, list, tuple, set, frozenset)
-    )
-    if plain and not hasattr(type(holder), "_fields"):  # as named tuples have
+    is_plain = holder is None or isinstance(holder, _PLAIN)
+    if is_plain and not hasattr(type(holder), "_fields"):  # as named tuples have
         return None
     try:
         return getattr(holder, name, None)
@@ -101,10 +102,11 @@ def message_text(value: object) -> str | None:
         return value
     content = get(value, "content")
     if isinstance(content, list):
-        blocks = [
-            block if isinstance(block, str) else get(block, "text") for block in content
-        ]
-        texts = [block for block in blocks if isinstance(block, str)]
+        texts = []
+        for block in content:
+            text = block if isinstance(block, str) else get(block, "text")
+            if isinstance(text, str):
+                texts.append(text)
         return "".join(texts) if texts else None
     return content if isinstance(content, str) else None
 
@@ -156,8 +158,9 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     elif isinstance(value, Mapping):
         child = value.get(name, ABSENT)
     elif not name.startswith("_"):
-        child = first(value, (name,))
-        child = ABSENT if child is None else child
+        attribute = first(value, (name,))
+        if attribute is not None:
+            child = attribute
     if child is ABSENT:
         return absent
     return at_path(child, tail, absent) if tail else child

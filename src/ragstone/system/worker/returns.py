@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from ragstone.system.worker.contexts import (
     characters_in,
@@ -67,27 +68,34 @@ def normalise(value: object, fields: Fields | None = None) -> Json:
 
 
 def _payload(value: object, fields: Fields) -> Json:
-    parts = (
-        _retrieved(value, fields) if fields.contexts_only else parts_of(value, fields)
-    )
-    payload: Json = {"answer": ""}
-    if not fields.contexts_only:
-        payload["answer"] = _answer_text(value, parts, fields)
+    if fields.contexts_only:
+        parts = _retrieved(value, fields)
+        answer = ""
+    else:
+        parts = parts_of(value, fields)
+        answer = _answer_text(value, parts, fields)
     contexts = read_contexts(parts.get("contexts"), fields)
-    payload["contexts"] = with_ids(contexts, parts.get("context_ids"))
-    steps = read_steps(parts["steps"], fields) if _has_steps(parts, fields) else []
+    contexts = with_ids(contexts, parts.get("context_ids"))
+    payload: Json = {"answer": answer, "contexts": contexts}
+    steps: list[Json] = []
+    if _has_steps(parts, fields):
+        steps = read_steps(parts["steps"], fields)
     if steps:
         payload["steps"] = steps
+    characters = len(answer)
+    for context in contexts:
+        characters += characters_in(context)
     # What was retrieved in steps is among the contexts of the response too.
-    refuse_long(
-        len(payload["answer"])
-        + sum(map(characters_in, payload["contexts"]))
-        + 2 * len(json.dumps(steps, ensure_ascii=False))
-    )
+    characters += 2 * len(json.dumps(steps, ensure_ascii=False))
+    refuse_long(characters)
     payload["usage"] = token_usage(parts.get("usage"))
-    trace = {name: parts[name] for name in TRACE_NAMES if _is_short(parts.get(name))}
+    trace = {}
+    for name in TRACE_NAMES:
+        text = parts.get(name)
+        if isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS:
+            trace[name] = clean(text)
     if trace:
-        payload["trace"] = {name: clean(text) for name, text in trace.items()}
+        payload["trace"] = trace
     retrieves = any(step["type"] != "model" for step in steps)
     has_contexts = parts.get("contexts") is not None
     if not (has_contexts or retrieves or fields.contexts_only):
@@ -114,17 +122,8 @@ def parts_of(value: object, fields: Fields) -> Parts:
         return value
     if is_pair(value):
         value = {"answer": value[0], "contexts": value[1]}  # type: ignore[index]
-    elif (
-        fields.answer is None
-        and isinstance(value, Mapping)
-        and named(value, "answer") is None
-    ):
-        # The state of a graph: the last message, and what was done since the question.
-        messages = value.get("messages")
-        if isinstance(messages, list) and messages:
-            value = {"steps": message_steps(messages), **value, "answer": messages[-1]}
-            if not fields.contexts_only:
-                value.setdefault("contexts", [])
+    elif fields.answer is None and isinstance(value, Mapping):
+        value = _with_last_message(value, fields)
     parts = Parts()
     for name in _PARTS:
         path = getattr(fields, name, None)
@@ -146,6 +145,20 @@ def parts_of(value: object, fields: Fields) -> Parts:
     return parts
 
 
+def _with_last_message(value: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
+    """The state of a graph with its last message as the answer, and what was done since
+    the question; anything else as it is."""
+    if named(value, "answer") is not None:
+        return value
+    messages = value.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return value
+    state = {"steps": message_steps(messages), **value, "answer": messages[-1]}
+    if not fields.contexts_only:
+        state.setdefault("contexts", [])
+    return state
+
+
 def is_pair(value: object) -> bool:
     """Whether `value` is an answer and its contexts."""
     if type(value) is not tuple or len(value) != 2:
@@ -157,9 +170,8 @@ def is_pair(value: object) -> bool:
 
 
 def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
-    for name, path in (("answer", fields.answer), ("contexts", fields.contexts)):
-        if path is not None and name not in parts and not isinstance(value, Parts):
-            raise _nothing_at(name, path, value)
+    _refuse_absent("answer", fields.answer, value, parts)
+    _refuse_absent("contexts", fields.contexts, value, parts)
     answer = parts.get("answer")
     text = message_text(answer)
     if text is not None:
@@ -169,20 +181,22 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
                 f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read."
             )
         return text
-    message = f"Returned {shown(value)}."
     if answer is not None:
-        message = (
-            f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text."
+        raise BadReturn(
+            f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
         )
-    message += f" {EXPECTED}"
-    is_list = isinstance(value, (list, tuple)) and value
-    if answer is None and ("contexts" in parts or is_list):
+    message = f"Returned {shown(value)}. {EXPECTED}"
+    has_items = isinstance(value, (list, tuple)) and value
+    if "contexts" in parts or has_items:
         message += ' If it only retrieves, set part = "retrieval" under [system].'
     raise BadReturn(message)
 
 
-def _nothing_at(name: str, path: str, value: object) -> BadReturn:
-    return BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
+def _refuse_absent(name: str, path: str | None, value: object, parts: Parts) -> None:
+    """Raise BadReturn if there is nothing in `value` at the `path` of a part, if it is
+    set."""
+    if path is not None and name not in parts and not isinstance(value, Parts):
+        raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
 
 
 def is_stream(value: object) -> bool:
@@ -190,10 +204,6 @@ def is_stream(value: object) -> bool:
     if hasattr(type(value), "__anext__"):
         return True
     return hasattr(type(value), "__next__") and not hasattr(value, "fileno")
-
-
-def _is_short(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS
 
 
 def _retrieved(value: object, fields: Fields) -> Parts:
@@ -205,8 +215,7 @@ def _retrieved(value: object, fields: Fields) -> Parts:
     if is_answered:
         parts["contexts"] = value[1]  # type: ignore[index]
     elif fields.contexts is not None:
-        if "contexts" not in parts and not isinstance(value, Parts):
-            raise _nothing_at("contexts", fields.contexts, value)
+        _refuse_absent("contexts", fields.contexts, value, parts)
     elif is_list or hasattr(type(value), "__next__"):
         parts["contexts"] = value
     elif not (parts.keys() & {"contexts", "context_ids"} or _has_steps(parts, fields)):

@@ -37,6 +37,7 @@ _DOCUMENT_LISTS = ("gen_ai.retrieval.documents", "retrieval.documents")
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
 _STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time")
 _ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time")
+_PLACES = ("spanId", "span_id", "context", *_STARTS)
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _KINDS = {
     "RETRIEVER": "retrieval",
@@ -64,22 +65,25 @@ def spans_in(value: object) -> list[Any] | None:
     """
     if not isinstance(value, (list, tuple, Mapping)):
         return None
+    items = [value] if isinstance(value, Mapping) else value
     spans: list[Any] = []
-    for item in [value] if isinstance(value, Mapping) else value:
+    for item in items:
         spans.extend(_unpacked(item, len(_OTLP_LISTS)))
         if len(spans) > MAX_SPANS:
             break
-    # A span has a place in a trace, and attributes.
-    places = ("spanId", "span_id", "context", *_STARTS)
-    if not any(
-        first(span, places) and get(span, "attributes") is not None for span in spans
-    ):
+    if not any(map(_is_span, spans)):
         return None
     if len(spans) > MAX_SPANS:
         raise BadReturn(
             f"More than {MAX_SPANS:,} spans were returned for one question."
         )
     return spans
+
+
+def _is_span(item: object) -> bool:
+    """Whether `item` has a place in a trace, and attributes."""
+    place = first(item, _PLACES)
+    return bool(place) and get(item, "attributes") is not None
 
 
 def _unpacked(item: object, depth: int) -> Iterator[object]:
@@ -97,8 +101,16 @@ def steps_of_spans(spans: Iterable[object]) -> list[Json]:
 
     Spans stand alone: whether a parent is among them doesn't matter.
     """
-    ordered = sorted(spans, key=lambda span: _time_s(first(span, _STARTS)) or 0.0)
-    return list(filter(None, map(step_of_span, ordered)))
+    steps = []
+    for span in sorted(spans, key=_start_or_zero):
+        step = step_of_span(span)
+        if step is not None:
+            steps.append(step)
+    return steps
+
+
+def _start_or_zero(span: object) -> float:
+    return _time_s(first(span, _STARTS)) or 0.0
 
 
 def step_of_span(span: object) -> Json | None:
@@ -124,21 +136,25 @@ def step_of_span(span: object) -> Json | None:
         }
     if kind is None:
         return None
-    start_s, end_s = _time_s(first(span, _STARTS)), _time_s(first(span, _ENDS))
+    start_s = _time_s(first(span, _STARTS))
+    end_s = _time_s(first(span, _ENDS))
+    latency_s = None
+    if start_s is not None and end_s is not None:
+        latency_s = end_s - start_s
     return {
         "type": kind,
         "model": first(attributes, _MODELS),
         "input_tokens": _tokens(attributes, "input", "prompt"),
         "output_tokens": _tokens(attributes, "output", "completion"),
-        "latency_s": None if start_s is None or end_s is None else end_s - start_s,
+        "latency_s": latency_s,
     }
 
 
 def trace_of(span: object) -> str:
     """The id of the trace that a span belongs to, as `trace_key` writes it."""
-    return trace_key(
-        first(span, ("traceId", "trace_id")) or get(get(span, "context"), "trace_id")
-    )
+    context = get(span, "context")
+    trace_id = first(span, ("traceId", "trace_id")) or get(context, "trace_id")
+    return trace_key(trace_id)
 
 
 def trace_key(trace_id: object) -> str:
@@ -176,12 +192,12 @@ def _attribute_value(value: object, depth: int) -> Any:
     if kind == "kvlistValue":
         return span_attributes(items, depth)
     if kind == "arrayValue":
-        is_list = isinstance(items, list) and depth
-        return (
-            [_attribute_value(item, depth - 1) for item in items] if is_list else None
-        )
+        if not isinstance(items, list) or not depth:
+            return None
+        return [_attribute_value(item, depth - 1) for item in items]
     if kind == "intValue":
-        return int(str(inner)[:_MAX_DIGITS]) if str(inner).isdecimal() else None
+        digits = str(inner)
+        return int(digits[:_MAX_DIGITS]) if digits.isdecimal() else None
     return inner
 
 
@@ -195,8 +211,10 @@ def span_documents(attributes: Attributes) -> list[Any]:
     for name, value in attributes.items():
         place = _DOCUMENT.fullmatch(name)
         if place is not None:
-            field = "text" if place[2] == "content" else place[2]
-            documents.setdefault(int(place[1]), {})[field] = value
+            rank, field = int(place[1]), place[2]
+            if field == "content":
+                field = "text"
+            documents.setdefault(rank, {})[field] = value
     return [documents[rank] for rank in sorted(documents)]
 
 
@@ -213,13 +231,11 @@ def _tool_arguments(attributes: Attributes) -> object:
 def _span_error(span: object, attributes: Attributes) -> str | None:
     status = get(span, "status")
     code = first(status, ("code", "status_code"))
-    if (get(code, "name") or code) not in (2, "STATUS_CODE_ERROR", "ERROR"):
+    code = get(code, "name") or code
+    if code not in (2, "STATUS_CODE_ERROR", "ERROR"):
         return None
-    return str(
-        first(status, ("message", "description"))
-        or attributes.get("error.type")
-        or "failed"
-    )
+    message = first(status, ("message", "description"))
+    return str(message or attributes.get("error.type") or "failed")
 
 
 def _tokens(attributes: Attributes, name: str, other_name: str) -> object:
@@ -234,13 +250,20 @@ def _tokens(attributes: Attributes, name: str, other_name: str) -> object:
 def _time_s(value: object) -> float | None:
     """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; None
     for anything else."""
-    if isinstance(value, str) and not value.isdecimal():
-        try:
-            return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
-        except (ValueError, OverflowError, OSError):
-            return None
-    nanoseconds = number(int(value[:_MAX_DIGITS]) if isinstance(value, str) else value)
+    if isinstance(value, str):
+        if not value.isdecimal():
+            return _iso_time_s(value)
+        value = int(value[:_MAX_DIGITS])
+    nanoseconds = number(value)
     return None if nanoseconds is None else nanoseconds / 1e9
+
+
+def _iso_time_s(text: str) -> float | None:
+    try:
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return time.timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def text_in(value: object, depth: int = 0) -> str:
@@ -256,7 +279,8 @@ def text_in(value: object, depth: int = 0) -> str:
         return value
     if depth > _MAX_TEXT_DEPTH:
         return ""
-    return next(
-        filter(None, (text_in(text, depth + 1) for text in texts)),
-        value if isinstance(value, str) else "",
-    )
+    for item in texts:
+        text = text_in(item, depth + 1)
+        if text:
+            return text
+    return value if isinstance(value, str) else ""

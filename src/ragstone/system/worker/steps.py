@@ -163,8 +163,9 @@ def message_steps(messages: Iterable[object]) -> list[Step]:
                 call.update(type="retrieval", source=call["name"])
                 call.update(query=query, contexts=artifact)
             else:
-                failed = get(message, "status") == "error"
-                call["error" if failed else "result"] = message
+                is_error = get(message, "status") == "error"
+                part = "error" if is_error else "result"
+                call[part] = message
         else:
             usage = get(message, "usage_metadata")
             if usage is not None:
@@ -187,7 +188,7 @@ def message_steps(messages: Iterable[object]) -> list[Step]:
 def _name(value: object) -> str | None:
     """`value` as text that names something, clipped."""
     text = _text(value, "name", MAX_INPUT_CHARACTERS)
-    return text and text[:MAX_NAME_CHARACTERS]
+    return None if text is None else text[:MAX_NAME_CHARACTERS]
 
 
 def _text(value: object, name: str, limit: int) -> str | None:
@@ -209,8 +210,11 @@ def _error(value: object) -> str | None:
         return None
     if isinstance(value, BaseException):
         value = str(value)
-    text = "" if value is True else _text(value, "error", MAX_RESULT_CHARACTERS)
-    return (text or "failed")[:MAX_ERROR_CHARACTERS]
+    text = None
+    if value is not True:
+        text = _text(value, "error", MAX_RESULT_CHARACTERS)
+    text = text or "failed"
+    return text[:MAX_ERROR_CHARACTERS]
 
 
 def _arguments(value: object) -> Json:
@@ -252,9 +256,10 @@ def _plain(value: object, name: str, limit: int) -> Any:
 def _plain_object(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    is_model = hasattr(type(value), "__dataclass_fields__")
-    is_model = is_model or hasattr(type(value), "model_fields")
-    return vars(value) if is_model else str(value)
+    for name in ("__dataclass_fields__", "model_fields"):
+        if hasattr(type(value), name):
+            return vars(value)
+    return str(value)
 
 
 def _is_deep(value: object, depth: int) -> bool:
