@@ -104,13 +104,16 @@ def restrict_to_base(
     Raises ConfigError for a value in the checkout's config that differs from the
     base's, and GitHubError if the base is needed and can't be read.
     """
-    settings, environ, workspace = job.settings, job.environ, job.places.workspace
+    settings = job.settings
+    environ = job.environ
+    workspace = job.places.workspace
     keys = {variable(name, environ) for name in credential_variables()}
     keys = {*keys, *settings.judge.secrets()} - {""}
     entrusted = bool(keys) or _has_identity(settings, environ)
     bundle = _bundle_in(workspace, settings)
     compared = _compared(settings, entrusted, bundle)
-    bundle = bundle if entrusted else None
+    if not entrusted:
+        bundle = None
     secrets = _passed_secrets(settings, environ, keys)
     needed = [*compared]
     if secrets:
@@ -131,8 +134,9 @@ def restrict_to_base(
     except GitHubApiError as unreadable:
         _refuse_exposed(settings, environ, workspace)
         if needed:
+            names = ", ".join(dict.fromkeys(needed))
             raise GitHubError(
-                f"can't compare {', '.join(dict.fromkeys(needed))} with the base branch: {unreadable}.",
+                f"can't compare {names} with the base branch: {unreadable}.",
                 where=_place(settings),
                 hint="Give the job `permissions: contents: read`, or set it by input or environment.",
             ) from None
@@ -154,7 +158,8 @@ def restrict_to_base(
     for key in compared:
         if _value(settings, key) != _value(base_settings, key):
             raise _refused(key, settings, base)
-    for name in sorted(secrets - passed_names(base_settings.system.env, environ)):
+    passed_by_base = passed_names(base_settings.system.env, environ)
+    for name in sorted(secrets - passed_by_base):
         raise ConfigError(
             f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
             f"(commit {base.sha[:12]}) does not.",
@@ -186,10 +191,8 @@ def _compared(settings: Settings, entrusted: bool, bundle: str | None) -> list[s
         is_set = key in settings.from_file and _value(settings, key)
         if is_set and (entrusted or is_outside):
             compared.append(key)
-    is_fitted = _is_fitted(settings.judge)
-    if is_fitted and (
-        DIGESTS in settings.from_file or not settings.judge.model_digests
-    ):
+    needs_digests = DIGESTS in settings.from_file or not settings.judge.model_digests
+    if _is_fitted(settings.judge) and needs_digests:
         compared.append(DIGESTS)
     if settings.run.dask is not None and CLUSTER in settings.from_file:
         compared.append(CLUSTER)
@@ -213,11 +216,12 @@ def _refuse_unpinned(judge: JudgeSettings) -> None:
 
 def _passed_secrets(settings: Settings, environ: Environ, keys: set[str]) -> set[str]:
     """The variables with secrets that the checkout's config passes to the system."""
-    secrets = set()
-    if _ENV in settings.from_file:
-        for name in passed_names(settings.system.env, environ):
-            if environ[name].strip() in keys or SECRET_NAME.search(name):
-                secrets.add(name)
+    secrets: set[str] = set()
+    if _ENV not in settings.from_file:
+        return secrets
+    for name in passed_names(settings.system.env, environ):
+        if environ[name].strip() in keys or SECRET_NAME.search(name):
+            secrets.add(name)
     return secrets
 
 
@@ -225,12 +229,13 @@ def _has_identity(settings: Settings, environ: Environ) -> bool:
     """Whether the judge can use this job's identity, or that of the machine it runs
     on."""
     judge = _provider_of(settings)
-    return any(
-        provider.name == judge
-        if provider.cloud is not None
-        else has_job_identity(provider, environ)
-        for provider in all_providers()
-    )
+    for provider in all_providers():
+        if provider.cloud is None:
+            if has_job_identity(provider, environ):
+                return True
+        elif provider.name == judge:
+            return True
+    return False
 
 
 def _provider_of(settings: Settings) -> str:
@@ -242,8 +247,9 @@ def _value(settings: Settings, key: str) -> object:
     value: object = getattr(getattr(settings, table), name)
     if key == _BUNDLE and value is not None:
         path = settings.root / str(value)
-        inside = path.is_relative_to(settings.root)
-        return path.relative_to(settings.root) if inside else path
+        if path.is_relative_to(settings.root):
+            return path.relative_to(settings.root)
+        return path
     if key == "judge.parameters":
         parameters = settings.judge.parameters
         return {name: parameters[name] for name in parameters.keys() - _FREE_PARAMETERS}
@@ -270,7 +276,8 @@ def _refuse_exposed(settings: Settings, environ: Environ, workspace: Path) -> No
     if name:
         path = variable(name, environ)
     file = Path(os.path.realpath(workspace / path))
-    if file.is_file() and file.is_relative_to(os.path.realpath(workspace)):
+    real_workspace = os.path.realpath(workspace)
+    if file.is_file() and file.is_relative_to(real_workspace):
         raise ConfigError(
             f"it names a file in the workspace, '{file.name}', which code of an unreviewed checkout can read and change.",
             where=name,

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,9 @@ class Option(Struct, frozen=True):
     def path_in(self, value: str) -> str | None:
         """The path in a `value` with the scheme `path_after`, None if it has none."""
         scheme, _, path = value.strip().partition(":")
-        return path.strip() or None if scheme == self.path_after else None
+        if scheme != self.path_after:
+            return None
+        return path.strip() or None
 
     @property
     def table(self) -> str:
@@ -91,12 +93,15 @@ class Option(Struct, frozen=True):
 TEXTS: Mapping[str, Any] = read_table("options.toml", __package__)
 """What is said of each setting, by table and key."""
 
-OPTIONS = tuple(
-    Option(f"{table}.{name}", **row)
-    for table, rows in TEXTS.items()
-    for name, row in rows.items()
-    if "env" in row
-)
+
+def _options() -> Iterator[Option]:
+    for table, rows in TEXTS.items():
+        for name, row in rows.items():
+            if "env" in row:
+                yield Option(f"{table}.{name}", **row)
+
+
+OPTIONS = tuple(_options())
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
 """Variables of settings that are secret, and so come from nowhere else."""
@@ -149,13 +154,16 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 def _excerpt(text: str, message: str) -> str | None:
     """The line of a syntax error with its number, unless it may have a secret in it."""
     place = re.search(r"at line (\d+)", message)
-    lines = text.splitlines()
-    if place is None or not 0 < int(place[1]) <= len(lines):
+    if place is None:
         return None
-    line = lines[int(place[1]) - 1].strip()[:120]
+    number = int(place[1])
+    lines = text.splitlines()
+    if not 0 < number <= len(lines):
+        return None
+    line = lines[number - 1].strip()[:120]
     if re.search("key|token|secret|password|header", line, re.IGNORECASE):
         return None
-    return f"{place[1]} | {line}"
+    return f"{number} | {line}"
 
 
 CONFIG_FILE = "ragstone.toml"
@@ -183,8 +191,12 @@ def load_settings(
     file, table, read, root = _read_file(directory, config, within)
     where = read.name
     _refuse_misspelt(environ)
-    merged = {name: dict(value) for name, value in table.items()}
-    origin = {f"{name}.{key}": where for name, value in table.items() for key in value}
+    merged: dict[str, dict[str, Any]] = {}
+    origin: dict[str, str] = {}
+    for name, values in table.items():
+        merged[name] = dict(values)
+        for key in values:
+            origin[f"{name}.{key}"] = where
     for option in OPTIONS:
         if not option.in_file and option.name in table.get(option.table, {}):
             raise ConfigError(
@@ -193,38 +205,45 @@ def load_settings(
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
         value, source = _value_outside(option, environ, overrides or {})
+        base = root
         if value == "" and option.field.default is None:
             merged.get(option.table, {}).pop(option.name, None)
             origin.pop(option.key, None)
-            value = None
-        base = root
-        if value is not None:
+        elif value is not None:
             base = directory
-            merged.setdefault(option.table, {})[option.name] = _placed_value(
-                option, value, directory, root
-            )
+            own = merged.setdefault(option.table, {})
+            own[option.name] = _placed_value(option, value, directory, root)
             origin[option.key] = source
         _place(merged, option, base, root)
     from_file = frozenset(key for key, source in origin.items() if source == where)
     placed = {"root": root, "within": within, "config": config, "file": file}
     of_file = _of_file(table, placed, root) if file else None
-    given = {**merged, **placed, "from_file": from_file, "of_file": of_file}
+    merged_and_placed = {**merged, **placed, "from_file": from_file, "of_file": of_file}
     try:
-        return Settings.model_validate(given)
+        return Settings.model_validate(merged_and_placed)
     except ValidationError as error:
         _refuse_unknown(error, table, read)
-        place, wanted, invalid = first_invalid(error.errors())
-    key = ".".join(map(str, place[:2]))
-    path = ".".join(map(str, place))
-    source = origin.get(key, where)
+        invalid = _invalid(error, origin, read)
+    raise invalid
+
+
+def _invalid(
+    error: ValidationError, origin: Mapping[str, str], read: _ConfigText
+) -> ConfigError:
+    """What is wrong with the first invalid setting, and where its value is from."""
+    place, wanted, invalid = first_invalid(error.errors())
+    names = [str(part) for part in place]
+    path = ".".join(names)
+    source = origin.get(".".join(names[:2]), read.name)
     message = wanted
     if source != f"option for {path}":
-        message = f"'{path}'{' ' if wanted.startswith('must ') else ': '}{wanted}"
+        colon = "" if wanted.startswith("must ") else ":"
+        message = f"'{path}'{colon} {wanted}"
     if "api_key" not in path and "headers" not in path:
         message += f", found {_shown(invalid)}"
-    raise ConfigError(
-        f"{message}.", where=read.at(*place) if source == where else source
-    )
+    if source == read.name:
+        source = read.at(*place)
+    return ConfigError(f"{message}.", where=source)
 
 
 def _value_outside(
@@ -293,9 +312,7 @@ def _read_file(
             f"config file not found: {shown_name(str(config))}",
             hint="Run `ragstone init` to write one.",
         )
-    usual = (directory / name for name in (CONFIG_FILE, PYPROJECT))
-    # A dangling link is a config that can't be read, not a missing one.
-    file = config or next((path for path in usual if os.path.lexists(path)), None)
+    file = config or _config_in(directory)
     if file is None and within is None:
         file = _config_above(directory)
     if file is None:
@@ -312,6 +329,16 @@ def _read_file(
     return file, _tables(document, read), read, file.parent
 
 
+def _config_in(directory: Path) -> Path | None:
+    """The config file in `directory`."""
+    for name in (CONFIG_FILE, PYPROJECT):
+        path = directory / name
+        # A dangling link is a config that can't be read, not a missing one.
+        if os.path.lexists(path):
+            return path
+    return None
+
+
 def _config_above(directory: Path) -> Path | None:
     """The next ragstone.toml in a folder above `directory`, inside its repository."""
     folder = directory.resolve()
@@ -319,11 +346,13 @@ def _config_above(directory: Path) -> Path | None:
         if folder == folder.parent:
             return None
         folder = folder.parent
-    root, folder = folder, directory.resolve()
+    root = folder
+    folder = directory.resolve()
     while folder != root:
         folder = folder.parent
-        if os.path.lexists(folder / CONFIG_FILE):
-            return folder / CONFIG_FILE
+        file = folder / CONFIG_FILE
+        if os.path.lexists(file):
+            return file
     return None
 
 
@@ -333,9 +362,9 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
         return tuple(_from_directory(item, directory, root) for item in value)
     if not isinstance(value, str) or directory.resolve() == root.resolve():
         return value
-    if Path(value).is_absolute() or (
-        "/" not in value and not (directory / value).exists()
-    ):
+    if Path(value).is_absolute():
+        return value
+    if "/" not in value and not (directory / value).exists():
         # A bare name that doesn't exist is a command (python3), or a new directory next
         # to the config file.
         return value
@@ -399,8 +428,8 @@ def _refuse_unknown(
         place = problem["loc"]
         if problem["type"] != "extra_forbidden":
             continue
-        is_metric = place[0] == METRICS and place[-1] in _THRESHOLDS
-        if is_metric and not _DEFINES & table[METRICS][str(place[1])].keys():
+        is_threshold = place[0] == METRICS and place[-1] in _THRESHOLDS
+        if is_threshold and not _DEFINES & table[METRICS][str(place[1])].keys():
             raise ConfigError(
                 f"'{METRICS}.{place[1]}' sets thresholds, which belong in the policy.",
                 where=read.at(*place[:2]),
@@ -410,8 +439,9 @@ def _refuse_unknown(
         names: Mapping[str, Any] = TEXTS
         for part in place[:-1]:
             names = names.get(str(part), names)
+        key = ".".join(map(str, place))
         raise ConfigError(
-            f"unknown key '{'.'.join(map(str, place))}'.",
+            f"unknown key '{key}'.",
             where=read.at(*place),
             hint=suggestion(str(place[-1]), names),
         ) from None

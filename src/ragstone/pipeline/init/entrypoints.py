@@ -53,24 +53,18 @@ class Module(NamedTuple):
 
     def fields(self) -> dict[str, list[str]]:
         """The annotated fields of each class."""
-        classes = [node for node in self.body if isinstance(node, ast.ClassDef)]
-        return {
-            node.name: [_name(getattr(item, "target", None)) for item in node.body]
-            for node in classes
-        }
+        fields = {}
+        for node in self.body:
+            if isinstance(node, ast.ClassDef):
+                targets = [getattr(item, "target", None) for item in node.body]
+                fields[node.name] = [_name(target) for target in targets]
+        return fields
 
 
 def parse_module(path: PurePosixPath, text: str) -> Module:
     try:
-        if (
-            path.suffix == ".ipynb"
-        ):  # the code of all cells, without magics and shell commands
-            cells = [
-                "".join(cell["source"])
-                for cell in json.loads(text)["cells"]
-                if cell["cell_type"] == "code"
-            ]
-            text = PATTERNS["magic"].sub("", "\n".join(cells))
+        if path.suffix == ".ipynb":
+            text = _code_of_cells(text)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the user's own string literals
             return Module(path, text, ast.parse(text).body)
@@ -83,6 +77,13 @@ def parse_module(path: PurePosixPath, text: str) -> Module:
         MemoryError,
     ):
         return Module(path, text, [])
+
+
+def _code_of_cells(notebook: str) -> str:
+    """The code of all cells, without magics and shell commands."""
+    cells = json.loads(notebook)["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return PATTERNS["magic"].sub("", "\n".join(sources))
 
 
 def port_of(source: str) -> int:
@@ -99,10 +100,12 @@ def source_proposals(module: Module) -> Iterator[Proposal]:
     parts = [part for part in module.path.with_suffix("").parts if part != "__init__"]
     settings = {}
     if parts[:1] == ["src"] and len(parts) > 1:
-        parts, settings = parts[1:], {"working_directory": "src"}
-    named = ".".join(parts)
+        parts = parts[1:]
+        settings = {"working_directory": "src"}
+    target = ".".join(parts)
     if not all(map(str.isidentifier, parts)):
-        named, settings = str(module.path), {}
+        target = str(module.path)
+        settings = {}
     for rank, name in _answering_names(module):
         why = f"{name} in {module.path}"
         if module.path.suffix == ".ipynb":
@@ -116,7 +119,7 @@ def source_proposals(module: Module) -> Iterator[Proposal]:
                 glue=f"{glue}\n",
             )
         else:
-            yield Proposal(f"python:{named}:{name}", why, rank, settings)
+            yield Proposal(f"python:{target}:{name}", why, rank, settings)
 
 
 def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
@@ -131,10 +134,10 @@ def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
             if node.name in NAMES["answering"] and _takes_a_question(node):
                 yield FUNCTION, node.name
         elif isinstance(node, ast.Assign) and uses_framework:
-            name, maker = _name(node.targets[0]), _name(node.value)
-            is_piped = isinstance(node.value, ast.BinOp)
-            is_made = is_piped or PATTERNS["maker"].fullmatch(maker) is not None
-            if is_made and PATTERNS["system"].fullmatch(name):
+            name = _name(node.targets[0])
+            maker = PATTERNS["maker"].fullmatch(_name(node.value))
+            is_system = maker is not None or isinstance(node.value, ast.BinOp)
+            if is_system and PATTERNS["system"].fullmatch(name):
                 yield OBJECT, name
 
 
@@ -181,7 +184,9 @@ def route_proposals(
         for name in re.findall(r"\w+", annotations):
             yield from models.get(name, ())
 
-    for function in (node for node in module.body if isinstance(node, Function)):
+    for function in module.body:
+        if not isinstance(function, Function):
+            continue
         body = "\n".join(lines[function.lineno - 1 : function.end_lineno])
         takes = ast.unparse(function.args)
         returns = ast.unparse(function.returns or ast.Constant(""))
@@ -191,12 +196,7 @@ def route_proposals(
                 continue
             if route["method"] != "post" and "'POST'" not in route["options"]:
                 continue
-            prefix = re.search(
-                rf"^{route['router']}\s*=.*prefix=[\"']([^\"']*)",
-                module.text,
-                re.MULTILINE,
-            )
-            path = (prefix[1] if prefix else "") + route["path"]
+            path = _prefix_of(route["router"], module.text) + route["path"]
             request = [*PATTERNS["read_key"].findall(body), *fields_in(takes)]
             returned = body.rpartition("return")[2]
             reply = PATTERNS["key"].findall(returned)
@@ -204,26 +204,36 @@ def route_proposals(
             question = _first_of(NAMES["questions"], request)
             if not question or not re.fullmatch(r"[\w/.~-]*", path, re.ASCII):
                 continue
-            settings, unknown = {}, None
-            for part in ("answer", "contexts"):
-                name = _first_of(NAMES[part], reply)
-                if name and not _first_of(SYSTEM_NAMES[part], reply):
-                    settings[f"{part}_field"] = name
-            known_answer = _first_of(SYSTEM_NAMES["answer"], reply)
-            if reply and "answer_field" not in settings and not known_answer:
+            settings = _reply_settings(reply)
+            unknown = None
+            is_usual = _first_of(SYSTEM_NAMES["answer"], reply)
+            if reply and "answer_field" not in settings and not is_usual:
                 unknown = (
                     "which field of its reply is the answer: "
                     f'set answer_field = "{reply[0]}", or another, under [system]'
                 )
             url = f"http://127.0.0.1:{port}{path}"
-            yield Proposal(
-                url,
-                f"POST {path} in {module.path}, served on port {port}",
-                SERVICE if PATTERNS["asks"].search(url) else OTHER_SERVICE,
-                settings,
-                question,
-                unknown=unknown,
-            )
+            why = f"POST {path} in {module.path}, served on port {port}"
+            rank = SERVICE if PATTERNS["asks"].search(url) else OTHER_SERVICE
+            yield Proposal(url, why, rank, settings, question, unknown=unknown)
+
+
+def _prefix_of(router: str, source: str) -> str:
+    """The prefix of the paths of a router, which it is made with in `source`."""
+    pattern = rf"^{router}\s*=.*prefix=[\"']([^\"']*)"
+    prefix = re.search(pattern, source, re.MULTILINE)
+    return prefix[1] if prefix else ""
+
+
+def _reply_settings(reply: list[str]) -> dict[str, str]:
+    """The settings for the fields of a reply that Ragstone doesn't look under by
+    itself."""
+    settings = {}
+    for part in ("answer", "contexts"):
+        name = _first_of(NAMES[part], reply)
+        if name and not _first_of(SYSTEM_NAMES[part], reply):
+            settings[f"{part}_field"] = name
+    return settings
 
 
 def _first_of(names: Sequence[str], fields: list[str]) -> str | None:
@@ -232,5 +242,8 @@ def _first_of(names: Sequence[str], fields: list[str]) -> str | None:
 
 def _name(node: ast.AST | None) -> str:
     """``c`` of the expressions ``c``, ``a.b.c`` and ``a.b.c(…)``; "" for others."""
-    node = node.func if isinstance(node, ast.Call) else node
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return getattr(node, "id", "")
