@@ -154,10 +154,8 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 def _excerpt(text: str, message: str) -> str | None:
     """The line of a syntax error with its number, unless it may have a secret in it."""
     place = re.search(r"at line (\d+)", message)
-    if place is None:
-        return None
-    number = int(place[1])
     lines = text.splitlines()
+    number = int(place[1]) if place else 0
     if not 0 < number <= len(lines):
         return None
     line = lines[number - 1].strip()[:120]
@@ -191,10 +189,9 @@ def load_settings(
     file, table, read, root = _read_file(directory, config, within)
     where = read.name
     _refuse_misspelt(environ)
-    merged: dict[str, dict[str, Any]] = {}
+    merged = {name: dict(values) for name, values in table.items()}
     origin: dict[str, str] = {}
     for name, values in table.items():
-        merged[name] = dict(values)
         for key in values:
             origin[f"{name}.{key}"] = where
     for option in OPTIONS:
@@ -341,18 +338,14 @@ def _config_in(directory: Path) -> Path | None:
 
 def _config_above(directory: Path) -> Path | None:
     """The next ragstone.toml in a folder above `directory`, inside its repository."""
-    folder = directory.resolve()
-    while not os.path.lexists(folder / ".git"):
-        if folder == folder.parent:
-            return None
-        folder = folder.parent
-    root = folder
-    folder = directory.resolve()
-    while folder != root:
-        folder = folder.parent
+    start = directory.resolve()
+    nearest = None
+    for folder in (start, *start.parents):
         file = folder / CONFIG_FILE
-        if os.path.lexists(file):
-            return file
+        if nearest is None and folder != start and os.path.lexists(file):
+            nearest = file
+        if os.path.lexists(folder / ".git"):
+            return nearest
     return None
 
 
@@ -439,9 +432,8 @@ def _refuse_unknown(
         names: Mapping[str, Any] = TEXTS
         for part in place[:-1]:
             names = names.get(str(part), names)
-        key = ".".join(map(str, place))
         raise ConfigError(
-            f"unknown key '{key}'.",
+            f"unknown key '{'.'.join(map(str, place))}'.",
             where=read.at(*place),
             hint=suggestion(str(place[-1]), names),
         ) from None
