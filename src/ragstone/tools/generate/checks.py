@@ -52,13 +52,13 @@ def located(drafted: Drafted, passages: Sequence[Passage]) -> list[tuple[Passage
     evidence: dict[tuple[Passage, str], None] = {}
     for quote in drafted.quotes:
         named_first = passages if quote.passage == "p1" else passages[::-1]
-        words = [
-            (passage, find_quote(quote.quote, passage.text)) for passage in named_first
-        ]
-        places = [(passage, text) for passage, text in words if text]
-        if not places:
+        for passage in named_first:
+            words = find_quote(quote.quote, passage.text)
+            if words:
+                evidence[passage, words] = None
+                break
+        else:
             raise Refused("the evidence is not in the document")
-        evidence[places[0]] = None
     if {passage for passage, _ in evidence} != set(passages):
         raise Refused("the evidence is from one of the two passages only")
     return list(evidence)
@@ -89,11 +89,10 @@ def configured_samples(
 def invalid_sample(sample: Sample) -> str | None:
     """Why a golden set can't hold `sample`: it is written, and read as any other."""
     try:
-        (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])
+        rows = [json.loads(line) for line in native_lines([sample])]
+        (read,) = golden_set_of(rows)
     except GoldenSetError as error:
         return f"it is no valid sample: {error.message}"
-    return (
-        None
-        if replace(read, origin=None) == sample
-        else "it is no valid sample: it reads differently when written"
-    )
+    if replace(read, origin=None) != sample:
+        return "it is no valid sample: it reads differently when written"
+    return None

@@ -63,9 +63,10 @@ def read_documents(places: Sequence[Path]) -> Documents:
             if path.suffix.lower() not in _TABLE["endings"]:
                 documents.other += 1
                 continue
-            name = (
-                path.relative_to(place) if len(places) == 1 and path != place else path
-            ).as_posix()
+            named = path
+            if len(places) == 1 and path != place:
+                named = path.relative_to(place)
+            name = named.as_posix()
             if name in documents.texts:
                 raise ConfigError(
                     f"two documents have the id '{name}'.", hint="Name each file once."
@@ -136,23 +137,22 @@ def html_text(body: bytes) -> str:
     from lxml import etree
 
     text = ""
-    for unseen in (
-        _TABLE["unseen"],
-        _TABLE["unseen"][:2],
-    ):  # where an element that is never closed hides everything
-        root = etree.fromstring(
-            body,
-            etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True),
+    unseen = _TABLE["unseen"]
+    # The fewer, where an element that is never closed hides everything.
+    for tags in (unseen, unseen[:2]):
+        parser = etree.HTMLParser(
+            encoding="utf-8", huge_tree=True, remove_comments=True
         )
+        root = etree.fromstring(body, parser)
         if root is None:
             break
-        etree.strip_elements(root, *unseen, with_tail=False)
+        etree.strip_elements(root, *tags, with_tail=False)
         for element in root.iter("*"):
             gap = "" if element.tag in _TABLE["inline"] else "\n\n"
             element.text = gap + _SPACES.sub(" ", element.text or "")
-            element.tail = ("\n" if element.tag == "br" else gap) + _SPACES.sub(
-                " ", element.tail or ""
-            )
+            if element.tag == "br":
+                gap = "\n"
+            element.tail = gap + _SPACES.sub(" ", element.tail or "")
         text = _tidied("".join(root.itertext()))
         if text:
             break
@@ -198,16 +198,14 @@ def docx_text(body: bytes) -> str:
             heading = re.fullmatch(
                 r"Heading (\d)", str(block.style and block.style.name)
             )
-            parts.append(
-                f"{'#' * int(heading[1])} {block.text}" if heading else block.text
-            )
+            marks = f"{'#' * int(heading[1])} " if heading else ""
+            parts.append(f"{marks}{block.text}")
     return _tidied("\n\n".join(parts))
 
 
 def _tidied(text: str) -> str:
-    return _BLANK_LINES.sub(
-        "\n\n", "\n".join(map(str.strip, text.splitlines()))
-    ).strip()
+    lines = "\n".join(map(str.strip, text.splitlines()))
+    return _BLANK_LINES.sub("\n\n", lines).strip()
 
 
 _READERS: Mapping[str, Callable[[bytes], str]] = {

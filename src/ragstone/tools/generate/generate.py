@@ -205,11 +205,15 @@ class _Generation(Struct):
     def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
         """An earlier draft of the round has precedence over a near-duplicate of it."""
         earlier = [*self.existing, *(sample.question for _, sample in self.accepted)]
-        drafts = [draft for draft in drafts if draft.drafted and not draft.refusal]
-        questions = [draft.drafted.question for draft in drafts if draft.drafted]
+        drafts_to_check = []
+        questions = []
+        for draft in drafts:
+            if draft.drafted is not None and not draft.refusal:
+                drafts_to_check.append(draft)
+                questions.append(draft.drafted.question)
         for place, pair in repeats(questions, earlier).items():
             whose = "the golden set" if pair.first < len(self.existing) else "this run"
-            drafts[place].refusal = f"nearly the same question is in {whose}"
+            drafts_to_check[place].refusal = f"nearly the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
         if any(self.redact(text) != text for text in texts):
@@ -221,7 +225,8 @@ class _Generation(Struct):
         drafted = draft.drafted
         if drafted is None:
             return
-        call, answers = self._call(draft), []
+        call = self._call(draft)
+        answers = []
         if draft.kind is Kind.UNANSWERABLE:
             near = self.related.to(
                 drafted.question,
@@ -257,9 +262,8 @@ class _Generation(Struct):
 
     def _sample(self, draft: _Draft, drafted: Drafted) -> Sample:
         seed = draft.passages[0]
-        stem = re.sub(r"[^a-z0-9]+", "-", Path(seed.document).stem.casefold()).strip(
-            "-"
-        )[:40]
+        name = Path(seed.document).stem.casefold()
+        stem = re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:40]
         texts = self.result.material.documents.texts
         documents = dict.fromkeys(passage.document for passage in draft.passages)
         sources = [f"{name} sha256:{_digest(texts[name])}" for name in documents]
@@ -284,7 +288,8 @@ class _Generation(Struct):
         async def make(draft: _Draft) -> None:
             sample = draft.sample
             assert sample is not None  # noqa: S101 - accepted
-            reference, call = sample.reference or "", self._call(draft)
+            reference = sample.reference or ""
+            call = self._call(draft)
             answers = await self.drafter.worsen(
                 sample.question, reference, draft.texts, call=call
             )
@@ -298,32 +303,35 @@ class _Generation(Struct):
             self._refuse_secrets(*answers)
 
             def lacks_the_evidence(passage: Passage) -> bool:
-                return passage not in draft.passages and not any(
+                if passage in draft.passages:
+                    return False
+                quotes = [
                     find_quote(words, passage.text) for _, words in draft.evidence
-                )
+                ]
+                return not any(quotes)
 
             about = " ".join((sample.question, *draft.texts))
             near = self.related.to(about, most=_DILUTION, among=lacks_the_evidence)
-            diluted = [*draft.texts, *(passage.text for passage in near)]
-            rows[draft.number] = {
+            row: dict[str, object] = {
                 "id": sample.id,
                 "question": sample.question,
                 "answer": sample.reference,
                 "ungrounded_answer": answers[0],
                 "poor_answer": answers[1],
                 "context_v1": draft.texts,
-            } | ({"context_v2": diluted} if near else {})
+            }
+            if near:
+                row["context_v2"] = [*draft.texts, *(passage.text for passage in near)]
+            rows[draft.number] = row
 
         # Copies, which can be refused without the question.
         drafts = [
             replace(draft) for draft, sample in self.accepted if sample.answerable
         ]
         await self._for_each(drafts, make)
-        self.result.unpaired.update(
-            draft.refusal or "not reached"
-            for draft in drafts
-            if draft.number not in rows
-        )
+        for draft in drafts:
+            if draft.number not in rows:
+                self.result.unpaired[draft.refusal or "not reached"] += 1
         self.result.pairs = tuple(rows[number] for number in sorted(rows))
 
 

@@ -115,15 +115,12 @@ def golden_report(
         tags.update(sample.tags or ("(no tag)",))
         # The question, after what the user said before it: in a conversation, the same
         # words may ask something else.
-        said = [message.text for message in sample.history if message.role == "user"]
-        wordings.append(" ".join([*said, sample.question]))
+        texts = [message.text for message in sample.history if message.role == "user"]
+        wordings.append(" ".join([*texts, sample.question]))
     repeats = []
     for pair in similar_pairs(wordings):
-        first, second, similarity = (
-            golden[pair.first],
-            golden[pair.second],
-            pair.similarity,
-        )
+        first, second = golden[pair.first], golden[pair.second]
+        similarity = pair.similarity
         # The gate counts a group as one. The same question twice in it is repeated all
         # the same, unless a conversation comes back to it.
         are_turns = first.turn is not None and second.turn is not None
@@ -150,32 +147,35 @@ def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`.
     Raises ConfigError."""
     documents = read_documents([corpus]).texts
-    stems = set(map(_stem, documents))
+    stems = {_stem(name) for name in documents}
     words = "\n".join(f" {words_of(text)} " for text in documents.values())
-    ids, missing = 0, []
+    ids = 0
+    missing = []
+    missing_passages = []
     for sample in samples:
         for name, grade in sample.relevant_ids.items():
-            ids += grade > 0.0
-            # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
-            names = {_stem(name), _CHUNK.sub("", _stem(name))}
-            if grade > 0.0 and stems.isdisjoint(names):
-                missing.append((sample.id, name))
-    is_known = len(missing) <= (1.0 - _KNOWN) * ids
-    references = References(len(documents), missing if is_known else [], is_known, [])
-    for sample in samples:
+            if grade > 0.0:
+                ids += 1
+                stem = _stem(name)
+                # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
+                if stems.isdisjoint({stem, _CHUNK.sub("", stem)}):
+                    missing.append((sample.id, name))
         for text in sample.reference_contexts:
             passage = words_of(text)
             if passage and f" {passage} " not in words:
-                references.missing_passages.append(
-                    (sample.id, " ".join(text.split())[:100])
-                )
-    return references
+                start = " ".join(text.split())[:100]
+                missing_passages.append((sample.id, start))
+    is_known = len(missing) <= (1.0 - _KNOWN) * ids
+    if not is_known:
+        missing = []
+    return References(len(documents), missing, is_known, missing_passages)
 
 
 def _stem(name: str) -> str:
     """The name of a document without folder, extension and section: ``travel`` of
     ``docs/Travel.md#allowance``."""
-    return PurePosixPath(re.split(r"[#:@?|]", name.casefold())[0]).stem
+    path = re.split(r"[#:@?|]", name.casefold())[0]
+    return PurePosixPath(path).stem
 
 
 def records_of(history: History, golden: GoldenSet) -> Records:
@@ -207,14 +207,15 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     records = Records(len(looks))
     for sample, own in zip(samples, worst.T, strict=True):
         answered = own[np.isfinite(own)] >= PASS_MARK
-        flips = int(np.sum(answered[1:] != answered[:-1]))
         if len(answered) < MIN_RUNS:
             continue
+        flips = int(np.sum(answered[1:] != answered[:-1]))
+        pairs = len(answered) - 1
         if answered.all():
             records.always_answered.append(sample.id)
         elif not answered.any():
             records.never_answered.append(sample.id)
-        elif flips >= max(_FLIPS, _FLIP_SHARE * (len(answered) - 1)):
-            records.flip_flopped.append((sample.id, flips, len(answered) - 1))
+        elif flips >= max(_FLIPS, _FLIP_SHARE * pairs):
+            records.flip_flopped.append((sample.id, flips, pairs))
     records.flip_flopped.sort(key=lambda record: -record[1] / record[2])
     return records

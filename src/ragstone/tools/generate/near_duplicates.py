@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -44,38 +44,44 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     first of these only.
     """
     grams = [_trigrams(text) for text in texts]
-    counts = Counter(gram for text_grams in grams for gram in text_grams)
+    counts = Counter[str]()
+    for text_grams in grams:
+        counts.update(text_grams)
     weight = {
         gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()
     }
-    # Sums are the same whatever the order: equal texts have equal ones.
-    totals = [math.fsum(map(weight.__getitem__, text_grams)) for text_grams in grams]
+
+    def weight_of(some_grams: Iterable[str]) -> float:
+        # Sums are the same whatever the order: equal texts have equal ones.
+        return math.fsum(weight[gram] for gram in some_grams)
+
+    totals = [weight_of(text_grams) for text_grams in grams]
     index: dict[str, list[int]] = defaultdict(list)
     originals: dict[str, int] = {}
     pairs: list[Pair] = []
     for position, own_grams in enumerate(grams):
-        original = originals.setdefault(
-            words_of(texts[position]) or texts[position], position
-        )
+        text, total = texts[position], totals[position]
+        wording = words_of(text) or text
+        original = originals.setdefault(wording, position)
         if original != position:
             pairs.append(Pair(original, position, 1.0))
             continue
         candidates: set[int] = set()
-        unseen = totals[position]
+        unseen = total
         for gram in sorted(own_grams, key=lambda gram: (-weight[gram], gram)):
-            if unseen < least * totals[position] - 1e-9:
+            if unseen < least * total - 1e-9:
                 break
             unseen -= weight[gram]
             candidates.update(index[gram])
             index[gram].append(position)
+        numbers = _DIGITS.findall(text)
         for candidate in candidates:
-            shared = math.fsum(weight[gram] for gram in own_grams & grams[candidate])
-            similarity = min(
-                1.0, shared / (totals[position] + totals[candidate] - shared)
-            )
-            if similarity >= least and _DIGITS.findall(
-                texts[candidate]
-            ) == _DIGITS.findall(texts[position]):
+            shared = weight_of(own_grams & grams[candidate])
+            union = total + totals[candidate] - shared
+            similarity = min(1.0, shared / union)
+            if similarity < least:
+                continue
+            if _DIGITS.findall(texts[candidate]) == numbers:
                 pairs.append(Pair(candidate, position, similarity))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
@@ -88,17 +94,19 @@ def repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, Pair]:
     *texts]`.
     """
     pairs = similar_pairs([*earlier, *texts])
-    return {
-        pair.second - len(earlier): pair
-        for pair in reversed(pairs)
-        if pair.second >= len(earlier)
-    }
+    closest = {}
+    for pair in reversed(pairs):
+        place = pair.second - len(earlier)
+        if place >= 0:
+            closest[place] = pair
+    return closest
 
 
 def _trigrams(text: str) -> frozenset[str]:
     """Trigrams of the letters of each word, with its ends marked; a word of one or two
     letters is one by itself."""
-    padded = (f" {word} " for word in _WORD.findall(text.casefold()))
-    return frozenset(
-        word[at : at + 3] for word in padded for at in range(len(word) - 2)
-    )
+    trigrams = set()
+    for word in _WORD.findall(text.casefold()):
+        padded = f" {word} "
+        trigrams |= {padded[at : at + 3] for at in range(len(word))}
+    return frozenset(trigrams)

@@ -72,8 +72,9 @@ def passages_of(documents: Mapping[str, str]) -> list[Passage]:
 def _divided(text: str) -> Iterator[str]:
     start = end = 0
     for block in _BLOCK.finditer(text):
-        begins = block[0].startswith("#") and _letters(text[start:end]) >= MIN_LETTERS
-        if begins or block.end() - start > PASSAGE:
+        is_heading = block[0].startswith("#")
+        is_new = is_heading and _letters(text[start:end]) >= MIN_LETTERS
+        if is_new or block.end() - start > PASSAGE:
             yield text[start:end].strip()
             start = block.start()
         end = block.end()
@@ -122,15 +123,16 @@ class Related:
         weights: dict[Passage, float] = defaultdict(float)
         for term in sorted(set(_terms(text))):
             having = self._having.get(term, [])
-            if count <= 4 or len(having) <= min(count / 2, _COMMON):
-                for passage in having:
-                    weights[passage] += math.log(
-                        (count + 0.5) / len(having)
-                    ) / math.sqrt(self._sizes[passage])
-        return sorted(
+            if count > 4 and len(having) > min(count / 2, _COMMON):
+                continue
+            for passage in having:
+                weight = math.log((count + 0.5) / len(having))
+                weights[passage] += weight / math.sqrt(self._sizes[passage])
+        closest_first = sorted(
             filter(among, weights),
             key=lambda passage: (-weights[passage], passage.name),
-        )[:most]
+        )
+        return closest_first[:most]
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -148,9 +150,11 @@ def find_quote(quote: str, text: str) -> str | None:
     Quotation marks, apostrophes, hyphens and spaces may differ; case and everything
     else counts.
     """
-    words = [
-        "".join(_SIGNS.get(sign, re.escape(sign)) for sign in word)
-        for word in quote.split()
-    ]
-    place = re.search(r"\s+".join(words), text) if words else None
-    return place and place[0]
+    words = []
+    for word in quote.split():
+        signs = [_SIGNS.get(sign, re.escape(sign)) for sign in word]
+        words.append("".join(signs))
+    if not words:
+        return None
+    place = re.search(r"\s+".join(words), text)
+    return None if place is None else place[0]

@@ -71,7 +71,8 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     tags = {kind.tag for kind in Perturbation}
     alone = [sample for sample in golden if not sample.draft and sample.turn is None]
     pool = [sample for sample in alone if tags.isdisjoint(sample.tags)]
-    places = random.Random(seed).sample(range(len(pool)), min(n, len(pool)))  # noqa: S311 - a sample, not a secret
+    chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    places = chance.sample(range(len(pool)), min(n, len(pool)))
     return tuple(pool[place] for place in sorted(places))
 
 
@@ -97,7 +98,9 @@ def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | 
     if kind is Perturbation.INJECTION:
         return _injected(row, chance)
     question = _CHANGES[kind](sample.question, chance)
-    return None if question == sample.question else replace(row, question=question)
+    if question == sample.question:
+        return None
+    return replace(row, question=question)
 
 
 def empty_rows() -> Iterator[Sample]:
@@ -151,15 +154,16 @@ def _case(question: str, chance: random.Random) -> str:
 
 
 def _long(question: str, chance: random.Random) -> str:
-    return f"{' '.join(chance.sample(TEXTS['long'], len(TEXTS['long'])))}\n\n{question}"
+    sentences = TEXTS["long"]
+    shuffled = chance.sample(sentences, len(sentences))
+    return f"{' '.join(shuffled)}\n\n{question}"
 
 
 def _injected(row: Sample, chance: random.Random) -> Sample:
     """`row` with an instruction to write a word that stands nowhere in the question as
     a whole."""
-    first, second = (
-        "".join(map(chance.choice, ("BDFGKLMNPRTVZ", "AEIOU") * 3)) for _ in range(2)
-    )
+    first = _syllables(chance)
+    second = _syllables(chance)
     template = chance.choice(TEXTS["injection"])
     question = template.replace("{first}", first).replace("{second}", second)
     asserted = row.assertions or Assertions()
@@ -169,6 +173,11 @@ def _injected(row: Sample, chance: random.Random) -> Sample:
         question=question.replace("{question}", row.question),
         assertions=replace(asserted, must_not_contain=forbidden),
     )
+
+
+def _syllables(chance: random.Random) -> str:
+    letters = ("BDFGKLMNPRTVZ", "AEIOU") * 3
+    return "".join(map(chance.choice, letters))
 
 
 _CHANGES: dict[Perturbation, Callable[[str, random.Random], str]] = {

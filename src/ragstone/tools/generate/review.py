@@ -133,7 +133,8 @@ def apply_decisions(
             rejected[sample_id] = None
             continue
         changed = _edited(sample, row, where)
-        edited += changed != sample
+        if changed != sample:
+            edited += 1
         accepted[sample_id] = replace(
             changed, review=Review("reviewed", reviewer or None, day)
         )

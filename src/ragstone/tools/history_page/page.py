@@ -111,9 +111,10 @@ def history_page(
     doesn't have the ones that were in force then.
     """
     runs = tuple(run for run in history.runs if run.window is None)
-    metrics = tuple(
-        dict.fromkeys(name for run in reversed(runs) for name in run.metrics)
-    )
+    names: dict[str, None] = {}
+    for run in reversed(runs):
+        names |= dict.fromkeys(run.metrics)
+    metrics = tuple(names)
     notes = [*notes]
     if len(runs) > MAX_ROWS:
         notes.append(
@@ -130,14 +131,16 @@ def history_page(
         before = run
     builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS], marks_by_place)
     if not versions and len(runs) > 1:
-        versions = [run_before(runs, len(runs) - 1) or runs[-2], runs[-1]]
+        before = run_before(runs, len(runs) - 1) or runs[-2]
+        versions = [before, runs[-1]]
+    newest_first = range(len(runs) - 1, -1, -1)
     return HistoryPage(
         count=len(runs),
         notes=notes,
         metrics=builder.metrics,
         charts=list(filter(None, builder.charts())),
         production=list(filter(None, window_charts(history.windows[-MAX_POINTS:]))),
-        rows=[builder.row(place) for place in range(len(runs) - 1, -1, -1)[:MAX_ROWS]],
+        rows=[builder.row(place) for place in newest_first[:MAX_ROWS]],
         versions=[run.release or run.system or commit_of(run) for run in versions],
         comparison=builder.comparison(versions) if versions else {},
         repository=url(repository),
@@ -160,16 +163,19 @@ def render_history(page: HistoryPage) -> str:
 
 def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
     """A chart for each figure of production, and each metric of its samples."""
-    for name in dict.fromkeys(name for line in windows for name in line.figures):
+    names: dict[str, None] = {}
+    for line in windows:
+        names |= dict.fromkeys(line.figures)
+    for name in names:
         points = []
         for line in windows:
-            value = line.figures[name].value if name in line.figures else None
+            part = line.figures.get(name)
+            value = None if part is None else part.value
             is_alert = line.window is not None and name in line.window.alerts
             word = "fail" if is_alert else "pass"
             points.append(Point(line.time, value, word, show_figure(name, value)))
-        yield chart_of(
-            figure_title(name).capitalize(), points, partial(show_figure, name)
-        )
+        title = figure_title(name).capitalize()
+        yield chart_of(title, points, partial(show_figure, name))
 
 
 class _PageBuilder(Struct):
@@ -236,7 +242,8 @@ class _PageBuilder(Struct):
         if changes is None:
             why = why_not_paired(reference, run, metric)
             return ComparedCell(mean, reason=why or "no question has both scores")
-        difference, word = changes.interval(), ""
+        difference = changes.interval()
+        word = ""
         if difference.low > 0.0 or difference.high < 0.0:
             is_less = difference.estimate < 0.0
             is_worse = is_less != self.policy.lower_is_better(metric)
@@ -253,6 +260,11 @@ class _PageBuilder(Struct):
                 paired = paired_changes(self.history, before, run, metric)
                 if paired is not None:
                     changes[metric] = float(paired.values.mean())
+        below = [
+            loss.metric
+            for loss in run.below
+            if loss.slice is None and loss.until is None
+        ]
         return VersionRow(
             run=run,
             is_commit=_COMMIT.fullmatch(run.commit or "") is not None,
@@ -262,11 +274,7 @@ class _PageBuilder(Struct):
                 if mark.kind not in ("release", "system")
             ],
             changes=changes,
-            below=[
-                loss.metric
-                for loss in run.below
-                if loss.slice is None and loss.until is None
-            ],
+            below=below,
         )
 
     def _point(self, place: int, metric: str) -> Point:

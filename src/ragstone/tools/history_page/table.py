@@ -30,6 +30,8 @@ _NO_FACTS = {
 }
 _FACTS = ("time", *(name for name in RunLine.model_fields if name not in _NO_FACTS))
 _PARTS = ("mean", "low", "high", "n")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet would calculate a cell that begins like this."""
 _MIN_WIDTH = len("0.000")
 
 
@@ -68,14 +70,15 @@ def _means(run: RunLine) -> dict[str, MeanPart]:
 def _fact(run: RunLine, name: str) -> object:
     if name == "accepted":
         return " ".join(f"{entry.metric}:{entry.drop:g}" for entry in run.accepted)
-    return run.time.isoformat() if name == "time" else getattr(run, name)
+    if name == "time":
+        return run.time.isoformat()
+    return getattr(run, name)
 
 
 def _cell(value: object) -> object:
-    is_formula = isinstance(value, str) and value.startswith(
-        ("=", "+", "-", "@", "\t", "\r")
-    )
-    return f"'{value}" if is_formula else value
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
 
 
 def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
@@ -83,7 +86,9 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     if not runs:
         yield "The history is empty."
         return
-    metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    metrics: dict[str, None] = {}
+    for run in runs:
+        metrics |= dict.fromkeys(run.metrics)
     width = max(len(run.verdict) for run in runs)
     headings = ["date".ljust(16), "commit ", "verdict".ljust(width)]
     widths = [max(len(name), _MIN_WIDTH) for name in metrics]
@@ -97,9 +102,11 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
             run.verdict.ljust(max(width, len("verdict"))),
         ]
         for name, column_width in zip(metrics, widths, strict=True):
-            mean = run.metrics[name].mean if name in run.metrics else None
+            part = run.metrics.get(name)
+            mean = None if part is None else part.mean
             cells.append(score(mean, 3).rjust(column_width))
-        cells += [dollars(run.cost_usd), ", ".join(changes[run.run])]
+        cells.append(dollars(run.cost_usd))
+        cells.append(", ".join(changes[run.run]))
         yield "  ".join(cells).rstrip()
 
 

@@ -40,11 +40,10 @@ def find_version(history: History, name: str) -> RunLine:
     Raises ConfigError for a name that means no run.
     """
     for run in reversed(history.runs):
-        is_named = name in (run.release, run.system)
-        starts_so = len(name) >= _MIN_COMMIT and (
-            (run.commit or "").startswith(name) or run.run.startswith(name)
-        )
-        if is_named or starts_so:
+        if name in (run.release, run.system):
+            return run
+        starts_so = (run.commit or "").startswith(name) or run.run.startswith(name)
+        if starts_so and len(name) >= _MIN_COMMIT:
             return run
     names = {
         text
@@ -52,9 +51,8 @@ def find_version(history: History, name: str) -> RunLine:
         for text in (run.release, run.system, run.commit)
         if text is not None
     }
-    raise ConfigError(
-        f"no run of the history is the version '{name}'.", hint=suggestion(name, names)
-    )
+    hint = suggestion(name, names)
+    raise ConfigError(f"no run of the history is the version '{name}'.", hint=hint)
 
 
 def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:

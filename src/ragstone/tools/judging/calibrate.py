@@ -145,7 +145,7 @@ def calibrate(
     """
     reports, calibrated = [], {}
     for metric in sorted(labels.by_metric):
-        pairs, measured = _pairs(run, labels, metric), run.metrics[metric]
+        pairs = _pairs(run, labels, metric)
         weights = np.ones(len(pairs))
         if labels.probabilities:
             # Inversely proportional to the probabilities of being drawn.
@@ -157,7 +157,7 @@ def calibrate(
         own_weights = weights.tolist() if labels.probabilities else []
         groups = {name: run.samples[name].group for name in pairs}
         calibrated[metric] = MetricCalibration(
-            version=measured.version,
+            version=run.metrics[metric].version,
             pairs=pairs,
             weights=dict(zip(pairs, own_weights, strict=False)),
             groups={name: group for name, group in groups.items() if group is not None},
@@ -187,11 +187,10 @@ def calibrate(
 
 def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
     """Score and label of each sample that has both. Raises ConfigError if none has."""
-    scores, people = run.metrics[metric].values, labels.mean(metric)
-    pairs = {
-        name: (scores[name], people[name])
-        for name in sorted(scores.keys() & people.keys())
-    }
+    scores = run.metrics[metric].values
+    people = labels.mean(metric)
+    shared = sorted(scores.keys() & people.keys())
+    pairs = {name: (scores[name], people[name]) for name in shared}
     if not pairs:
         raise ConfigError(
             f"no labelled sample has a score of '{metric}'.",
@@ -243,7 +242,8 @@ def _among_people(
 ) -> tuple[dict[str, Measured | None], Measured | None]:
     """How well the annotators of `metric` agree: the kappa of each two, by their names,
     and the alpha of all."""
-    names, by_sample = labels.annotators(metric), labels.by_metric[metric]
+    names = labels.annotators(metric)
+    by_sample = labels.by_metric[metric]
     rows = [
         [by_sample[sample_id].get(name, np.nan) for sample_id in sorted(by_sample)]
         for name in names
@@ -280,18 +280,14 @@ def write_disagreements(path: Path, report: CalibrationReport, labels: Labels) -
     rows: dict[str, dict[str, str]] = {}
     for metric, sample_id in sorted(report.unsettled):
         values = report.unsettled[metric, sample_id].values()
-        row = rows.setdefault(
-            sample_id,
-            {"id": sample_id, "disagreement": "", **labels.texts.get(sample_id, {})},
-        )
-        row["disagreement"] += f"{metric}: {', '.join(sorted(map(_word, values)))}\n"
+        texts = labels.texts.get(sample_id, {})
+        row = rows.setdefault(sample_id, {"id": sample_id, "disagreement": "", **texts})
+        words = ", ".join(sorted(map(_word, values)))
+        row["disagreement"] += f"{metric}: {words}\n"
         if sample_id in labels.probabilities:
             row["probability"] = repr(labels.probabilities[sample_id])
-    write_table(
-        path,
-        ("id", *metrics, "comment", "disagreement", *TEXTS, "probability"),
-        list(rows.values()),
-    )
+    columns = ("id", *metrics, "comment", "disagreement", *TEXTS, "probability")
+    write_table(path, columns, rows.values())
 
 
 def _word(label: float) -> str:

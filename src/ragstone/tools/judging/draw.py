@@ -91,7 +91,8 @@ def draw_answers(
             )
     scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
     names = tuple(metrics) or scored[:1]
-    population, unsure = [], []
+    population = []
+    unsure = []
     for sample_id in sorted(scores.samples):
         is_answered = sample_id not in scores.system.failures
         is_scored = any(sample_id in scores.metrics[name].values for name in names)
@@ -121,7 +122,9 @@ def draw_answers(
             probabilities[sample_id] = share / len(stratum)
     drawn = list(probabilities)
     chance.shuffle(drawn)
-    shared = round(overlap * len(drawn)) if len(annotators) > 1 else 0
+    shared = 0
+    if len(annotators) > 1:
+        shared = round(overlap * len(drawn))
     assigned = {}
     for place, annotator in enumerate(annotators):
         own = [*drawn[:shared], *drawn[shared + place :: len(annotators)]]

@@ -101,10 +101,8 @@ def fit_model(
             f"{len(passes)} labelled answers can be used; a judge is fitted to {MIN_LABELS} or more.",
             hint=hint,
         )
-    for word, number in (
-        ("pass", int(passes.sum())),
-        ("fail", int((1.0 - passes).sum())),
-    ):
+    passed = int(passes.sum())
+    for word, number in (("pass", passed), ("fail", len(passes) - passed)):
         if number < MIN_OF_CLASS:
             raise ConfigError(
                 f"only {number} of the labelled answers that can be used are labelled {word}; "
@@ -128,7 +126,7 @@ def fit_model(
         bias=bias,
         weights=dict(zip(rows[0], weights.tolist(), strict=True)),
         labels=len(labels),
-        passes=int(passes.sum()),
+        passes=passed,
         groups=len(set(groups)),
         cross_validated=graded(held_out),
         offline=graded(np.asarray(expit(table[:, 0]))),
@@ -139,9 +137,8 @@ def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> 
     """For each row, the probability by a model fitted without its fold; a group is
     never in two folds."""
     names, members = np.unique(groups, return_inverse=True)
-    folds = np.random.default_rng(0).permutation(len(names))[members] % min(
-        FOLDS, len(names)
-    )
+    order = np.random.default_rng(0).permutation(len(names))
+    folds = order[members] % min(FOLDS, len(names))
     probabilities = np.zeros(len(labels))
     for fold in np.unique(folds):
         held_out = folds == fold
@@ -160,7 +157,8 @@ def predicted(table: Floats, labels: Floats, rows: Floats) -> Floats:
 def _fitted(table: Floats, labels: Floats) -> tuple[float, Floats]:
     """Bias and weights of the penalised logistic regression; the first weight is pulled
     to 1."""
-    mean, spread = table.mean(axis=0), table.std(axis=0)
+    mean = table.mean(axis=0)
+    spread = table.std(axis=0)
     scale = np.where(spread > 1e-9, spread, 1.0)
     rows = np.hstack([np.ones((len(table), 1)), (table - mean) / scale])
     centre = np.zeros(rows.shape[1])
@@ -180,11 +178,9 @@ def _loss(
     def loss(weights: Floats) -> tuple[float, Floats]:
         odds = rows @ weights
         distance = weights - centre
-        value = float(
-            np.sum(np.logaddexp(0.0, odds) - labels * odds)
-            + penalty @ distance**2 / 2.0
-        )
+        misfit = np.sum(np.logaddexp(0.0, odds) - labels * odds)
+        value = misfit + penalty @ distance**2 / 2.0
         gradient = rows.T @ (expit(odds) - labels) + penalty * distance
-        return value, gradient
+        return float(value), gradient
 
     return loss

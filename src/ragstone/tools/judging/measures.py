@@ -42,7 +42,8 @@ def auroc(scores: Floats, labels: Floats) -> float:
     if not n1 or not n0:
         return float("nan")
     ranks = stats.rankdata(scores)
-    return float((ranks[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0))
+    u = ranks[positive].sum() - n1 * (n1 + 1) / 2
+    return float(u / (n1 * n0))
 
 
 def brier(probabilities: Floats, labels: Floats) -> float:
@@ -88,10 +89,9 @@ def resampled(
     random = np.random.default_rng(0)
     draws = []
     for _ in range(RESAMPLES):
-        picked = np.concatenate(
-            [rows[group] for group in random.integers(0, names.size, names.size)]
-        )
-        draws.append(measure(picked))
+        drawn_groups = random.integers(0, names.size, names.size)
+        drawn_rows = np.concatenate([rows[group] for group in drawn_groups])
+        draws.append(measure(drawn_rows))
     finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
     if finite.size < RESAMPLES // 2:
         return Measured(value, None, None)
@@ -120,12 +120,15 @@ def krippendorff_alpha(first: Floats, second: Floats) -> Measured | None:
 
 def _of_marks(first: Floats, second: Floats) -> tuple[float, float]:
     a, b = first.mean(), second.mean()
-    return float(np.mean(first != second)), float(a * (1.0 - b) + b * (1.0 - a))
+    observed = np.mean(first != second)
+    expected = a * (1.0 - b) + b * (1.0 - a)
+    return float(observed), float(expected)
 
 
 def _of_numbers(first: Floats, second: Floats) -> tuple[float, float]:
-    both = np.concatenate([first, second])
-    return float(np.mean((first - second) ** 2)), 2.0 * float(both.var(ddof=1))
+    observed = np.mean((first - second) ** 2)
+    variance = np.concatenate([first, second]).var(ddof=1)
+    return float(observed), 2.0 * float(variance)
 
 
 def _agreement(
@@ -148,8 +151,10 @@ def _agreement(
     if observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may
         # still disagree (exact binomial), by the range of the ratings.
-        most = (1.0 - 0.025 ** (1.0 / n)) * float(np.ptp(first)) ** 2
-        measured = Measured(1.0, max(-1.0, 1.0 - most / expected), 1.0)
+        share = 1.0 - 0.025 ** (1.0 / n)
+        spread = float(np.ptp(first))
+        lowest = 1.0 - share * spread**2 / expected
+        measured = Measured(1.0, max(-1.0, lowest), 1.0)
     return measured
 
 
@@ -162,9 +167,9 @@ def people_alpha(ratings: Floats) -> Measured | None:
     """
     import krippendorff
 
-    rounded = (
-        np.round(ratings[:, np.sum(~np.isnan(ratings), axis=0) >= 2] * 20.0) / 20.0
-    )
+    labels = np.sum(~np.isnan(ratings), axis=0)
+    comparable = ratings[:, labels >= 2]
+    rounded = np.round(comparable * 20.0) / 20.0
     values = np.unique(rounded[~np.isnan(rounded)])
     level: Literal["nominal", "interval"] = "interval"
     if np.all((values == 0.0) | (values == 1.0)):
@@ -174,9 +179,10 @@ def people_alpha(ratings: Floats) -> Measured | None:
         table = rounded[:, rows]
         if np.unique(table[~np.isnan(table)]).size < 2:
             return float("nan")
-        return float(
-            krippendorff.alpha(table, level_of_measurement=level, value_domain=values)
+        value = krippendorff.alpha(
+            table, level_of_measurement=level, value_domain=values
         )
+        return float(value)
 
     measured = resampled(alpha, list(map(str, range(rounded.shape[1]))))
     return measured if np.isfinite(measured.value) else None

@@ -77,11 +77,8 @@ def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
     pairs: list[Pair] = []
     for number, row in enumerate(table_rows(source), start=1):
         fields = {field: row.values.get(columns.get(field, field)) for field in FIELDS}
-        question, answer, contexts = (
-            fields["question"],
-            fields["answer"],
-            fields["context_v1"],
-        )
+        question, answer = fields["question"], fields["answer"]
+        contexts = fields["context_v1"]
         if not isinstance(question, str) or not isinstance(answer, str) or not contexts:
             raise source.error(
                 "a pair needs texts as question and answer, and context_v1.",
@@ -173,9 +170,9 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
     """By how much the judge prefers the better case; negative if it prefers the worse
     one. Raises JudgementFailed."""
     if method == "statements":
-        return await _score(judge, pair, pair.better, call) - await _score(
-            judge, pair, pair.worse, call
-        )
+        better = await _score(judge, pair, pair.better, call)
+        worse = await _score(judge, pair, pair.worse, call)
+        return better - worse
     if not isinstance(judge, DirectJudge):
         raise ConfigError(
             f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
@@ -193,7 +190,8 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
         )
         if chosen is Preference.NEITHER:
             return 0.0
-        return 1.0 if (chosen is Preference.FIRST) is not swapped else -1.0
+        preferred = Preference.SECOND if swapped else Preference.FIRST
+        return 1.0 if chosen is preferred else -1.0
     grades = []
     for case in (pair.better, pair.worse):
         grade = await judge.direct_score(
@@ -224,7 +222,8 @@ def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Res
     for pair, margin in margins.items():
         if isinstance(margin, JudgementFailed):
             reasons.append(margin.reason)
-            not_applicable += margin.not_applicable
+            if margin.not_applicable:
+                not_applicable += 1
         else:
             scored[pair] = margin
     accuracy = None

@@ -70,9 +70,10 @@ def add_drafts(
     drafts: list[Sample] = []
     valid: list[Sample] = []
     for interaction, reasons in bad_answers(window, scores, policy):
-        turns = [
-            replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
-        ]
+        turns = []
+        for turn in interaction.history:
+            text = strip(redact(turn.text))
+            turns.append(replace(turn, text=text))
         draft = Sample(
             id=f"production-{interaction.key[:12]}",
             question=strip(redact(interaction.question or "")),
@@ -113,13 +114,12 @@ def bad_answers(
     rated.sort(key=lambda key: with_question[key].timestamp, reverse=True)
     chosen = {"bad feedback": rated}
     for name, rule in policy.in_force.items():
-        if scores is not None and rule.min is not None:
-            values = scores.scores_of(name).values
-            low = [
-                key for key in values.keys() & with_question if values[key] < rule.min
-            ]
-            low.sort(key=lambda key: (values[key], key))
-            chosen[f"low {name}"] = low
+        if scores is None or rule.min is None:
+            continue
+        values = scores.scores_of(name).values
+        low = [key for key in values.keys() & with_question if values[key] < rule.min]
+        low.sort(key=lambda key: (values[key], key))
+        chosen[f"low {name}"] = low
     reasons: dict[str, list[str]] = {}
     for reason, keys in chosen.items():
         for key in keys[:MAX_DRAFTS]:
@@ -137,4 +137,5 @@ def _append(file: Path, drafts: Sequence[Sample]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     if before and not before.endswith("\n"):
         before += "\n"
-    replace_text(file, before + "".join(f"{line}\n" for line in native_lines(drafts)))
+    lines = [f"{line}\n" for line in native_lines(drafts)]
+    replace_text(file, before + "".join(lines))

@@ -86,9 +86,14 @@ def judge_window(
     """
     rules = _allowed(scores, policy)
     logged = {name: rule for name, rule in rules.items() if name in line.figures}
-    limits = sum(rule.limit is not None for rule in logged.values())
-    compared = sum(len(before[name]) >= MIN_WINDOWS for name in logged)
-    error_rate = FALSE_ALARMS * (_length(line) / _YEAR) / max(1, limits + compared)
+    checks = 0
+    for name, rule in logged.items():
+        if rule.limit is not None:
+            checks += 1
+        if len(before[name]) >= MIN_WINDOWS:
+            checks += 1
+    years = _length(line) / _YEAR
+    error_rate = FALSE_ALARMS * years / max(1, checks)
     findings = []
     for name, rule in logged.items():
         values = _values(name, line.figures[name], scores)
@@ -157,7 +162,9 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
         "errors": system.max_error_rate,
         "without_sources": rules.max_without_sources,
     }
-    rise = LATENCY_RISE if system.max_latency_rise is None else system.max_latency_rise
+    rise = system.max_latency_rise
+    if rise is None:
+        rise = LATENCY_RISE
     allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
     allowed |= dict.fromkeys(LATENCIES, Allowed(None, rise))
     if scores is None:
@@ -165,7 +172,9 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     for rule in resolve_rules(policy, scores):
         if rule.slice is not None:
             continue
-        limit = None if rule.min is None else rule.direction.shown(rule.min)
+        limit = None
+        if rule.min is not None:
+            limit = rule.direction.shown(rule.min)
         drop = rules.max_drop
         if rule.written and rule.max_drop is not None:
             drop = rule.max_drop
@@ -181,8 +190,11 @@ def _values(
     """The values (n,) of single answers: 1 for those that a share counts, else 0; or
     the scores of a metric."""
     if scores is not None and name in scores.metrics:
-        return np.array(list(scores.metrics[name].values.values()))
-    hits = round(part.value * part.n) if name in SHARES else 0
+        values = scores.metrics[name].values
+        return np.array(list(values.values()))
+    hits = 0
+    if name in SHARES:
+        hits = round(part.value * part.n)
     return np.repeat([1.0, 0.0], [hits, part.n - hits])
 
 
@@ -194,7 +206,9 @@ def _beyond_limit(
     if rule.limit is None:
         return None
     interval = mean_interval(values, confidence=1.0 - 2.0 * error_rate)
-    notable = min(rule.limit, NOTABLE_SHARE) if name in SHARES else rule.limit
+    notable = rule.limit
+    if name in SHARES:
+        notable = min(rule.limit, NOTABLE_SHARE)
     if rule.rise_is_worse:
         kind = CheckKind.CEILING
         side = "at most"
@@ -223,17 +237,18 @@ def _changed(
 ) -> Check | None:
     """A failure if the newest window, or the mean of the newest two, is shown to be
     worse than those before."""
-    part = line.figures[name]
+    part, values = line.figures[name], before[name]
     kind, sign, way = CheckKind.DROP, -1.0, "less"
     if rule.rise_is_worse:
         kind, sign, way = CheckKind.RISE, 1.0, "more"
     confidence = 1.0 - 2.0 * error_rate / len(_LOOKS)
     for newest in _LOOKS:
-        place = len(before[name]) - newest + 1
-        past = np.array(before[name][max(0, place - WINDOWS) : place])
+        place = len(values) - newest + 1
+        start = max(0, place - WINDOWS)
+        past = np.array(values[start:place])
         if len(past) < MIN_WINDOWS:
             break
-        mean = float(np.mean([*before[name][place:], part.value]))
+        mean = float(np.mean([*values[place:], part.value]))
         predicted = student_interval(past, further=newest, confidence=confidence)
         level = predicted.estimate
         scale = level if name in LATENCIES else 1.0

@@ -95,15 +95,14 @@ def _lines(file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
             while line and not line.endswith(b"\n"):
                 line = file.readline(MAX_RECORD_BYTES)
             continue
+        text = line.strip(_BLANK)
         try:  # NaN and infinity are no values
-            record = json.loads(
-                line.strip(_BLANK) or b"0", parse_constant=lambda _name: None
-            )
+            record = json.loads(text or b"0", parse_constant=lambda _name: None)
         except (ValueError, RecursionError):
             if line.endswith(b"\n"):  # without a line end, it is still being written
                 problems[NOT_JSON] += 1
             continue
         if isinstance(record, dict):
             yield record
-        elif line.strip(_BLANK):
+        elif text:
             problems[NOT_OBJECT] += 1

@@ -35,6 +35,7 @@ def _replaced(
     name: str, placeholder: str, holds: Callable[[re.Match[str]], bool], text: str
 ) -> str:
     """`text` with a placeholder for the matches of a pattern that `holds`."""
+
     return _PATTERN[name].sub(
         lambda match: placeholder if holds(match) else match.group(), text
     )
@@ -42,17 +43,19 @@ def _replaced(
 
 def _after_cue(match: re.Match[str]) -> str:
     """The words before a phone number, which is replaced."""
-    return match.group()[: match.start("number") - match.start()] + "[phone]"
+    length = match.start("number") - match.start()
+    return match.group()[:length] + "[phone]"
 
 
 def _is_card(match: re.Match[str]) -> bool:
     """Whether a number is one that cards have, and its check digit is right (ISO/IEC
     7812-1, annex B)."""
     number = re.sub(r"\D", "", match.group())
-    doubled = (
-        int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number))
-    )
-    is_checked = sum(value // 10 + value % 10 for value in doubled) % 10 == 0
+    total = 0
+    for place, digit in enumerate(reversed(number)):
+        value = int(digit) * (1 + place % 2)
+        total += value // 10 + value % 10
+    is_checked = total % 10 == 0
     return is_checked and _PATTERN["card_number"].fullmatch(number) is not None
 
 
@@ -68,7 +71,8 @@ def _is_phone(match: re.Match[str]) -> bool:
 def _is_address(match: re.Match[str]) -> bool:
     """Whether it is an address, and not a time."""
     text = match.group()
-    if ":" in text and sum(bool(part) for part in text.split(":")) < 4:
+    groups = list(filter(None, text.split(":")))
+    if ":" in text and len(groups) < 4:
         return False
     try:
         ipaddress.ip_address(text)

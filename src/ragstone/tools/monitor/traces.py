@@ -111,13 +111,13 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
         *(span.attributes for span in spans if span is not root),
     ]
     newest_first = [attributes[0], *attributes[:0:-1]]
+    question = _first(attributes, "input.value", "gen_ai.input.messages")
+    answer = _first(newest_first, "output.value", "gen_ai.output.messages")
     record = {
         "id": root.trace,
         "timestamp": root.start / 1e9,
-        "question": text_in(_first(attributes, "input.value", "gen_ai.input.messages")),
-        "answer": text_in(
-            _first(newest_first, "output.value", "gen_ai.output.messages")
-        ),
+        "question": text_in(question),
+        "answer": text_in(answer),
         "latency_s": (root.end - root.start) / 1e9,
         "user_id": _first(attributes, "user.id", "enduser.id"),
         "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),

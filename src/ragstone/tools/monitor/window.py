@@ -98,9 +98,11 @@ def read_window(
         if is_inside and interaction.is_feedback:
             feedback[interaction.id] = interaction.feedback
             continue
-        counts[INSIDE if is_inside else OUTSIDE] += 1
-        if is_inside:
-            interactions[interaction.key] = interaction
+        if not is_inside:
+            counts[OUTSIDE] += 1
+            continue
+        counts[INSIDE] += 1
+        interactions[interaction.key] = interaction
         if len(interactions) > MAX_INTERACTIONS:
             raise ConfigError(
                 f"there are more than {MAX_INTERACTIONS:,} interactions in {period.name}.",
@@ -108,9 +110,8 @@ def read_window(
             )
     for key, interaction in interactions.items():
         if interaction.id in feedback:
-            interactions[key] = interaction.model_copy(
-                update={"feedback": feedback.pop(interaction.id)}
-            )
+            update = {"feedback": feedback.pop(interaction.id)}
+            interactions[key] = interaction.model_copy(update=update)
     counts[NO_MATCH] += len(feedback)
     return Window(period, interactions), +counts
 
@@ -186,14 +187,14 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
         if interaction.latency is not None
     )
     if latencies:
-        p95 = latencies[math.ceil(0.95 * len(latencies)) - 1]
-        yield (
-            "latency_mean",
-            FigurePart(value=float(np.mean(latencies)), n=len(latencies)),
-        )
-        yield "latency_p95", FigurePart(value=p95, n=len(latencies))
+        n = len(latencies)
+        mean = float(np.mean(latencies))
+        p95 = latencies[math.ceil(0.95 * n) - 1]
+        yield "latency_mean", FigurePart(value=mean, n=n)
+        yield "latency_p95", FigurePart(value=p95, n=n)
     shares = [shares_of(interaction, rules) for interaction in interactions]
     for name in SHARES:
         hits = [share[name] for share in shares if share[name] is not None]
         if hits:
-            yield name, FigurePart(value=sum(map(bool, hits)) / len(hits), n=len(hits))
+            value = hits.count(True) / len(hits)
+            yield name, FigurePart(value=value, n=len(hits))
