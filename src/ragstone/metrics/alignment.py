@@ -48,11 +48,14 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
     A context without text can't be used.
     """
     first_ranks: dict[str, int] = {}
-    flat = [" ".join(text.split()) for text in texts]
-    ranks = [first_ranks.setdefault(text, rank) for rank, text in enumerate(flat)]
-    rank_of = {context_id(rank): ranks[rank] for rank, text in enumerate(flat) if text}
+    rank_of: dict[str, int] = {}
+    for rank, text in enumerate(texts):
+        flat = " ".join(text.split())
+        first_rank = first_ranks.setdefault(flat, rank)
+        if flat:
+            rank_of[context_id(rank)] = first_rank
     used = {rank_of[name] for name in supporting if name in rank_of}
-    return UsedContexts(tuple(sorted(set(ranks))), tuple(sorted(used)))
+    return UsedContexts(tuple(first_ranks.values()), tuple(sorted(used)))
 
 
 class _Alignment(BaseMetric):

@@ -8,13 +8,13 @@ from ragstone.judge.judgements import (
     JudgementFailure,
     JudgementKind,
     Judgements,
-    Verdict,
 )
 from ragstone.metrics.metric import (
     BaseMetric,
     EarlyScore,
     MetricInfo,
     answering,
+    count_supported,
     fail,
     require,
 )
@@ -95,15 +95,13 @@ class WeightedCorrectness(BaseMetric):
         if not match.answer_supports or not match.reference_supports:
             fail("no statements were found in the answer or in the reference")
         similarity = nearest(judgements)
-        right = sum(
-            support.verdict is Verdict.SUPPORTED for support in match.answer_supports
-        )
+        right = count_supported(match.answer_supports)
         wrong = len(match.answer_supports) - right
-        missing = sum(
-            support.verdict is not Verdict.SUPPORTED
-            for support in match.reference_supports
-        )
-        f1 = right / (right + (wrong + missing) / 2) if right else 0.0
+        recalled = count_supported(match.reference_supports)
+        missing = len(match.reference_supports) - recalled
+        f1 = 0.0
+        if right:
+            f1 = right / (right + (wrong + missing) / 2)
         note = f"statements {f1:.2f}, similarity {similarity:.2f}"
         return Scored(
             STATEMENTS_WEIGHT * f1 + (1 - STATEMENTS_WEIGHT) * similarity, note=note

@@ -56,9 +56,10 @@ class AssertionsMetric(BaseMetric):
         if not results:
             return NotApplicable("the sample has no assertions")
         wrong = [text for holds, text in results if not holds]
-        return Scored(
-            1.0 - len(wrong) / len(results), note=some(wrong) if wrong else None
-        )
+        note = None
+        if wrong:
+            note = some(wrong)
+        return Scored(1.0 - len(wrong) / len(results), note=note)
 
 
 def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, context_id
-from ragstone.metrics.metric import BaseMetric, MetricInfo, require, require_one_to_one
+from ragstone.judge.judgements import JudgementKind, Judgements
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    require,
+    require_each_context,
+)
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
@@ -51,22 +56,17 @@ class ContextPrecision(BaseMetric):
             return excuse
         if bool(sample.reference) is self._with_reference:
             return None
-        return NotApplicable(
-            "the sample has no reference"
-            if self._with_reference
-            else "the sample has a reference"
-        )
+        if self._with_reference:
+            return NotApplicable("the sample has no reference")
+        return NotApplicable("the sample has a reference")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         use = require(judgements.context_use, "context judgements")
         judged = use.contexts if use.against_reference is self._with_reference else ()
-        require_one_to_one(
-            [context.context_id for context in judged],
-            [context_id(rank) for rank in range(len(response.contexts))],
-            "the context verdicts do not match the contexts",
-        )
+        mismatch = "the context verdicts do not match the contexts"
+        require_each_context(judged, response, mismatch)
         probabilities = [
             context.probability for context in judged if context.probability is not None
         ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import JudgementKind, Judgements, context_id
+from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.metrics.metric import (
     BaseMetric,
     MetricInfo,
     fail,
     graded,
     require,
-    require_one_to_one,
+    require_each_context,
 )
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
@@ -40,11 +40,8 @@ class ContextRelevance(BaseMetric):
         if not response.contexts:
             return Scored(0.0, note="no contexts were returned")
         grades = require(judgements.context_relevance, "sentence counts")
-        require_one_to_one(
-            [context.context_id for context in grades.contexts],
-            [context_id(rank) for rank in range(len(response.contexts))],
-            "the sentence counts do not match the contexts",
-        )
+        mismatch = "the sentence counts do not match the contexts"
+        require_each_context(grades.contexts, response, mismatch)
         relevant = sum(context.relevant for context in grades.contexts)
         total = sum(context.total for context in grades.contexts)
         if not 0 <= relevant <= total:

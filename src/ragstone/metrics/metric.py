@@ -10,13 +10,16 @@ from msgspec.structs import force_setattr
 
 from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import (
+    ContextUsefulness,
     JudgementFailure,
     JudgementKind,
     Judgements,
+    SentenceRelevance,
     Statement,
     StatementList,
     Support,
     Verdict,
+    context_id,
 )
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
@@ -258,6 +261,10 @@ def supported(
     verdicts are not theirs."""
     judged_ids = [support.statement_id for support in supports]
     require_one_to_one(judged_ids, [statement.id for statement in statements], mismatch)
+    return count_supported(supports)
+
+
+def count_supported(supports: Sequence[Support]) -> int:
     return sum(support.verdict is Verdict.SUPPORTED for support in supports)
 
 
@@ -304,6 +311,17 @@ def require_one_to_one(
     """Check that the ids of verdicts are those of what was to be judged, in order."""
     if list(judged_ids) != list(ids):
         fail(f"{mismatch} one to one")
+
+
+def require_each_context(
+    judged: Sequence[ContextUsefulness | SentenceRelevance],
+    response: Response,
+    mismatch: str,
+) -> None:
+    """Check that the verdicts are those on the contexts of an answer, in order."""
+    judged_ids = [verdict.context_id for verdict in judged]
+    ids = [context_id(rank) for rank in range(len(response.contexts))]
+    require_one_to_one(judged_ids, ids, mismatch)
 
 
 def graded(probability: float | None, count: int, total: int, what: str) -> Scored:

@@ -54,9 +54,12 @@ class RepeatedRetrievals(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         total = len(retrievals(response))
         if not total:
-            return NotApplicable(
-                NO_STEPS if response.without_steps else "the answer has no retrieval"
-            )
+            reason = "the answer has no retrieval"
+            if response.without_steps:
+                reason = NO_STEPS
+            return NotApplicable(reason)
         repeated = repeated_retrievals(response)
-        note = f"repeats '{clipped(repeated[0].query, _SHOWN)}'" if repeated else None
+        note = None
+        if repeated:
+            note = f"repeats '{clipped(repeated[0].query, _SHOWN)}'"
         return Scored(len(repeated) / total, note=note)

@@ -79,9 +79,8 @@ class RetrievalMetric(BaseMetric):
         for rank, context in enumerate(response.contexts):
             ids.append(f"\0no id, rank {rank}" if context.id is None else context.id)
         ranked = list(dict.fromkeys(ids))
-        return Scored(
-            self._measure(ranking.locate_documents(ranked, sample.relevant_ids))
-        )
+        located = ranking.locate_documents(ranked, sample.relevant_ids)
+        return Scored(self._measure(located))
 
     def _rate_by_text(self, sample: Sample, response: Response) -> Score:
         if response.without_texts:

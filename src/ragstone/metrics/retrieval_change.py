@@ -63,20 +63,21 @@ def evidence_of(
         document for document, grade in sample.relevant_ids.items() if grade > 0
     }
     if relevant:
-        return distinct(
-            tuple(context.text for context in contexts if context.id in relevant)
-        )
+        named = [context for context in contexts if context.id in relevant]
+        return distinct(_texts(named))
     use = judgements.context_use if judgements is not None else None
     if not isinstance(use, ContextUse) or not use.against_reference:
         return ()
     supporting = supporting_contexts(use.attributions)
-    return distinct(
-        tuple(
-            context.text
-            for rank, context in enumerate(contexts)
-            if context_id(rank) in supporting
-        )
-    )
+    supporting_texts = []
+    for rank, context in enumerate(contexts):
+        if context_id(rank) in supporting:
+            supporting_texts.append(context.text)
+    return distinct(tuple(supporting_texts))
+
+
+def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
+    return tuple(context.text for context in contexts)
 
 
 def retrieval_change(
@@ -89,8 +90,8 @@ def retrieval_change(
     context that was not above it, nor with it in one context. A lower rank alone says
     little: shorter chunks have lower ranks.
     """
-    places_before = locate(evidence, tuple(context.text for context in before))
-    places_now = locate(evidence, tuple(context.text for context in now))
+    places_before = locate(evidence, _texts(before))
+    places_now = locate(evidence, _texts(now))
     changes = [
         _change(place_before, place_now, before, now)
         for place_before, place_now in zip(places_before, places_now, strict=True)

@@ -140,10 +140,8 @@ class TokenStability(_Stability):
 def _agreement(earlier: _Answer, later: _Answer) -> float:
     if _are_equal(earlier, later):
         return 1.0
-    earlier_statements, later_statements = (
-        _statements_of(earlier),
-        _statements_of(later),
-    )
+    earlier_statements = _statements_of(earlier)
+    later_statements = _statements_of(later)
     if earlier_statements.abstains or later_statements.abstains:
         return float(earlier_statements.abstains and later_statements.abstains)
     match = _match(later)
@@ -153,10 +151,8 @@ def _agreement(earlier: _Answer, later: _Answer) -> float:
 def _supported_shares(earlier: _Answer, later: _Answer) -> Sequence[float]:
     """The shares of the statements of two answers that the other one supports; an
     answer that abstains has none."""
-    earlier_statements, later_statements = (
-        _statements_of(earlier),
-        _statements_of(later),
-    )
+    earlier_statements = _statements_of(earlier)
+    later_statements = _statements_of(later)
     if earlier_statements.abstains and later_statements.abstains:
         return ()
     if earlier_statements.abstains or later_statements.abstains:
