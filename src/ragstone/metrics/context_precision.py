@@ -12,7 +12,7 @@ from ragstone.metrics.metric import (
     require,
     require_each_context,
 )
-from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.metrics.score import NOTHING_RETURNED, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 
@@ -62,11 +62,12 @@ class ContextPrecision(BaseMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
-            return Scored(0.0, note="no contexts were returned")
+            return NOTHING_RETURNED
         use = require(judgements.context_use, "context judgements")
         judged = use.contexts if use.against_reference is self._with_reference else ()
-        mismatch = "the context verdicts do not match the contexts"
-        require_each_context(judged, response, mismatch)
+        require_each_context(
+            judged, response, "the context verdicts do not match the contexts"
+        )
         probabilities = [
             context.probability for context in judged if context.probability is not None
         ]

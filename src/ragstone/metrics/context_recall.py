@@ -11,7 +11,7 @@ from ragstone.metrics.metric import (
     fail,
     require,
 )
-from ragstone.metrics.score import Score, Scored
+from ragstone.metrics.score import NOTHING_RETURNED, Score
 from ragstone.system.response import Response
 
 
@@ -36,7 +36,7 @@ class ContextRecall(BaseMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
-            return Scored(0.0, note="no contexts were returned")
+            return NOTHING_RETURNED
         use = require(judgements.context_use, "context judgements")
         if not use.against_reference or not use.reference_statements:
             fail("no statements were found in the reference")

@@ -12,7 +12,7 @@ from ragstone.metrics.metric import (
     require,
     require_each_context,
 )
-from ragstone.metrics.score import Score, Scored
+from ragstone.metrics.score import NOTHING_RETURNED, Score, Scored
 from ragstone.system.response import Response
 
 
@@ -38,10 +38,11 @@ class ContextRelevance(BaseMetric):
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
-            return Scored(0.0, note="no contexts were returned")
+            return NOTHING_RETURNED
         grades = require(judgements.context_relevance, "sentence counts")
-        mismatch = "the sentence counts do not match the contexts"
-        require_each_context(grades.contexts, response, mismatch)
+        require_each_context(
+            grades.contexts, response, "the sentence counts do not match the contexts"
+        )
         relevant = sum(context.relevant for context in grades.contexts)
         total = sum(context.total for context in grades.contexts)
         if not 0 <= relevant <= total:

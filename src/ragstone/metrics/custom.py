@@ -34,12 +34,12 @@ def function_version(source: str) -> str:
 
 def is_function(version: str | None) -> bool:
     """Whether a metric of this version is a custom one that asks no judge."""
-    return version is not None and version.startswith(_FUNCTION)
+    return (version or "").startswith(_FUNCTION)
 
 
 def is_rubric(version: str | None) -> bool:
     """Whether a metric of this version is a rubric."""
-    return version is not None and version.startswith(_RUBRIC)
+    return (version or "").startswith(_RUBRIC)
 
 
 class _OwnMetric(BaseMetric):

@@ -17,7 +17,7 @@ from ragstone.judge.offline.passage import Sentence, read_passage
 from ragstone.judge.offline.tokens import NUMBER
 from ragstone.judge.sentences import split_sentences
 from ragstone.metrics.metric import BaseMetric, MetricInfo, require
-from ragstone.metrics.score import NotApplicable, Score, Scored
+from ragstone.metrics.score import NOTHING_RETURNED, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 _NAME = r"[^\W\d_a-z][\w'’-]*"
@@ -142,14 +142,13 @@ class ContextEntityRecall(BaseMetric):
 
 
 _NONE = NotApplicable("the reference names no entities")
-_NO_CONTEXTS = Scored(0.0, note="no contexts were returned")
 
 
 def _by_judge(sample: Sample, response: Response, entities: EntityList) -> Score:
     if not entities.names:
         return _NONE
     if not response.contexts:
-        return _NO_CONTEXTS
+        return NOTHING_RETURNED
     language = guess_language(normalise(" ".join(sample.references)))
     is_in_contexts = _search(response, language)
     missing = []
@@ -172,7 +171,7 @@ def _by_writing(references: Sequence[str], response: Response) -> Score:
         return _NONE
     if response.contexts:
         return Scored(max(applicable))
-    return _NO_CONTEXTS
+    return NOTHING_RETURNED
 
 
 def _share(reference: str, response: Response) -> float | None:

@@ -19,7 +19,7 @@ from ragstone.metrics.metric import (
     require,
     supported,
 )
-from ragstone.metrics.score import Score, Scored
+from ragstone.metrics.score import NOTHING_RETURNED, Score, Scored
 from ragstone.system.response import Response
 
 
@@ -94,7 +94,7 @@ class NoiseSensitivity(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = claims(judgements).statements
         if not response.contexts:
-            return Scored(0.0, note="no contexts were returned")
+            return NOTHING_RETURNED
         supports = require(judgements.support, "support verdicts").supports
         use = require(judgements.context_use, "context judgements")
         match = require(judgements.reference_match, "reference verdicts")

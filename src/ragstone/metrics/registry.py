@@ -167,7 +167,7 @@ def select_metrics(
     if names is None:
         names = (*DEFAULT, *custom_metrics)
     selected = tuple(dict.fromkeys(names))
-    families = {metric.info.family for metric in METRICS.values() if metric.info.family}
+    families = {metric.info.family for metric in METRICS.values()}
     unlisted: list[Metric] = []
     for name in selected:
         if name in METRICS or name in families:

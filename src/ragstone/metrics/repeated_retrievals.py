@@ -52,12 +52,11 @@ class RepeatedRetrievals(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if response.without_steps:
+            return NotApplicable(NO_STEPS)
         total = len(retrievals(response))
         if not total:
-            reason = "the answer has no retrieval"
-            if response.without_steps:
-                reason = NO_STEPS
-            return NotApplicable(reason)
+            return NotApplicable("the answer has no retrieval")
         repeated = repeated_retrievals(response)
         note = None
         if repeated:

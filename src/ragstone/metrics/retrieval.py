@@ -17,7 +17,13 @@ from ragstone.judge.judgements import Judgements
 from ragstone.metrics import ranking
 from ragstone.metrics.evidence import EvidencePlace, distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
-from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
+from ragstone.metrics.score import (
+    NOTHING_RETURNED,
+    Failed,
+    NotApplicable,
+    Score,
+    Scored,
+)
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS, Response
 
 Measure = Callable[[ranking.Located], float]
@@ -67,7 +73,7 @@ class RetrievalMetric(BaseMetric):
         if not response.contexts:
             if not response.contexts_returned:
                 return NotApplicable(NO_CONTEXTS)
-            return Scored(0.0, note="no contexts were returned")
+            return NOTHING_RETURNED
         if not _is_labelled_by_id(sample):
             return self._rate_by_text(sample, response)
         if all(context.id is None for context in response.contexts):

@@ -117,11 +117,10 @@ def _change(
         return EvidenceChange.LOWER
     context_before = before[place_before.first - 1]
     context_now = now[place_now.first - 1]
-    if context_before.id != context_now.id:
-        return EvidenceChange.RECHUNKED
-    if words(context_before.text) != words(context_now.text):
-        return EvidenceChange.RECHUNKED
-    return EvidenceChange.KEPT
+    has_same_words = words(context_before.text) == words(context_now.text)
+    if has_same_words and context_before.id == context_now.id:
+        return EvidenceChange.KEPT
+    return EvidenceChange.RECHUNKED
 
 
 def _is_new(context: Context, runs_before: set[Words]) -> bool:

@@ -49,3 +49,5 @@ class Failed:
 
 
 Score = Scored | NotApplicable | Failed
+
+NOTHING_RETURNED = Scored(0.0, note="no contexts were returned")

@@ -115,7 +115,7 @@ def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
 def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
     """The tool calls of an answer, in their order; a retrieval is one if `sample`
     expects a call of its source."""
-    expected_names: set[str | None] = set()
+    expected_names: set[str] = set()
     for expected in sample.tools:
         expected_names.update(expected.names)
     calls = []
@@ -346,11 +346,10 @@ class ToolErrors(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
+        if response.without_steps:
+            return NotApplicable(NO_STEPS)
         calls = calls_of(sample, response)
         if not calls:
-            reason = "the answer has no tool call"
-            if response.without_steps:
-                reason = NO_STEPS
-            return NotApplicable(reason)
+            return NotApplicable("the answer has no tool call")
         errors = _errors(calls)
         return Scored(len(errors) / len(calls), note=_first_of(errors))
