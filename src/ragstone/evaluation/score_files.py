@@ -16,7 +16,7 @@ from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import some
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, NO_SCORES, RECORDED, SCORES, normal
+from ragstone.golden.aliases import FIELD_NAMES, FIELDS, NO_SCORES, SCORES, normal
 from ragstone.golden.load import table_rows
 from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
@@ -27,9 +27,7 @@ from ragstone.metrics.score import Failed
 ROUNDING = 1e-9
 """By so much a score may miss [0, 1], as a sum of floats does."""
 
-_NO_METRICS = NO_SCORES.union(
-    *((*names.strong, *names.weak) for names in (*FIELDS.values(), *RECORDED.values()))
-)
+_NO_METRICS = NO_SCORES | FIELD_NAMES
 """Columns of numbers that are no scores, though the numbers may be in [0, 1]."""
 
 _EMPTY = frozenset({"", "nan", "none", "null", "n/a", "na"})
@@ -215,13 +213,11 @@ class _TableRow(Struct, frozen=True):
                         return text
             return None
 
-        id_names = FIELDS["id"].strong + FIELDS["id"].weak
-        question_names = FIELDS["question"].strong + FIELDS["question"].weak
-        question = text_of(question_names, cells.question) or ""
+        question = text_of(FIELDS["question"].names, cells.question) or ""
         return cls(
             where,
             values,
-            id=text_of(id_names),
+            id=text_of(FIELDS["id"].names),
             question=" ".join(question.split()),
             group=text_of(FIELDS["group"].strong),
         )

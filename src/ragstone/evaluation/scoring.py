@@ -32,10 +32,14 @@ def _mean(scored: Sequence[Scored]) -> float:
     return min(1.0, max(0.0, mean))
 
 
+def _scored_of(scores: Iterable[Score]) -> list[Scored]:
+    return [score for score in scores if isinstance(score, Scored)]
+
+
 def combine_rounds(round_scores: Sequence[Score]) -> Score:
     if len(round_scores) == 1:
         return round_scores[0]
-    scored = [score for score in round_scores if isinstance(score, Scored)]
+    scored = _scored_of(round_scores)
     if 2 * len(scored) > len(round_scores):
         return Scored(_mean(scored), note=scored[0].note)
     return next(score for score in round_scores if not isinstance(score, Scored))
@@ -71,7 +75,7 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
         round_scores = [metric.score(sample, response, judged) for judged in rounds]
         scores[name] = combine_rounds(round_scores)
         if len(round_scores) > 1:
-            scored = [score for score in round_scores if isinstance(score, Scored)]
+            scored = _scored_of(round_scores)
             repeats[name] = tuple(score.value for score in scored)
     return Answer(response, answer.judgements, scores, repeats)
 
@@ -131,7 +135,7 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
         first = failed[0]
         reason = f"{len(failed)} of {len(answer_scores)} answers: {first.reason}"
         return Failed(first.by, reason)
-    scored = [score for score in answer_scores if isinstance(score, Scored)]
+    scored = _scored_of(answer_scores)
     if not scored:
         return next(
             score for score in answer_scores if isinstance(score, NotApplicable)

@@ -25,6 +25,11 @@ class Aliases(Struct, frozen=True):
     strong: Texts
     weak: Texts = ()
 
+    @property
+    def names(self) -> Texts:
+        """All of them, strong ones first."""
+        return self.strong + self.weak
+
 
 _TABLE: Mapping[str, Any] = read_table("aliases.toml", __package__)
 
@@ -46,6 +51,11 @@ FIELDS = _by_field("fields")
 RECORDED = _by_field("recorded")
 """Output of a system under test, stored in the same file by tools that evaluate
 recorded answers."""
+
+FIELD_NAMES = frozenset[str]().union(
+    *(aliases.names for aliases in (*FIELDS.values(), *RECORDED.values()))
+)
+"""The names of all of these."""
 
 SYSTEM_NAMES: Mapping[str, Texts] = {
     part: tuple(names) for part, names in _TABLE["system"].items()

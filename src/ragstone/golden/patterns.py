@@ -29,8 +29,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return cast("re.Pattern[str]", re2.compile(pattern, options))
     except re2.error as error:
         reason = error.args[0] if error.args else "not valid"
-        raise ValueError(
-            reason.decode("utf-8", "replace")
-            if isinstance(reason, bytes)
-            else str(reason)
-        ) from None
+        if isinstance(reason, bytes):
+            reason = reason.decode("utf-8", "replace")
+        raise ValueError(str(reason)) from None

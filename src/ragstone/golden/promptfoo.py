@@ -26,7 +26,7 @@ _REFERENCES = frozenset(
 """Assertions whose value is what the answer should say."""
 
 _EXPECTED = "__expected"
-_ANSWERS = ("answer", *RECORDED["answer"].strong, *RECORDED["answer"].weak, "text")
+_ANSWERS = ("answer", *RECORDED["answer"].names, "text")
 _CONTEXTS = ("context", "contexts", *RECORDED["contexts"].strong)
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _TEMPLATE = re.compile(r"\{[{%#]")

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from ragstone.formatting import listed, some
 from ragstone.golden.aliases import (
     CONTAINERS,
-    FIELDS,
-    RECORDED,
+    FIELD_NAMES,
     SCORES,
     has_weak_name,
     normal,
@@ -21,12 +20,7 @@ from ragstone.golden.rows import ByField, SourceFile
 from ragstone.golden.sample import Sample
 from ragstone.golden.suggest import mapping_block
 
-_KNOWN = CONTAINERS | {
-    name
-    for table in (FIELDS, RECORDED)
-    for aliases in table.values()
-    for name in (*aliases.strong, *aliases.weak)
-}
+_KNOWN = CONTAINERS | FIELD_NAMES
 _MISSPELLABLE = (
     "reference",
     "reference_contexts",
@@ -118,11 +112,10 @@ def refuse_results(
     observed = any(
         name.startswith(("actual_", "retrieved_")) for name in names.values()
     )
-    scores = [
-        repr(column)
-        for column, name in names.items()
-        if name in SCORES or (observed and name.endswith("_score"))
-    ]
+    scores: list[str] = []
+    for column, name in names.items():
+        if name in SCORES or (observed and name.endswith("_score")):
+            scores.append(repr(column))
     if not scores:
         return
     name = shlex.quote(source.name)

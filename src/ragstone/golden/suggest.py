@@ -57,7 +57,7 @@ def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str
 
 def _named(columns: Iterable[str], field: str) -> str:
     """The first column with a name of `field`."""
-    names = (*FIELDS[field].strong, *FIELDS[field].weak)
+    names = FIELDS[field].names
     for column in columns:
         if _name(column) in names:
             return column

@@ -12,7 +12,7 @@ from ragstone.golden.promptfoo import read_promptfoo
 from ragstone.golden.rows import Row, SourceFile, Table, line_of
 from ragstone.golden.suggest import mapping_block
 
-_QUESTIONS = frozenset((*FIELDS["question"].strong, *FIELDS["question"].weak, "turns"))
+_QUESTIONS = frozenset((*FIELDS["question"].names, "turns"))
 Columns = dict[str, Any]
 
 _SEARCHED_LEVELS = 3

@@ -75,10 +75,10 @@ class _Builder:
         anchor = getattr(event, "anchor", None)
         self._count(1, line)
         if isinstance(event, yaml.ScalarEvent):
-            plain_null = event.implicit[0] and event.value in _NULLS
-            value = (
-                None if plain_null or tag == "tag:yaml.org,2002:null" else event.value
-            )
+            value = event.value
+            is_plain_null = event.implicit[0] and value in _NULLS
+            if is_plain_null or tag == "tag:yaml.org,2002:null":
+                value = None
         elif isinstance(event, yaml.SequenceStartEvent):
             value = []
             while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
