@@ -75,10 +75,10 @@ def text(value: object) -> str | None:
 def _text(value: object, depth: int) -> str | None:
     if depth > MAX_DEPTH:
         raise CellError("is nested too deeply")
-    if value is None or isinstance(value, str):
+    if isinstance(value, str | None):
         return value
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else None
     if isinstance(value, list):
@@ -391,7 +391,7 @@ def bounds(value: object) -> dict[str, float]:
 
 def truth(value: object) -> bool | None:
     """`value` as a boolean, None if empty."""
-    if value is None or isinstance(value, bool):
+    if isinstance(value, bool | None):
         return value
     word = str(value).strip().lower().removesuffix(".0")
     if not word:

@@ -118,7 +118,8 @@ class TurnReading(Struct, frozen=True):
                 hint="Write `history` beside `turns`: it holds for all of them.",
             )
         values = {**shared, **own}
-        tags, own_tags = _named(shared, _TAGS), _named(own, _TAGS)
+        tags = _named(shared, _TAGS)
+        own_tags = _named(own, _TAGS)
         if tags is not None and own_tags is not None:
             values.pop(own_tags)
             try:

@@ -94,10 +94,13 @@ def _row(sample: Sample) -> Values:
 def _passages(sample: Sample) -> list[object]:
     if not sample.hops:
         return list(sample.reference_contexts)
-    return [
-        {"text": text, "hop": hop} if hop else text
-        for text, hop in zip(sample.reference_contexts, sample.hops, strict=True)
-    ]
+    passages: list[object] = []
+    for text, hop in zip(sample.reference_contexts, sample.hops, strict=True):
+        if hop:
+            passages.append({"text": text, "hop": hop})
+        else:
+            passages.append(text)
+    return passages
 
 
 def _call(call: ExpectedCall) -> Values:

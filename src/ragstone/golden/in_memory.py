@@ -64,7 +64,7 @@ def _items(data: Any) -> Iterable[object]:
 def _plain(value: Any, line: int | None, depth: int) -> Any:
     """`value` in the types of JSON, as the other formats give it. What data frames have
     for a missing value is None."""
-    if value is None or isinstance(value, str | bool | int):
+    if isinstance(value, str | bool | int | None):
         return value
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)

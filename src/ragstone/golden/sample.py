@@ -190,18 +190,18 @@ class Sample:
     def generated(self) -> bool:
         """Whether a model wrote the question, by its provenance or ragas' tag, and no
         review of it is known."""
-        unreviewed = self.review is None or self.review.status == "draft"
-        by_model = (self.provenance or "").startswith("ragstone generate") or any(
-            "synthesizer" in tag for tag in self.tags
-        )
-        return unreviewed and by_model
+        if self.review is not None and not self.draft:
+            return False
+        if (self.provenance or "").startswith("ragstone generate"):
+            return True
+        return any("synthesizer" in tag for tag in self.tags)
 
     @property
     def references(self) -> Texts:
         """All reference answers, `reference` first; empty if there is none."""
-        return (
-            () if self.reference is None else (self.reference, *self.other_references)
-        )
+        if self.reference is None:
+            return ()
+        return (self.reference, *self.other_references)
 
     def content_hash(self) -> str:
         """SHA-256 (hex) of everything that affects scoring: all fields except id, tags,
@@ -308,9 +308,8 @@ class GoldenSet(Struct, frozen=True):
         """How many samples count in checks, and how many groups: one without a group is
         a group of its own."""
         counting = list(self.counting())
-        return GoldenSize(
-            len(counting), len({sample.group or sample.id for sample in counting})
-        )
+        groups = {sample.group or sample.id for sample in counting}
+        return GoldenSize(len(counting), len(groups))
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -339,9 +338,9 @@ class GoldenSet(Struct, frozen=True):
         return tuple(dict.fromkeys(mapping.file for mapping in self.mappings))
 
     def __repr__(self) -> str:
-        origin = (
-            f" from {some(list(map(repr, self.sources)), 3)}" if self.sources else ""
-        )
+        origin = ""
+        if self.sources:
+            origin = f" from {some(list(map(repr, self.sources)), 3)}"
         return f"{type(self).__name__}({counted(len(self), 'sample')}{origin})"
 
     def content_hash(self) -> str:
