@@ -27,6 +27,14 @@ SESSION = "session"
 """What an entrypoint accepts that keeps the turns of a conversation apart."""
 
 
+_BESIDE_QUESTION = {
+    "history": SYSTEM_NAMES["history"],
+    SESSION: SYSTEM_NAMES["session"],
+    CONTEXTS: (CONTEXTS,),
+}
+"""The names of what goes with a question, the best first."""
+
+
 class EntrypointError(Exception):
     """The entrypoint can't be found or called; the message is for the user, without a
     traceback."""
@@ -74,9 +82,8 @@ def names_beside(available: Collection[str]) -> dict[str, str]:
     """The names, of those `available`, that take the ``history``, the ``session`` and
     the ``contexts``."""
     names = {}
-    for part in ("history", SESSION, CONTEXTS):
-        known = [CONTEXTS] if part == CONTEXTS else SYSTEM_NAMES[part]
-        for name in reversed(known):
+    for part, usual_names in _BESIDE_QUESTION.items():
+        for name in reversed(usual_names):
             if name in available:
                 names[part] = name
     return names
