@@ -147,7 +147,7 @@ def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     """Compare `relevant_ids` and `reference_contexts` with the documents in `corpus`.
     Raises ConfigError."""
     documents = read_documents([corpus]).texts
-    stems = {_stem(name) for name in documents}
+    stems = set(map(_stem, documents))
     words = "\n".join(f" {words_of(text)} " for text in documents.values())
     ids = 0
     missing = []

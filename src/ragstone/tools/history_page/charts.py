@@ -47,9 +47,8 @@ class Chart(Struct, frozen=True):
 
     @property
     def newest(self) -> str:
-        return self.show(
-            [point.value for point in self.points if point.value is not None][-1]
-        )
+        values = [point.value for point in self.points if point.value is not None]
+        return self.show(values[-1])
 
     def x(self, index: int) -> str:
         step = (WIDTH - 2.0 * _PAD) / max(1, len(self.points) - 1)
@@ -65,11 +64,11 @@ class Chart(Struct, frozen=True):
         commands = []
         is_gap = True
         for index, point in enumerate(self.points):
-            is_gap = is_gap or point.starts
+            if point.starts:
+                is_gap = True
             if point.value is not None:
-                commands.append(
-                    f"{'M' if is_gap else 'L'}{self.x(index)} {self.y(point.value)}"
-                )
+                command = "M" if is_gap else "L"
+                commands.append(f"{command}{self.x(index)} {self.y(point.value)}")
                 is_gap = False
         return "".join(commands)
 

@@ -137,5 +137,5 @@ def _append(file: Path, drafts: Sequence[Sample]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     if before and not before.endswith("\n"):
         before += "\n"
-    lines = [f"{line}\n" for line in native_lines(drafts)]
-    replace_text(file, before + "".join(lines))
+    lines = "".join(f"{line}\n" for line in native_lines(drafts))
+    replace_text(file, before + lines)

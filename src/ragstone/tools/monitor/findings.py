@@ -92,8 +92,7 @@ def judge_window(
             checks += 1
         if len(before[name]) >= MIN_WINDOWS:
             checks += 1
-    years = _length(line) / _YEAR
-    error_rate = FALSE_ALARMS * years / max(1, checks)
+    error_rate = FALSE_ALARMS * (_length(line) / _YEAR) / max(1, checks)
     findings = []
     for name, rule in logged.items():
         values = _values(name, line.figures[name], scores)

@@ -43,8 +43,7 @@ def _replaced(
 
 def _after_cue(match: re.Match[str]) -> str:
     """The words before a phone number, which is replaced."""
-    length = match.start("number") - match.start()
-    return match.group()[:length] + "[phone]"
+    return match.group()[: match.start("number") - match.start()] + "[phone]"
 
 
 def _is_card(match: re.Match[str]) -> bool:

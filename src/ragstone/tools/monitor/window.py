@@ -196,5 +196,4 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
     for name in SHARES:
         hits = [share[name] for share in shares if share[name] is not None]
         if hits:
-            value = hits.count(True) / len(hits)
-            yield name, FigurePart(value=value, n=len(hits))
+            yield name, FigurePart(value=hits.count(True) / len(hits), n=len(hits))
