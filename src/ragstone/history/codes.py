@@ -21,7 +21,7 @@ MAX_SCORES = 50_000
 """Maximum number of scores to keep per run. For larger runs a fixed subset of the
 samples is kept."""
 
-_NO_SCORE = 2**16 - 1
+_NO_SCORE = 0xFFFF
 
 
 class Compact(Struct, frozen=True):

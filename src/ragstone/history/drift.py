@@ -99,8 +99,9 @@ def measure_drift(
         past = watch.pasts.get(place[0])
         if past is not None and past.sound and watch.newest:
             column = watch.column(place[0], [len(past.looks)], check.slice)
-            loss = abs(check.estimate or 0.0)
-            below[place] = column.part(0, shown=check.failed, loss=loss)
+            below[place] = column.part(
+                0, shown=check.failed, loss=abs(check.estimate or 0.0)
+            )
     lasting = [check for check, _ in followed if not check.passed]
     recovered = [check.reason for check, _ in followed if check.passed]
     added = [check for check in new.checks if not lasting or not check.passed]
@@ -301,14 +302,11 @@ class _Watch:
             accepted_before.update(
                 entry.id for entry in past.looks[index].line.accepted
             )
-        drops = {
-            entry.id: entry.drop
-            for entry in self.line.accepted
-            if (entry.metric, entry.slice) == (metric, slice_)
-        }
-        allowed = sum(
-            drop for name, drop in drops.items() if name not in accepted_before
-        )
+        allowed = 0.0
+        for entry in self.line.accepted:
+            is_here = (entry.metric, entry.slice) == (metric, slice_)
+            if is_here and entry.id not in accepted_before:
+                allowed += entry.drop
         return Column(rule, looks, tuple(places), series, allowed, slice_)
 
 

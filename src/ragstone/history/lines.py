@@ -25,10 +25,10 @@ Text = Annotated[str, AfterValidator(_cut)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8}$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
-Count = Annotated[
-    int, Field(ge=0, le=2**53 - 1)
-]  # whole numbers that every reader of JSON has
-Number = Annotated[int, Field(ge=1, le=2**53 - 1)]
+_MAX_WHOLE = 2**53 - 1
+"""Every reader of JSON has whole numbers up to here."""
+Count = Annotated[int, Field(ge=0, le=_MAX_WHOLE)]
+Number = Annotated[int, Field(ge=1, le=_MAX_WHOLE)]
 Verdict = Literal["pass", "fail", "inconclusive", "error", "none"]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 

@@ -60,9 +60,14 @@ def mean_interval(
     elif groups is None and np.isin(clipped, (0.0, 1.0)).all() and bounds[1] == 1.0:
         return proportion_interval(round(clipped.sum()), n, confidence=confidence)
     low, high = _gaffke_limits(clipped, tail, bounds, groups)
-    low = min(low, estimate)
-    high = max(high, estimate)
-    return Estimate(estimate, low, high, confidence, "Gaffke's bound", n)
+    return Estimate(
+        estimate,
+        min(low, estimate),
+        max(high, estimate),
+        confidence,
+        "Gaffke's bound",
+        n,
+    )
 
 
 def _gaffke_limits(
