@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.evaluation.directory import read_manifest
-from tests.cli.project import ragstone, read_rows, write_rows
+from tests.cli.project import ragstone, read_json, read_rows, write_rows
 
 APP = """
 def answer(question):
@@ -76,6 +76,23 @@ def test_a_sample_below_a_floor_that_did_not_hold_failed(project: Path) -> None:
     ragstone(["run", "--failed", "ragstone-run", "--out", "again"], project)
     assert "q4" in asked(project / "again")
     assert "q5" not in asked(project / "again")
+
+
+def test_what_is_below_a_floor_and_was_so_before_failed_too(project: Path) -> None:
+    policy = "[gate]\nonly_named = true\n[metrics.exact_match]\naction = 'block'\nmin = "
+    app = """
+def answer(question):
+    text = f"{question[8:-1]} is quite so."
+    return {"answer": text, "contexts": [text]}
+"""
+    (project / "app.py").write_text(app, encoding="utf-8")
+    (project / "thresholds.toml").write_text(policy + "0.0\n", encoding="utf-8")
+    ragstone(["gate", "--out", "before"], project, exit_code=0)
+    (project / "thresholds.toml").write_text(policy + "0.9\n", encoding="utf-8")
+    ragstone(["gate", "--baseline", "before"], project)
+    assert read_json(project / "ragstone-run" / "report.json")["samples"]["worst"] == []
+    ragstone(["run", "--failed", "ragstone-run", "--out", "again"], project)
+    assert asked(project / "again") == [f"q{number}" for number in range(6)]
 
 
 @pytest.mark.parametrize(

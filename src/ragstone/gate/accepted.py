@@ -257,9 +257,9 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
     for check in checks:
         if check.passed or not check.blocks:
             continue
-        if check.kind is CheckKind.PAIRED:
+        if check.kind == CheckKind.PAIRED:
             return
-        if check.kind is CheckKind.GOLDEN_SET:
+        if check.kind == CheckKind.GOLDEN_SET:
             if check.status in {*ending, Status.ERROR}:
                 edits.append(check)
         elif check.status in ending:
@@ -283,7 +283,7 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
 
 def _is_over_its_limit(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
-    is_limited = check.kind is CheckKind.SHARE and check.name != COMPARED_GUARD
+    is_limited = check.kind == CheckKind.SHARE and check.name != COMPARED_GUARD
     return is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
 
 
@@ -295,14 +295,14 @@ def _offer_for(check: Check) -> Offer | None:
     if check.interval is not None:  # it decides, so its far end is to be accepted
         ends += [check.interval.low, check.interval.high]
     loss = 0.0
-    if check.kind is CheckKind.GOLDEN_SET:
+    if check.kind == CheckKind.GOLDEN_SET:
         metric = GOLDEN_SET
         loss = max(ends)
-    elif check.kind is CheckKind.SHARE:
+    elif check.kind == CheckKind.SHARE:
         metric = check.name
         if check.baseline is not None and not _is_over_its_limit(check):
             loss = (check.current or 0.0) - check.baseline
-    elif check.kind is CheckKind.RISE:
+    elif check.kind == CheckKind.RISE:
         loss = max(ends)
     elif check.kind in (CheckKind.DROP, CheckKind.DRIFT):
         loss = -min(ends)

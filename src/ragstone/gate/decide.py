@@ -104,7 +104,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         if sample_id in worse or change.evidence_lost
     }
     surely_broke = any(
-        check.kind is CheckKind.QUESTIONS and check.failed for check in evidence.decided
+        check.kind == CheckKind.QUESTIONS and check.failed for check in evidence.decided
     )
     enough = MIN_BROKEN if surely_broke else MIN_SAMPLES
     diagnosis = diagnosis_of(causes, enough=enough)

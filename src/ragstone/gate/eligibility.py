@@ -26,7 +26,7 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
             failed.append(check.name)
         elif check.status is Status.INCONCLUSIVE and check.kind in losses:
             unsettled.append(check.name)
-        elif check.status is Status.ERROR and check.kind is not CheckKind.BASELINE:
+        elif check.status is Status.ERROR and check.kind != CheckKind.BASELINE:
             undecided.append(check.name)
     if failed:
         return False, f"it failed ({some(failed)})"

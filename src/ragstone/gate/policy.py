@@ -84,7 +84,7 @@ class Policy(PolicyTable):
         rule = self.metrics.get(metric)
         if rule is not None and rule.action is not None:
             return rule.action
-        is_measured = kind is CheckKind.DROP and metric in OFFLINE_BLOCKS
+        is_measured = kind == CheckKind.DROP and metric in OFFLINE_BLOCKS
         if rule is not None or is_measured or not offline_judge:
             return Action.BLOCK
         return Action.WARN

@@ -108,7 +108,7 @@ async def confirm_run(
                 "Asked again, the system gave the same answers: each of them is a fact."
             )
         crashed = any(
-            check.kind is CheckKind.ERROR_RATE and check.status is Status.FAIL
+            check.kind == CheckKind.ERROR_RATE and check.status is Status.FAIL
             for check in decided.checks
         )
         if decided.status is Status.ERROR or (

@@ -91,7 +91,7 @@ class NothingDecided(Coverage):
         run = evidence.current
         decided = evidence.decided
         has_checks = any(
-            check.kind is not CheckKind.COVERAGE or not check.passed
+            check.kind != CheckKind.COVERAGE or not check.passed
             for check in decided
         )
         status = Status.ERROR

@@ -290,6 +290,6 @@ def _is_part_of_broken(drop: Drop, evidence: Evidence) -> bool:
     if not drop.is_beyond or broken < MIN_BROKEN - 1:
         return False
     return any(
-        check.kind is CheckKind.QUESTIONS and not check.passed
+        check.kind == CheckKind.QUESTIONS and not check.passed
         for check in evidence.decided
     )

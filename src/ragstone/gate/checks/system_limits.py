@@ -91,14 +91,14 @@ class SystemLimits(Checker):
 
     def key(self, check: Check) -> KeyPath:
         figure = _figure(check)
-        is_rise = check.kind is CheckKind.SYSTEM_RISE
+        is_rise = check.kind == CheckKind.SYSTEM_RISE
         return ("system", figure.limit if is_rise else figure.name)
 
     def title(self, check: Check) -> str:
         return _figure(check).title
 
     def unit(self, check: Check) -> Format | None:
-        if check.kind is CheckKind.SYSTEM_RISE:
+        if check.kind == CheckKind.SYSTEM_RISE:
             return _factor
         return _figure(check).shown
 
@@ -114,7 +114,7 @@ def unchecked_rises(evidence: Evidence) -> Iterator[str]:
 
 
 def _figure(check: Check) -> Figure:
-    if check.kind is CheckKind.LATENCY:
+    if check.kind == CheckKind.LATENCY:
         return P95_LATENCY
     return FIGURES[check.name.removeprefix("system.").removesuffix("_rise")]
 
@@ -152,7 +152,7 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
     n = values.size
     estimate = figure.of(values)
     rate = error_rate_of_a_limit(evidence.policy)
-    if check.kind is CheckKind.LATENCY:
+    if check.kind == CheckKind.LATENCY:
         late = int(np.count_nonzero(values > limit))
         shown = p_proportion_at_most(late, n, 0.05) <= rate
     else:
