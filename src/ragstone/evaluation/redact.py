@@ -9,6 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -81,8 +82,8 @@ class Redactor:
         return text
 
     def tree(self, value: T) -> T:
-        """A copy of `value` (a document, or any tree of structs, tuples, lists and
-        mappings) without any secret."""
+        """A copy of `value` (a document, or any tree of structs, dataclasses, tuples,
+        lists and mappings) without any secret."""
         redacted: T = self._walk(value)
         return redacted
 
@@ -94,12 +95,13 @@ class Redactor:
         if isinstance(value, dict):
             return {self._walk(key): self._walk(item) for key, item in value.items()}
         if isinstance(value, Struct):
-            changed = {
-                name: self._walk(getattr(value, name))
-                for name in value.__struct_fields__
-            }
-            return type(value)(**changed)
-        return value
+            names = value.__struct_fields__
+        elif is_dataclass(value) and not isinstance(value, type):
+            names = tuple(field.name for field in fields(value) if field.init)
+        else:
+            return value
+        redacted = {name: self._walk(getattr(value, name)) for name in names}
+        return type(value)(**redacted)
 
 
 def _pattern(form: str) -> str:

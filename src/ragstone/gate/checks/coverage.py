@@ -91,8 +91,7 @@ class NothingDecided(Coverage):
         run = evidence.current
         decided = evidence.decided
         has_checks = any(
-            check.kind != CheckKind.COVERAGE or not check.passed
-            for check in decided
+            check.kind != CheckKind.COVERAGE or not check.passed for check in decided
         )
         status = Status.ERROR
         if run.manifest is not None and run.manifest.golden.samples and not run.samples:
