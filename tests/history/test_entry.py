@@ -12,6 +12,7 @@ from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed
 from ragstone.stats.intervals import mean_interval
 from tests.gate.conftest import build_run, make_manifest
+from tests.history import seasons
 
 VALUES = [1.0, 0.5, 0.8, 0.9, 1.0, 0.4]
 RUN = build_run(
@@ -61,3 +62,11 @@ def test_the_judge_s_key_tells_judges_apart() -> None:
         for change in ({"model": "n"}, {"version": "2"}, {"embeddings": "e"}, {"parameters": (("temperature", "0"),)})
     ]
     assert len({judge_key(other) for other in (one, *others)}) == 5
+
+
+def test_of_a_long_text_a_line_has_what_comes_first() -> None:
+    drop = AcceptedDrop(id="a" * 600, metric="m" * 600, drop=0.1)
+    assert (len(drop.id), len(drop.metric)) == (500, 500)
+    whole = seasons.line(0)
+    long = type(whole).model_validate(whole.model_dump() | {"judge": "j" * 600, "system": "s" * 600})
+    assert (long.judge, long.system) == ("j" * 500, "s" * 500)

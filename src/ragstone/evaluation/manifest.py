@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, date, datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -154,12 +155,23 @@ GOLDEN_SET = "golden set"
 share of the baseline's samples."""
 
 
+_MAX_TEXT = 500
+
+
+def _cut(text: str) -> str:
+    return text[:_MAX_TEXT]
+
+
+Text = Annotated[str, AfterValidator(_cut)]
+"""Of a longer text, what comes first."""
+
+
 class AcceptedDrop(Part):
     """An accepted drop in force in a run: its id in accepted.toml, and its size."""
 
-    id: str
-    metric: str
-    slice: str | None = None
+    id: Text
+    metric: Text
+    slice: Text | None = None
     drop: float = Field(ge=0, le=1)
 
 

@@ -10,18 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter
 
-from ragstone.evaluation.manifest import AcceptedDrop, Part
+from ragstone.evaluation.manifest import AcceptedDrop, Part, Text
 
 SCHEMA_VERSION: Literal[1] = 1
 
-_MAX_TEXT = 500
-
-
-def _cut(text: str) -> str:
-    return text[:_MAX_TEXT]
-
-
-Text = Annotated[str, AfterValidator(_cut)]
 Key = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8}$")]
 Event = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
