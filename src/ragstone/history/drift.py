@@ -304,8 +304,8 @@ class _Watch:
             )
         allowed = 0.0
         for entry in self.line.accepted:
-            is_here = (entry.metric, entry.slice) == (metric, slice_)
-            if is_here and entry.id not in accepted_before:
+            is_same_place = (entry.metric, entry.slice) == (metric, slice_)
+            if is_same_place and entry.id not in accepted_before:
                 allowed += entry.drop
         return Column(rule, looks, tuple(places), series, allowed, slice_)
 
