@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.gate.confirm import ASK, AT_ONCE, doubts, settled
+from ragstone.gate.confirm import AT_ONCE, doubts, settled
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from tests.gate.verdicts import verdict_of
 
@@ -23,8 +23,8 @@ RISE = {"kind": CheckKind.RISE, "threshold": 0.02}
         (AT_ONCE * ALPHA, {"estimate": -0.02}, False, False),  # no larger than what is allowed
         (AT_ONCE * ALPHA, {"action": Action.WARN}, False, False),
         (AT_ONCE * ALPHA * 1.01, {}, True, False),
-        (ASK * ALPHA, {}, True, False),
-        (ASK * ALPHA * 1.01, {}, False, False),
+        (0.4, {}, True, False),
+        (0.41, {}, False, False),
         (0.03, {"status": Status.FAIL}, True, False),  # a drop that fails may be asked about again
         (0.03, {"action": Action.WARN}, False, False),
         (0.03, {"estimate": -0.02}, False, False),
