@@ -148,19 +148,6 @@ def test_a_command_gets_it_in_its_line(room: Any) -> None:
     assert room.knows("contexts", entrypoint) is None
 
 
-def test_a_command_for_each_question_gets_it_where_it_names_it(room: Any) -> None:
-    room.write("rag.py", "import json, sys; print(json.dumps({'answer': json.dumps(sys.argv[2:])}))")
-    program = f"command:{sys.executable} rag.py {{question}}"
-    entrypoint = f"{program} {{history}} {{session}} {{contexts}}"
-    (talk,) = room.ask_samples(entrypoint, TALK, **GENERATION)
-    (alone,) = room.ask_samples(entrypoint, ALONE)
-    assert json.loads(talk.answer) == [json.dumps(TURNS), "id-talk", json.dumps(PASSAGES)]
-    assert json.loads(alone.answer) == ["[]", "", "null"]
-    assert room.knows("session", entrypoint) is True
-    with pytest.raises(SystemUnderTestError, match="it takes none"):
-        room.ask_samples(program, TALK, **GENERATION)
-
-
 def test_a_service_gets_it_in_fields(room: Any, server: Server, no_proxy: None) -> None:
     named = {"history_field": "input.turns", "session_field": "meta.talk"}
     room.ask_samples(server.url, TALK, **GENERATION)
@@ -209,7 +196,6 @@ def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server
         "import json, sys\nfor line in sys.stdin:\n    print(json.dumps({'contexts': ['one', 'two']}), flush=True)\n"
     )
     room.write("rag.py", lines)
-    room.write("once.py", 'print(\'["one", "two"]\')\n')
     room.write("outputs.jsonl", '{"id": "opens", "contexts": ["one", "two"]}\n')
 
     def retrieved(entrypoint: str, **fields: str) -> list[str]:
@@ -217,8 +203,7 @@ def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server
         assert found.failure is None
         return [one.text for one in found.contexts]
 
-    commands = [f"command:{sys.executable} {words}" for words in ("rag.py", "once.py {question}")]
-    for entrypoint in (*commands, "file:outputs.jsonl"):
+    for entrypoint in (f"command:{sys.executable} rag.py", "file:outputs.jsonl"):
         assert retrieved(entrypoint) == ["one", "two"], entrypoint
     server.reply = lambda _path, _body: (200, {}, json.dumps({"hits": [{"body": "one"}, {"body": "two"}]}).encode())
     assert retrieved(server.url, contexts_field="hits", context_text_field="body") == ["one", "two"]

@@ -13,7 +13,7 @@ from ragstone.golden.sample import Sample
 from ragstone.system.command_line import without_secrets
 from ragstone.system.payload import MAX_DETAIL_CHARACTERS
 from ragstone.system.response import Context
-from tests.system.service import by_kind, failure, kinds
+from tests.system.service import by_kind, failure
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 RAG = f"command:{sys.executable} rag.py"
@@ -95,7 +95,6 @@ def test_of_a_long_detail_the_end_is_kept(room: Any) -> None:
     [
         ("./not-there", "No such file"),
         ("not-on-path-anywhere --flag", "No such file"),
-        ("./absent {question}", "no such program"),
         (f"{sys.executable} -S -E -c \"import sys; sys.exit('no index')\"", "exited with status 1 .*(\n.*)*no index"),
         pytest.param("./not-executable", "must be executable", marks=POSIX),
         ("./rag 'open", "Balance its quotes"),
@@ -141,67 +140,13 @@ def test_the_shown_command_holds_no_secret(command: str, shown: str) -> None:
     assert without_secrets(command) == shown
 
 
-# -- one process per question ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def once(room: Any) -> str:
-    room.write(
-        "once.py",
-        """
-        import json, os, sys, time
-
-        question, *rest = sys.argv[1:]
-        if question == "pid": print(os.getpid())
-        elif question == "json": print(json.dumps({"answer": "fine", "contexts": ["c"]}))
-        elif question == "error": print(json.dumps({"error": "index not found"}))
-        elif question == "die": print("half an answer"); sys.stderr.write("out of luck\\n"); sys.exit(3)
-        elif question == "killed": os.kill(os.getpid(), 9)
-        elif question == "hang": time.sleep(600)
-        elif question == "huge": sys.stdout.write("x" * 10_000_001)
-        elif question == "close": print("fine", flush=True); os.close(1); time.sleep(0.5); os._exit(0)
-        elif question == "stdin": print("read " + repr(sys.stdin.read()))
-        else: print(json.dumps([question, *rest]))
-        """,
-    )
-    return f"command:{sys.executable} once.py {{question}}"
-
-
-def test_a_command_with_the_question_among_its_words_is_run_once_per_question(room: Any, once: str) -> None:
-    one, other, text, whole, closed = room.ask(once, "pid", "pid", "stdin", "json", "close")
-    assert one.answer != other.answer
-    assert text.answer == "read ''"
-    assert (whole.answer, whole.contexts) == ("fine", (Context("c"),))
-    assert (closed.failure, closed.answer) == (None, "fine")
-    assert all(response.latency_s > 0 for response in (one, other, text, whole))
-
-
-def test_a_question_is_one_word_whatever_it_holds_and_no_shell_sees_it(room: Any, once: str) -> None:
-    asked = "how $(touch x) `y`; \"long\" {id} '{question}' | é\n?"
-    (response,) = room.ask(f"{once} --q={{question}} '{{history}}'", asked)
-    assert json.loads(response.answer) == [asked, f"--q={asked}", "[]"]
-    assert not (room.folder / "x").exists()
-
-
-def test_a_command_that_is_run_once_per_question_and_fails_costs_one_sample(room: Any, once: str) -> None:
-    questions = ["error", "die", "killed", "hang", "huge", "a\0b", "x" * 3_000_000, "fine"]
-    responses = room.ask(once, *questions, timeout_s=2.0)
-    expected = ["raised", "raised", "crashed", "timeout", "bad_return", "raised", "raised", "answered"]
-    assert kinds(responses) == expected
-    assert failure(responses[1]).message == "The command exited with status 3."
-    assert "out of luck" in (failure(responses[1]).detail or "")
-    assert "SIGKILL" in failure(responses[2]).message
-
-
 def test_the_fields_of_a_reply_may_have_names_of_their_own(room: Any) -> None:
     reply = {"said": "30 days.", "found": {"hits": [{"body": "c", "ref": "d1"}]}}
     fields = {"answer_field": "said", "contexts_field": "found.hits"}
     fields |= {"context_text_field": "body", "context_id_field": "ref"}
     room.write("named.py", f"import sys\nfor _ in sys.stdin: print({json.dumps(json.dumps(reply))}, flush=True)")
-    room.write("named_once.py", f"print({json.dumps(json.dumps(reply))})")
     room.write("out.jsonl", json.dumps({"id": "s0", **reply}))
     room.app(f"def answer(question):\n    return {reply!r}\n")
-    commands = [f"command:{sys.executable} {words}" for words in ("named.py", "named_once.py {question}")]
-    for entrypoint in ("app:answer", *commands, "file:out.jsonl"):
+    for entrypoint in ("app:answer", f"command:{sys.executable} named.py", "file:out.jsonl"):
         (response,) = room.ask(entrypoint, "how long?", **fields)
         assert (response.answer, response.contexts) == ("30 days.", (Context("c", "d1"),))

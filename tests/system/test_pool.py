@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,8 +13,9 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system import pool
+from ragstone.system.line_peer import Attempt
 from ragstone.system.payload import failed
-from ragstone.system.pool import Attempt, Pool
+from ragstone.system.pool import Pool
 from ragstone.system.response import Response, SystemFailureKind, session_of
 
 ANSWERED, ELSEWHERE = "answered", "elsewhere"
@@ -59,6 +60,8 @@ class Children:
 
 
 class Child:
+    accepts = None
+
     def __init__(self, children: Children) -> None:
         self.start, self.ask, self.end = children.start, children.ask, children.end
 
@@ -76,7 +79,7 @@ def used(children: Children, use: Callable[[Pool], Any], **settings: Any) -> Any
 
     async def started() -> Any:
         given = SystemSettings(**{"concurrency": 1, "retries": 0, **settings})
-        system = Pool("app:answer", given, lambda: Child(children), context)
+        system = Pool("app:answer", given, lambda: cast(Any, Child(children)), context)
         await system.start()
         try:
             return await use(system)

@@ -186,12 +186,6 @@ class Child:
         if pipe is not None and not pipe.is_closing():
             pipe.write(json.dumps(message).encode("ascii") + b"\n")
 
-    def close_stdin(self) -> None:
-        """Close the child's stdin, in case it waits for its end."""
-        pipe = self._transport.get_pipe_transport(0)
-        if pipe is not None:
-            pipe.close()
-
     async def show_stack(self) -> None:
         """Ask a Python worker to write its stacks to the log, and give it a moment; it
         ends another program."""
@@ -211,7 +205,7 @@ class Child:
             if self._gone:
                 return
             if patience_s > 0 and not self.exited:
-                self.close_stdin()
+                self._close_stdin()
                 await self.wait(patience_s)
             guardian.kill_group(self.pid)
             try:
@@ -224,6 +218,11 @@ class Child:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             self._gone = True
+
+    def _close_stdin(self) -> None:
+        pipe = self._transport.get_pipe_transport(0)
+        if pipe is not None:
+            pipe.close()
 
     async def ending(self) -> str:
         """How the child ended, in words (or that it closed its output but is still

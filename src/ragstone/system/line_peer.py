@@ -15,7 +15,6 @@ from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import Child, ChildContext
 from ragstone.system.payload import failed, read
-from ragstone.system.pool import Attempt
 from ragstone.system.response import (
     Response,
     SystemFailureKind,
@@ -25,6 +24,14 @@ from ragstone.system.response import (
 from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
+
+
+class Attempt(Struct, frozen=True):
+    """One attempt: its response (None: not the sample's fault, use another peer), and
+    whether the peer is reusable."""
+
+    response: Response | None
+    reusable: bool
 
 
 class LinePeer(Struct, eq=False):
@@ -50,6 +57,13 @@ class LinePeer(Struct, eq=False):
     """Whether it has answered, or said that it can."""
     session: str | None = None
     """That of the last question."""
+    accepts: frozenset[str] | None = None
+    """What the system takes besides the question, known from the start; None if that
+    can't be known."""
+
+    async def start(self) -> None:
+        """Start the child. Raises SystemUnderTestError if it can't answer questions."""
+        raise NotImplementedError
 
     def not_started(
         self, message: str, output: str | None, where: str, hint: str

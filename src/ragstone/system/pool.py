@@ -12,15 +12,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Protocol
-
-from msgspec import Struct
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import ChildContext
 from ragstone.system.given import Wrapped
+from ragstone.system.line_peer import LinePeer
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, System, SystemFailureKind
 
@@ -33,23 +31,6 @@ _RETRIED = (
 )
 
 
-class Attempt(Struct, frozen=True):
-    """One attempt: its response (None: not the sample's fault, use another peer), and
-    whether the peer is reusable."""
-
-    response: Response | None
-    reusable: bool
-
-
-class Peer(Protocol):
-    async def start(self) -> None:
-        """Raises SystemUnderTestError if it can't answer questions."""
-
-    async def ask(self, sample: Sample) -> Attempt: ...
-
-    async def end(self, *, kill: bool) -> None: ...
-
-
 class PoolSession(Wrapped):
     """A session of a pool, in one child, from its first question on. A child that dies
     is replaced."""
@@ -57,7 +38,7 @@ class PoolSession(Wrapped):
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._pool = pool
-        self.peer: Peer | None = None
+        self.peer: LinePeer | None = None
 
     async def ask(self, sample: Sample) -> Response:
         return await self._pool.ask_in(self, sample)
@@ -70,7 +51,7 @@ class Pool:
         self,
         entrypoint: str,
         settings: SystemSettings,
-        new_peer: Callable[[], Peer],
+        new_peer: Callable[[], LinePeer],
         context: ChildContext,
     ) -> None:
         self.entrypoint = entrypoint
@@ -81,8 +62,8 @@ class Pool:
         self._slots = asyncio.Semaphore(settings.concurrency)
         """One is held for each child that starts, answers, or has a session."""
         self._starts = asyncio.Semaphore(MAX_STARTING)
-        self._idle: deque[Peer] = deque()
-        self._busy: set[Peer] = set()
+        self._idle: deque[LinePeer] = deque()
+        self._busy: set[LinePeer] = set()
         self._start_failures = 0
         self._given_up: str | None = None
         self._closed = False
@@ -100,7 +81,7 @@ class Pool:
             raise SystemUnderTestError(
                 error.message, where=error.where, hint=hint
             ) from None
-        self.accepts = getattr(peer, "accepts", None)
+        self.accepts = peer.accepts
         self._busy.remove(peer)
         self._idle.append(peer)
 
@@ -159,7 +140,7 @@ class Pool:
             if attempt.response is not None:
                 return attempt.response
 
-    async def _take(self) -> Peer | None:
+    async def _take(self) -> LinePeer | None:
         """An idle child, or else a new one, with a slot; None if the system is closed,
         or can't start again."""
         await self._slots.acquire()
@@ -196,7 +177,7 @@ class Pool:
             f"it could not be started again ({self._start_failures} attempts). {why}"
         )
 
-    async def _started(self) -> Peer:
+    async def _started(self) -> LinePeer:
         peer = self._new_peer()
         self._busy.add(peer)
         try:
@@ -208,7 +189,7 @@ class Pool:
             await peer.end(kill=True)
             raise
 
-    async def _put_back(self, peer: Peer, *, reusable: bool) -> None:
+    async def _put_back(self, peer: LinePeer, *, reusable: bool) -> None:
         self._busy.discard(peer)
         try:
             if reusable and not self._closed:

@@ -50,7 +50,6 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
     hint: str
     not_from: Path | None = None
     noun = "worker"
-    accepts: frozenset[str] | None = None
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError
