@@ -114,7 +114,7 @@ def engine() -> Callable[..., Any]:
     return lambda **options: RetrieverQueryEngine.from_args(Retriever(), llm=MockLLM(max_tokens=3), **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"streaming": True}, {"use_async": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"use_async": True}], ids=str)
 def test_a_query_engine(engine: Callable[..., Any], options: dict[str, bool]) -> None:
     response = asked(engine(**options))
     assert (response.failure, response.answer) == (None, "text text text")

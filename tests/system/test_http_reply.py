@@ -169,7 +169,7 @@ def test_a_path_comes_before_the_usual_shapes(reading: Reading) -> None:
     [
         (events({"payload": "30 days."}), "bad_return", "{'payload': '30 days.'} (dict). Expected"),
         (events("[DONE]"), "bad_return", "ended without text"),
-        (events("x" * 600_000, "x" * 600_000), "bad_return", "more than 1,000,000 characters"),
+        (events("x" * 600_000, "x" * 600_000), "bad_return", "at most 1,000,000 are read"),
         (sent("text/event-stream", "event: error\ndata: out of memory\n\n"), "raised", "out of memory"),
         (events({"type": "error", "errorText": "out of memory"}), "raised", "out of memory"),
         (lines("application/x-ndjson", {"answer": "a"}, {"error": "out of memory"}), "raised", "out of memory"),
@@ -202,6 +202,16 @@ def test_events_are_read_with_each_line_end_of_the_standard(reading: Reading, en
 def test_a_stream_of_endless_pieces_is_refused(reading: Reading, monkeypatch: pytest.MonkeyPatch, reply: Reply) -> None:
     monkeypatch.setattr("ragstone.system.http_reply.MAX_PIECES", 10)
     assert failure(reading(reply)).message.startswith("The stream has more than 10 pieces.")
+
+
+def test_steps_come_in_any_pieces_of_a_stream(reading: Reading) -> None:
+    search = {"type": "retrieval", "query": "return", "contexts": [PASSAGE]}
+    lookup = {"type": "tool", "name": "lookup", "arguments": {}}
+    whole = reading(events({"steps": [search]}, {"answer": "30 "}, {"steps": [lookup] * 2, "trace_id": "t"}, "days."))
+    assert (whole.answer, whole.extra) == (ANSWER, {"trace_id": "t"})
+    assert [type(step).__name__ for step in whole.steps] == ["Retrieval", "ToolCall", "ToolCall"]
+    too_many = reading(events({"steps": [lookup] * 1_000}, {"steps": [lookup]}, "days."))
+    assert "More than 1,000 steps" in failure(too_many).message
 
 
 def test_a_stream_is_whole_at_its_end_though_the_connection_stays_open(reading: Reading) -> None:

@@ -415,23 +415,3 @@ def test_latency_is_measured_by_a_clock_that_the_system_can_not_reach(room: Any)
     for response in room.ask("app:answer", "one", "raise", concurrency=1):
         assert response.latency_s is not None
         assert response.latency_s >= 0.1
-
-
-def test_a_streamed_answer_is_read_and_timed_to_its_end(room: Any) -> None:
-    room.app("""
-        import asyncio
-
-        async def answer(question):
-            yield {"contexts": ["c"]}
-            yield "30 "
-            await asyncio.sleep(0.05)
-            if question == "broken": raise OSError("the line is dead")
-            if question == "stuck": await asyncio.sleep(60)
-            yield "days."
-
-    """)
-    responses = room.ask("app:answer", "q", "broken", "stuck", timeout_s=0.5)
-    assert kinds(responses) == ["answered", "raised", "timeout"]
-    assert "the line is dead" in failure(responses[1]).message
-    assert responses[0].answer == "30 days."
-    assert 0.05 <= responses[0].latency_s < 0.5

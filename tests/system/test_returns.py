@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import itertools
 import json
 import math
@@ -19,7 +17,7 @@ from pydantic import ValidationError
 from ragstone.golden.aliases import SYSTEM_NAMES
 from ragstone.system.payload import Payload, read
 from ragstone.system.response import Context, SystemFailureKind
-from ragstone.system.worker import fields, returns, streams, wording
+from ragstone.system.worker import fields, returns, wording
 from ragstone.system.worker.fields import at_path
 from tests.system.service import failure
 
@@ -124,6 +122,16 @@ def test_anything_else_is_refused_with_what_was_found_and_what_is_expected(value
     assert says in str(caught.value)
     assert "Expected a string" in str(caught.value)
     assert len(str(caught.value)) < 1_000
+
+
+async def later() -> AsyncIterator[str]:
+    yield "yes"
+
+
+@pytest.mark.parametrize("value", [iter("yes"), {"answer": iter("yes")}, later(), {"answer": later()}])
+def test_a_stream_is_refused_with_what_to_return_in_its_place(value: object) -> None:
+    with pytest.raises(fields.BadReturn, match=r"a stream\. Join its pieces"):
+        returns.normalise(value)
 
 
 @pytest.mark.parametrize(("value", "proposed"), [(["a"], True), ([], False), ({"contexts": ["a"]}, True), ({}, False)])
@@ -244,7 +252,6 @@ RETURNS = [
     {"answer": None, "documents": [{"page_content": "one"}, {"content": "two"}]},
     {"answer": "ignored", "contexts": ["one", "two"]},
     ("ignored", ["one", "two"]),
-    iter(("one", "two")),
     [({"text": "one"}, 0.5), ({"text": "two"}, 0.25)],
 ]
 ONLY_RETRIEVES = fields.Fields(contexts_only=True)
@@ -290,10 +297,6 @@ def test_what_an_answer_says_of_its_trace_is_kept() -> None:
     assert read("q", {"answer": "yes", **TRACE}, None).extra == TRACE
     found = returns.normalise({"data": {"said": "yes"}, **TRACE}, fields.Fields(answer="data.said"))
     assert (found["answer"], found["trace"]) == ("yes", TRACE)
-    pieces = streams.Pieces({}, fields.Fields())
-    for piece in ("y", {"text": "es", "trace_id": TRACE["trace_id"]}, {"index_digest": "i1"}):
-        pieces.add(piece)
-    assert returns.normalise(pieces.whole())["trace"] == TRACE
 
 
 def test_odd_ids_of_a_trace_are_left_out() -> None:
@@ -333,70 +336,12 @@ NAMED = {"said": "30 days.", "answer": "no", "documents": [{"body": "one", "key"
 
 def test_one_path_is_enough_and_the_known_names_hold_for_the_rest() -> None:
     paths = fields.Fields(answer="said", context_text="body", context_id="key")
-    streamed = streams.finish(iter([NAMED, {"said": " Or more."}]), paths)
-    for value, answer in ((NAMED, "30 days."), (streamed, "30 days. Or more.")):
-        found = read("s", value, None, fields=paths)
-        assert (found.answer, found.contexts) == (answer, (Context("one", "7", 0.5),))
+    found = read("s", NAMED, None, fields=paths)
+    assert (found.answer, found.contexts) == ("30 days.", (Context("one", "7", 0.5),))
     nothing = failure(read("s", NAMED, None, fields=fields.Fields(contexts="hits")))
     assert "Nothing at contexts_field 'hits' in {" in nothing.message
     in_graph = read("s", {"said": "yes", "messages": MESSAGES}, None, fields=fields.Fields(answer="said"))
     assert (in_graph.answer, in_graph.contexts_returned) == ("yes", False)
-
-
-# -- streams -----------------------------------------------------------------------------------------------------------
-
-
-async def tokens(*pieces: object) -> AsyncIterator[object]:
-    for piece in pieces:
-        yield piece
-
-
-def chunk(text: str | None) -> Some:
-    """A chunk of a chat completion, as OpenAI's SDK streams it."""
-    return Some(choices=[Some(delta=Some(content=text))])
-
-
-def whole(value: object) -> dict[str, Any]:
-    found = streams.finish(value, fields.Fields())
-    return returns.normalise(asyncio.run(found) if inspect.iscoroutine(found) else found)
-
-
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        ("30 ", "days."),
-        (chunk("30 "), chunk("days."), chunk(None), Some(choices=[])),
-        (Some(content="30 "), Some(content=[{"type": "text", "text": "days."}])),
-        ({"answer": "30 "}, {"answer": "days."}),
-    ],
-)
-def test_the_pieces_of_a_stream_are_one_answer(pieces: tuple[object, ...]) -> None:
-    assert whole(iter(pieces))["answer"] == "30 days."
-    assert whole(tokens(*pieces))["answer"] == "30 days."
-
-
-def test_a_stream_may_bring_contexts_and_usage_or_have_them_beside_it() -> None:
-    usage = {"input_tokens": 3, "output_tokens": 4}
-    streamed = whole(iter([{"context": ["c1"]}, {"answer": "a"}, {"answer": "b"}, {"usage": usage}]))
-    assert (streamed["answer"], [c["text"] for c in streamed["contexts"]], streamed["usage"]) == ("ab", ["c1"], usage)
-    for beside in ((iter("ab"), ["c1"]), {"response": tokens("a", "b"), "sources": ["c1"]}):
-        found = whole(beside)
-        assert (found["answer"], [c["text"] for c in found["contexts"]]) == ("ab", ["c1"])
-
-
-@pytest.mark.parametrize(
-    ("pieces", "says"),
-    [
-        ([], "ended without a piece"),
-        (["a", 7], r"Piece 2 of the stream is 7 \(int\)"),
-        (["x" * 1_000_000, "y"], "more than 1,000,000 characters"),
-        (itertools.repeat("x" * 10_000), "more than 1,000,000 characters"),
-    ],
-)
-def test_a_stream_of_nothing_of_something_else_or_without_end_is_refused(pieces: Any, says: str) -> None:
-    with pytest.raises(fields.BadReturn, match=says):
-        whole(iter(pieces))
-    assert whole(iter(["x" * 1_000_000]))["answer"] == "x" * 1_000_000
 
 
 # -- hostile values ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragstone.system.payload import read
-from ragstone.system.worker import adapters, fields, streams
+from ragstone.system.worker import adapters
 
 
 def made(**members: Any) -> Any:
@@ -69,13 +69,6 @@ def object_of(*names: str) -> dict[str, object]:
     return {"type": "object", "properties": dict.fromkeys(names)}
 
 
-def streaming(text: str, *, later: bool = False) -> Any:
-    async def whole(self: Any) -> str:
-        return "".join(self.response_gen)
-
-    return made(response_gen=iter(text), get_response=whole if later else lambda self: "".join(self.response_gen))
-
-
 class Graph:
     """A compiled graph, whose state can't be described."""
 
@@ -127,9 +120,6 @@ class Graph:
         functools.lru_cache(got),
         lambda *questions: got(*questions),
         lambda question: got_later(question),
-        lambda question: streaming(got(question)),
-        lambda question: streaming(got(question), later=True),
-        lambda question: Some(answer=iter(["got ", question])),
     ],
 )
 def test_every_shape_gives_its_answer_each_time(target: object) -> None:
@@ -140,7 +130,7 @@ def test_every_shape_gives_its_answer_each_time(target: object) -> None:
 
         asker = adapted(target, resolve)
         for question in ("a", "b"):
-            value = resolve(streams.finish(resolve(asker.begin(question)), fields.Fields()))
+            value = resolve(asker.begin(question))
             assert read("s", value, None).answer == "got " + question
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from ragstone.system.payload import read
 from ragstone.system.response import Context, ModelCall, Response, Retrieval, TokenUsage, ToolCall
-from ragstone.system.worker import streams
-from ragstone.system.worker.fields import BadReturn, Fields
+from ragstone.system.worker.fields import Fields
 from tests.system.service import failure
 
 SEARCH = {"type": "retrieval", "query": "returns", "contexts": ["Returns take 30 days."], "source": "docs"}
@@ -211,14 +210,3 @@ def test_steps_are_read_up_to_the_limits_and_no_further() -> None:
     largest = {**SEARCH, "query": "x" * 100_000, "contexts": ["x"] * 5_000}
     assert len(steps_of([largest] * 2)) == 2
     assert len(steps_of([{**LOOKUP, "arguments": nested(32), "result": "x" * 1_000_000}])) == 1
-
-
-def test_steps_come_in_any_pieces_of_a_stream() -> None:
-    pieces = [{"steps": [SEARCH]}, "30 ", {"steps": [LOOKUP]}, "days."]
-    value = streams.finish(iter(pieces), Fields())
-    response = read("a", value, None)
-    assert (response.answer, response.steps) == ("30 days.", READ[:2])
-    bounded = streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2), Fields())
-    assert len(bounded["steps"]) == 1_000
-    with pytest.raises(BadReturn, match="More than 1,000 steps"):
-        streams.finish(iter([{"steps": [LOOKUP] * 500}] * 2 + [{"steps": [LOOKUP]}]), Fields())

@@ -19,10 +19,10 @@ from ragstone.system.worker.fields import (
     BadReturn,
     Fields,
     get,
+    message_text,
     named,
 )
 from ragstone.system.worker.returns import Parts, parts_of
-from ragstone.system.worker.streams import Pieces, read_piece
 from ragstone.system.worker.wording import shown
 
 EVENTS = "text/event-stream"
@@ -126,10 +126,12 @@ def _lines(body: bytes) -> Iterator[tuple[str, str]]:
 
 def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
     """The answer in the pieces of a stream, each the name and the data of an event.
+    Steps are those of all pieces; of any other part, the last one counts.
 
     Raises BadReturn, also if there was no text, and ReportedError.
     """
-    pieces = Pieces({}, fields)
+    texts: list[str] = []
+    whole = Parts()
     without_text: object = None
     for count, (event, data) in enumerate(events):
         if data == _DONE:
@@ -137,27 +139,37 @@ def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
         if count == MAX_PIECES:
             raise BadReturn(f"The stream has more than {MAX_PIECES:,} pieces.")
         value = _json_or_text(data)
-        if event == "error":
-            raise ReportedError(shown(value))
-        piece: object = None
-        if isinstance(value, Mapping):
-            _refuse_error(value)
-            piece = value
-            if fields.answer is None:
-                piece = _usual_piece(value, fields)
-        elif event in _TEXT_EVENTS and isinstance(value, str):
-            piece = value
-        text, parts = read_piece(piece, fields)
-        if text is not None or parts:
-            pieces.add_parts(text, parts)
-        elif without_text is None:
-            without_text = value
-    if not pieces.texts and not fields.contexts_only:
+        parts = _piece(event, value, fields)
+        text = message_text(parts.pop("answer", None))
+        if text:
+            texts.append(text)
+        elif text is None and not parts:
+            without_text = without_text or value
+        earlier, later = whole.get("steps"), parts.get("steps")
+        if isinstance(earlier, list) and isinstance(later, list):
+            earlier.extend(later)
+            parts["steps"] = earlier
+        whole.update(parts)
+    if not texts and not fields.contexts_only:
         message = "The stream ended without text."
         if without_text is not None:
             message += f" One of its pieces: {shown(without_text)}."
         raise BadReturn(f"{message} {EXPECTED}")
-    return pieces.whole()
+    return Parts({**whole, "answer": "".join(texts)})
+
+
+def _piece(event: str, value: object, fields: Fields) -> Parts:
+    """The parts of an answer in the data of an event. Raises ReportedError."""
+    if event == "error":
+        raise ReportedError(shown(value))
+    if isinstance(value, Mapping):
+        _refuse_error(value)
+        if fields.answer is None:
+            return _usual_piece(value, fields)
+        return Parts(parts_of(value, fields))
+    if event in _TEXT_EVENTS and isinstance(value, str):
+        return Parts(answer=value)
+    return Parts()
 
 
 def _json_or_text(data: str) -> object:
@@ -174,20 +186,25 @@ def _refuse_error(value: Mapping[str, object]) -> None:
     error = value.get("error")
     if value.get("type") in ("error", "response.failed"):
         raise ReportedError(shown(error or value.get("response") or value))
-    if error and read_piece(value, Fields())[0] is None:
+    if error and named(value, "answer") is None:
         raise ReportedError(shown(error))
 
 
-def _usual_piece(value: Mapping[str, object], fields: Fields) -> object:
-    """A piece without the text that isn't the answer's, by its type."""
+def _usual_piece(value: Mapping[str, object], fields: Fields) -> Parts:
+    """The parts of a piece without the text that isn't the answer's, by its type."""
     kind = value.get("type")
+    choices = value.get("choices")
     if kind in (
         "response.output_text.delta",
         "response.refusal.delta",
     ):  # OpenAI's Responses
-        return {"answer": value.get("delta")}
+        return Parts(answer=value.get("delta"))
+    if isinstance(choices, list):
+        # A chunk of a chat completion, which may have no text.
+        delta = get(choices[0], "delta") if choices else None
+        value = {**value, "answer": get(delta, "content") or ""}
     if kind in _MESSAGE_TYPES:
-        return value
+        return Parts(parts_of(value, fields))
     whole: object = value
     if kind in ("response.completed", "response.incomplete"):
         whole = value.get("response")

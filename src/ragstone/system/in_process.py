@@ -38,7 +38,6 @@ from ragstone.system.worker.adapters import (
     is_built,
 )
 from ragstone.system.worker.fields import BadReturn, Fields
-from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
 
 
@@ -127,26 +126,14 @@ class CallableSystem:
         """The response to `sample`. Raises BadReturn, TimeoutError and whatever the
         callable raises."""
         beside: dict[str, Any] = beside_question(sample, self._part)
-
-        def begin() -> Any:
-            value = asker.begin(sample.question, **beside)
-            if inspect.isawaitable(value):
-                return value
-            return finish(value, self._fields)
-
-        async def run(call: Callable[[], Any]) -> Any:
-            # What is returned may run code of the user's too, and block.
-            return call() if asker.is_async else await in_thread(call)
-
         started = perf_counter()
-        value = await run(begin)
-        if inspect.isawaitable(value):
-            value = finish(await value, self._fields)
+        value = await in_thread(partial(asker.begin, sample.question, **beside))
         if inspect.isawaitable(value):
             value = await value
         latency_s = perf_counter() - started
+        # What is returned may run code of the user's too, and block.
         reading = partial(read, sample.id, value, latency_s, self._fields)
-        response: Response = await run(reading)
+        response: Response = await in_thread(reading)
         return response
 
 

@@ -123,11 +123,6 @@ class Asker:
         """What it takes besides the question: ``history``, ``session`` and
         ``contexts``, or less."""
 
-    @property
-    def is_async(self) -> bool:
-        """Whether `begin` certainly returns an awaitable (a coroutine function)."""
-        return is_coroutine_function(self._ask)
-
     def begin(
         self,
         question: str,
@@ -180,13 +175,6 @@ class Asker:
                 raise
         self._ask, self._ask_async = self._ask_async, None
         return self._ask(argument, **keywords)
-
-
-def is_coroutine_function(target: Any) -> bool:
-    """Whether calling `target` gives a coroutine; an object may have an async
-    ``__call__``."""
-    method = getattr(target, "__call__", None)  # noqa: B004
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(method)
 
 
 # --- shapes

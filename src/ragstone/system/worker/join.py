@@ -10,7 +10,7 @@ from ragstone.files import shipped
 from ragstone.golden.aliases import SYSTEM_NAMES
 
 MODULES = (
-    *("wording", "fields", "contexts", "spans", "steps", "returns", "streams"),
+    *("wording", "fields", "contexts", "spans", "steps", "returns"),
     *("adapters", "metric_functions", "protocol"),
 )
 """Modules of the worker; each imports only from those before it, and from the standard

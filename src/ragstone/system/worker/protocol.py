@@ -32,7 +32,6 @@ from ragstone.system.worker.adapters import (
 from ragstone.system.worker.fields import BadReturn, Fields, Json
 from ragstone.system.worker.metric_functions import Functions
 from ragstone.system.worker.returns import normalise
-from ragstone.system.worker.streams import finish
 from ragstone.system.worker.wording import formatted, summary
 
 if TYPE_CHECKING:
@@ -186,13 +185,11 @@ class Service:
 
     def _answer(self, request: Json) -> Json:
         """The answer to `request`, in the fields that any system may return."""
-        resolve = self._loop.resolve
         parts = ("history", CONTEXTS, SESSION)
         beside = {part: request[part] for part in parts if part in request}
         asker = self._asker_of(beside.get(SESSION))
         value = asker.begin(request["question"], **beside)
-        value = finish(resolve(value), self._fields)
-        payload = normalise(resolve(value), self._fields)
+        payload = normalise(self._loop.resolve(value), self._fields)
         payload.update(payload.pop("trace", {}))
         if not payload.pop("contexts_returned", True):
             del payload["contexts"]

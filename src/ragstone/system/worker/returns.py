@@ -7,7 +7,7 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from ragstone.system.worker.contexts import (
@@ -166,7 +166,7 @@ def is_pair(value: object) -> bool:
     answer, contexts = value
     if contexts is not None and not isinstance(contexts, (list, tuple, str)):
         return False
-    return is_stream(answer) or message_text(answer) is not None
+    return message_text(answer) is not None
 
 
 def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
@@ -181,6 +181,11 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
                 f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read."
             )
         return text
+    unread = value if answer is None else answer
+    if isinstance(unread, (AsyncIterator, Iterator)):
+        raise BadReturn(
+            f"Returned {shown(unread)}, a stream. Join its pieces, and return the text. {EXPECTED}"
+        )
     if answer is not None:
         raise BadReturn(
             f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
@@ -199,13 +204,6 @@ def _refuse_absent(name: str, path: str | None, value: object, parts: Parts) -> 
         raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
 
 
-def is_stream(value: object) -> bool:
-    """Whether `value` is an iterator of pieces, sync or async; an open file is none."""
-    if hasattr(type(value), "__anext__"):
-        return True
-    return hasattr(type(value), "__next__") and not hasattr(value, "fileno")
-
-
 def _retrieved(value: object, fields: Fields) -> Parts:
     """The parts of what a system returned that only retrieves: contexts, ids or steps.
     Raises BadReturn without any."""
@@ -216,7 +214,7 @@ def _retrieved(value: object, fields: Fields) -> Parts:
         parts["contexts"] = value[1]  # type: ignore[index]
     elif fields.contexts is not None:
         _refuse_absent("contexts", fields.contexts, value, parts)
-    elif is_list or hasattr(type(value), "__next__"):
+    elif is_list:
         parts["contexts"] = value
     elif not (parts.keys() & {"contexts", "context_ids"} or _has_steps(parts, fields)):
         if isinstance(value, (str, Parts)) or context_text(value) is None:

@@ -69,7 +69,9 @@ def read_steps(value: object, fields: Fields) -> list[Step]:
     characters = contexts = 0
     for place, item in enumerate(value, start=1):
         if place > MAX_STEPS:
-            raise _too_many()
+            raise BadReturn(
+                f"More than {MAX_STEPS:,} steps were returned for one question."
+            )
         try:
             step = _step(item, fields)
         except BadReturn as error:
@@ -81,16 +83,6 @@ def read_steps(value: object, fields: Fields) -> list[Step]:
         characters += len(json.dumps(step, ensure_ascii=False))
         refuse_long(characters)
     return steps
-
-
-def joined_steps(earlier: object, later: object) -> object:
-    """The steps of a stream so far, with those of its next piece. Raises BadReturn if
-    these are too many."""
-    if not isinstance(earlier, list) or not isinstance(later, list):
-        return earlier if later is None else later
-    if len(earlier) + len(later) > MAX_STEPS:
-        raise _too_many()
-    return earlier + later
 
 
 def _step(item: Any, fields: Fields) -> Step:
@@ -270,10 +262,6 @@ def _is_deep(value: object, depth: int) -> bool:
     elif isinstance(value, list):
         items = value
     return depth < 0 or any(_is_deep(item, depth - 1) for item in items)
-
-
-def _too_many() -> BadReturn:
-    return BadReturn(f"More than {MAX_STEPS:,} steps were returned for one question.")
 
 
 def _too_long(name: str, limit: int) -> BadReturn:
