@@ -54,7 +54,6 @@ REPLIES: dict[str, Callable[[socket.socket], None]] = {
     "gzip bomb": _once(lambda: _packed(b"gzip", bomb())),
     "bomb in a bomb": _once(lambda: _packed(b"gzip, gzip", bomb(layers=2))),
     "unknown packing": _once(lambda: _packed(b"br", b"xx")),
-    "no gzip": _once(lambda: _packed(b"gzip", b"not packed")),
     "endless body": _without_end(_OK + b"\r\n", _PIECE),
     "endless chunks": _without_end(_CHUNKED, b"10000\r\n" + _PIECE + b"\r\n"),
     "endless error": _without_end(b"HTTP/1.1 500 Oh\r\n\r\n", _PIECE),

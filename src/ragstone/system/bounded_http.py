@@ -1,25 +1,19 @@
-"""Bounded HTTP replies: the body is measured as it arrives and is decompressed in
-pieces."""
+"""Bounded HTTP replies: the body is measured as it arrives, and is never unpacked."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import httpx2
 
-ACCEPTED: Mapping[str, str] = {"Accept-Encoding": "gzip"}
+ACCEPTED: Mapping[str, str] = {"Accept-Encoding": "identity"}
 """Headers for a request whose reply `bound_reply` can read."""
-
-_PIECE = 1 << 16
-_GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class ReplyTooLarge(
     httpx2.TransportError
 ):  # derived from httpx2's errors, so that the SDKs handle it like them
-    """The body of a reply is too large, on the wire or decompressed. `reason` says so
-    in a few words."""
+    """The body of a reply is too large. `reason` says so in a few words."""
 
     def __init__(self, limit: int) -> None:
         self.reason = f"more than {limit:,} bytes"
@@ -29,58 +23,32 @@ class ReplyTooLarge(
 def bound_reply(reply: httpx2.Response, limit: int) -> None:
     """Make reading the unread body of `reply` raise ReplyTooLarge beyond `limit` bytes.
 
-    The limit applies to the bytes on the wire and to the decompressed bytes; at most
-    one piece beyond it is held in memory. A body that is compressed in a way that was
-    not requested, or damaged raises httpx2.DecodingError.
+    A compressed body, which was not requested, raises httpx2.DecodingError.
     """
-    packed_as = reply.headers.get("content-encoding", "identity").strip().lower()
-    # Or httpx2 would decompress it again.
-    reply.headers.pop("content-encoding", None)
+    encoding = reply.headers.get("content-encoding", "identity").strip().lower()
     if isinstance(reply.stream, httpx2.AsyncByteStream):
-        reply.stream = _Bounded(reply.stream, packed_as, limit)
+        reply.stream = _Bounded(reply.stream, encoding, limit)
 
 
 class _Bounded(httpx2.AsyncByteStream):
     def __init__(
-        self, stream: httpx2.AsyncByteStream, packed_as: str, limit: int
+        self, stream: httpx2.AsyncByteStream, encoding: str, limit: int
     ) -> None:
         self._stream = stream
-        self._packed_as = packed_as
+        self._encoding = encoding
         self._limit = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pieces = _counted(self._stream, self._limit)
-        if self._packed_as == "gzip":
-            pieces = _counted(_unpacked(pieces), self._limit)
-        elif self._packed_as not in ("", "identity"):
+        if self._encoding not in ("", "identity"):
             raise httpx2.DecodingError(
-                f"the body is packed as '{self._packed_as[:80]}', which was not requested"
+                f"the body is packed as '{self._encoding[:80]}', which was not requested"
             )
-        async for piece in pieces:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > self._limit:
+                raise ReplyTooLarge(self._limit)
             yield piece
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-async def _counted(pieces: AsyncIterable[bytes], limit: int) -> AsyncIterator[bytes]:
-    size = 0
-    async for piece in pieces:
-        size += len(piece)
-        if size > limit:
-            raise ReplyTooLarge(limit)
-        yield piece
-
-
-async def _unpacked(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    unpacker = zlib.decompressobj(_GZIP_BITS)
-    async for packed in pieces:
-        unpacked = b""
-        while packed or len(unpacked) == _PIECE:
-            try:
-                unpacked = unpacker.decompress(packed, _PIECE)
-            except zlib.error as error:
-                raise httpx2.DecodingError(str(error)) from None
-            if unpacked:
-                yield unpacked
-            packed = unpacker.unconsumed_tail

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from typing import Any
 
 import pytest
@@ -15,10 +13,9 @@ from tests.hostile_http import REPLIES, hostile_server
 
 TOO_MUCH = "holds more than 4,194,304 bytes"
 NAMED = {
-    "gzip bomb": TOO_MUCH,
+    "gzip bomb": "packed as 'gzip', which was not requested",
     "bomb in a bomb": "packed as 'gzip, gzip', which was not requested",
     "unknown packing": "packed as 'br', which was not requested",
-    "no gzip": "broke off",
     "endless body": TOO_MUCH,
     "endless chunks": TOO_MUCH,
     "endless error": TOO_MUCH,
@@ -57,15 +54,6 @@ def test_the_same_of_anthropic(world: Any, kind: str) -> None:
         with pytest.raises(JudgementFailed) as failed:
             world.ask(judge)
     assert NAMED[kind] in failed.value.reason
-
-
-def test_an_ordinary_packed_reply_is_read(world: Any) -> None:
-    def packed(seen: Any) -> web.Response:
-        body = gzip.compress(json.dumps(world.fake.completion(seen)).encode())
-        return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "application/json"})
-
-    world.fake.always = packed
-    assert world.ask().statements
 
 
 def test_a_reply_of_exactly_the_limit_is_read(world: Any) -> None:
