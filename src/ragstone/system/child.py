@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from ragstone.errors import SystemUnderTestError
 from ragstone.settings.variables import Environ
-from ragstone.system import guardian
 from ragstone.system.environment import RunAs
 
 MAX_LOG_BYTES = 10_000_000
@@ -79,40 +78,36 @@ _DRAIN_S = 0.05
 _END_S = 30.0
 
 
-class Guardian:
-    """The process that kills the children when Ragstone is killed (see
-    `guardian.py`)."""
+def kill_group(pid: int) -> None:
+    """Kill the process `pid` and its whole group (POSIX) or tree (Windows). Never
+    raises for a dead process."""
+    if sys.platform == "win32":
+        system_root = os.environ.get("SYSTEMROOT", r"C:\Windows")
+        taskkill = os.path.join(system_root, "System32", "taskkill.exe")  # noqa: PTH118
+        subprocess.run(  # noqa: S603
+            [taskkill, "/F", "/T", "/PID", str(pid)], capture_output=True, check=False
+        )
+    else:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def watch(self, pid: int) -> None:
-        if self._process is None:
-            passed = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-            self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", "-S", guardian.__file__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={name: os.environ[name] for name in passed if name in os.environ},
-                start_new_session=True,
-            )
-        self._tell(f"+{pid}\n")
+def guardian_of(pid: int) -> subprocess.Popen[bytes] | None:
+    """A process that kills the group of `pid` when Ragstone ends without a line to it,
+    as when Ragstone is killed; None on Windows.
 
-    def release(self, pid: int) -> None:
-        self._tell(f"-{pid}\n")
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
-
-    def _tell(self, line: str) -> None:
-        stdin = None if self._process is None else self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.write(line.encode("ascii"))
-                stdin.flush()
+    It has a session of its own, which a signal to Ragstone's group doesn't reach.
+    """
+    if sys.platform == "win32":
+        return None
+    return subprocess.Popen(  # noqa: S603
+        ["/bin/sh", "-c", f"read -r line || kill -9 -{pid}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+    )
 
 
 class ChildContext(Struct, frozen=True):
@@ -121,7 +116,6 @@ class ChildContext(Struct, frozen=True):
     directory: Path
     environ: Environ
     log: SystemLog
-    guardian: Guardian
     run_as: RunAs | None = None
     lacking: Callable[[str], str | None] = lambda _: None
     """What a failure that says so much has to do with variables that the system doesn't
@@ -136,16 +130,15 @@ class Child:
         self,
         transport: asyncio.SubprocessTransport,
         protocol: _Protocol,
-        context: ChildContext,
     ) -> None:
         self.pid: int = transport.get_pid()
         self.stdout = protocol.stdout
         self.tail = protocol.tail
         self._transport = transport
         self._protocol = protocol
-        self._context = context
         self._ending = asyncio.Lock()
         self._gone = False
+        self._guardian = guardian_of(self.pid)
 
     @classmethod
     async def spawn(
@@ -171,9 +164,7 @@ class Child:
                 f"can't start '{argv[0]}': {reason}.",
                 hint=f"It must be executable; paths start from {context.directory}, and no shell is used.",
             ) from None
-        child = cls(transport, protocol, context)
-        context.guardian.watch(child.pid)
-        return child
+        return cls(transport, protocol)
 
     @property
     def exited(self) -> bool:
@@ -207,11 +198,12 @@ class Child:
             if patience_s > 0 and not self.exited:
                 self._close_stdin()
                 await self.wait(patience_s)
-            guardian.kill_group(self.pid)
+            kill_group(self.pid)
             try:
                 await self.wait(_END_S)
             finally:
-                self._context.guardian.release(self.pid)
+                if self._guardian is not None:
+                    self._guardian.communicate(b"\n")
                 self._transport.close()
             # Closing pipes takes two iterations of the event loop; otherwise it may stop
             # with half-closed transports.

@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError
 from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
 from ragstone.settings.variables import Environ
-from ragstone.system.child import ChildContext, Guardian, SystemLog
+from ragstone.system.child import ChildContext, SystemLog
 from ragstone.system.environment import RunAs, lacking
 from ragstone.system.response import RETRIEVAL, System
 from ragstone.system.worker.fields import Fields
@@ -44,7 +44,6 @@ class Surroundings(Struct, frozen=True):
             directory,
             self.child_environ,
             SystemLog(self.log),
-            Guardian(),
             self.run_as,
             lambda text: lacking(text, self.environ, self.child_environ),
         )

@@ -119,7 +119,6 @@ class Pool:
         self._idle.clear()
         await asyncio.gather(*(peer.end(kill=peer in self._busy) for peer in peers))
         self._busy.clear()
-        self._context.guardian.close()
         self._context.log.close()
 
     async def _ask_once(self, session: PoolSession | None, sample: Sample) -> Response:

@@ -22,10 +22,9 @@ from ragstone.github.container.confinement import SAFE_PATH, Confinement
 from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
 from ragstone.settings.variables import Environ
-from ragstone.system.child import MAX_LOG_BYTES
+from ragstone.system.child import MAX_LOG_BYTES, kill_group
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs, child_environment
-from ragstone.system.guardian import kill_group
 from ragstone.system.response import System
 
 _TAIL_LINES = 30
