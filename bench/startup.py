@@ -10,6 +10,7 @@ installation does. CPU is user and system time; of all runs, the least counts. P
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -51,9 +52,12 @@ def measure(runs: int) -> Mapping[str, float]:
     """The least CPU seconds of each command."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        for name, file in {"golden.jsonl": "golden.jsonl", "answers.jsonl": "baseline/samples.jsonl"}.items():
-            lines = (EXAMPLE / file).read_text(encoding="utf-8").splitlines(keepends=True)
-            (folder / name).write_text("".join(lines[:SAMPLES]), encoding="utf-8")
+        golden = (EXAMPLE / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / "golden.jsonl").write_text("".join(golden[:SAMPLES]), encoding="utf-8")
+        records = (EXAMPLE / "baseline/samples.jsonl").read_text(encoding="utf-8").splitlines()
+        answers = [json.loads(record) for record in records[:SAMPLES]]
+        lines = [json.dumps({"id": answer["sample"]["id"], **answer["response"]}) + "\n" for answer in answers]
+        (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
         write_policy(folder, ("faithfulness", "context_recall"))
         (folder / "ragstone.toml").write_text(SETTINGS, encoding="utf-8")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}

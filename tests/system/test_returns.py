@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -141,7 +140,6 @@ def test_what_could_be_contexts_alone_is_told_of_the_setting_for_a_retriever(val
 
 # -- contexts ----------------------------------------------------------------------------------------------------------
 
-BY_ID = {"30": {"id": 30, "text": "one"}, "80": {"text": "two"}}
 NODE = Some(text="inside", node_id="n1", metadata={})
 
 
@@ -160,8 +158,6 @@ class ImageNode:
         ("all in one", [("all in one", None, None)]),
         ("  ", []),
         (Some(page_content="one"), [("one", None, None)]),
-        (BY_ID, [("one", "30", None), ("two", "80", None)]),
-        (json.dumps(BY_ID), [("one", "30", None), ("two", "80", None)]),
         *((text, [(text, None, None)]) for text in ('{"a": 1}', '{"a": {"b": "c"}}', "{", "{}", '{"text": "one"}')),
         ([Some(node=NODE, score=0.5)], [("inside", "n1", 0.5)]),
         ([{"text": "the text", "node": "n17"}], [("the text", None, None)]),

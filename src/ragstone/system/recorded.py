@@ -1,5 +1,4 @@
-"""file: entrypoints: recorded answers, in any format of a golden set, or in a run's
-samples.jsonl.
+"""file: entrypoints: recorded answers, in any format of a golden set.
 
 Lines and tables are never loaded into memory as a whole. One pass writes each answer to
 a temporary file, from which it is read when its sample is asked.
@@ -11,13 +10,9 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import cache
 from typing import BinaryIO, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
-
-from ragstone.errors import SystemUnderTestError, disk_errors, first_problem
+from ragstone.errors import SystemUnderTestError, disk_errors
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
 from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
@@ -34,7 +29,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.span_file import Steps, steps_beside
-from ragstone.system.worker.fields import Fields, at_path, named, seconds
+from ragstone.system.worker.fields import Fields, named, seconds
 from ragstone.system.worker.spans import trace_key
 
 _ID = "id"
@@ -205,21 +200,11 @@ def recorded_response(
     answer_names: Iterable[str] = _ANSWERS,
     steps: Steps | None = None,
 ) -> Response:
-    """The response in a recorded answer, or in a line of a run's samples.jsonl. One
-    that is invalid is a failure.
+    """The response in a recorded answer. One that is invalid is a failure.
 
-    Columns may have
-    the names that a golden set's may have; the system's answer is in the first of
-    `answer_names`. `steps` are those of a record without any.
+    Columns may have the names that a golden set's may have; the system's answer is in
+    the first of `answer_names`. `steps` are those of a record without any.
     """
-    stored = _stored_response(record)
-    if stored is not None:
-        try:
-            response = _response_adapter().validate_python(stored)
-            return replace(response, sample_id=sample_id)
-        except ValidationError as error:
-            message = f"{where}: response: {first_problem(error)}"
-            return failed(sample_id, SystemFailureKind.BAD_RETURN, message)
     latency_s = seconds(record.get("latency_s"))
     error_text = record.get("error")
     if isinstance(error_text, str) and named(record, "answer") is None:
@@ -242,17 +227,6 @@ def recorded_response(
     return response
 
 
-def _stored_response(record: Values) -> object | None:
-    """The first response in a line of samples.jsonl, not validated; None if it is
-    none."""
-    answers = record.get("answers")
-    if not isinstance(at_path(record, "sample.id"), str):
-        return None
-    if isinstance(answers, list) and answers and isinstance(answers[0], dict):
-        return answers[0].get("response")
-    return record.get("response")
-
-
 def _answers_in(record: Values) -> Iterator[Values]:
     """The answers in a record: itself, or those of the turns of a conversation, each as
     a record with the turn's id."""
@@ -268,8 +242,6 @@ def _answers_in(record: Values) -> Iterator[Values]:
 def _identity(record: Values) -> str:
     """The id of a record; "" if it has none."""
     identity = record.get("id")
-    if _stored_response(record) is not None:
-        identity = at_path(record, "sample.id")
     is_id = isinstance(identity, str | int) and not isinstance(identity, bool)
     return str(identity) if is_id else ""
 
@@ -306,11 +278,6 @@ def _named(columns: Values, names: Iterable[str]) -> object | None:
         normal(name): value for name, value in columns.items() if value is not None
     }
     return next((values[name] for name in names if name in values), None)
-
-
-@cache
-def _response_adapter() -> TypeAdapter[Response]:
-    return TypeAdapter(Response)
 
 
 def _without_spaces(question: str) -> str:

@@ -19,7 +19,6 @@ from ragstone.system.worker.fields import (
     get,
     named,
     number,
-    parsed_json,
 )
 from ragstone.system.worker.wording import clean, shown
 
@@ -33,7 +32,6 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
     """Contexts in plain JSON types, in their order. Raises BadReturn."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
-    value = _by_id(value)
     is_single = isinstance(value, (str, Mapping)) or context_text(value) is not None
     if is_single:
         value = [value]
@@ -62,21 +60,6 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
         characters += characters_in(context)
         refuse_long(characters)
     return contexts
-
-
-def _by_id(value: object) -> object:
-    """Contexts by their ids, as an object or as the text of one, as a list; anything
-    else as it is."""
-    opened = parsed_json(value)
-    if not isinstance(opened, Mapping) or context_text(opened) is not None:
-        return value
-    contexts = []
-    for name, item in opened.items():
-        if not isinstance(item, Mapping) or context_text(item) is None:
-            return value
-        identity = _identity(item) or str(name)
-        contexts.append({**item, "id": identity})
-    return contexts or value
 
 
 def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
