@@ -19,8 +19,8 @@ from ragstone.system.recorded import RecordedAnswers
     [
         ("", "no entrypoint"),
         *((f"{scheme}:out/answers.jsonl", "unknown scheme") for scheme in ("FILE", "file ")),
-        ("https:/host/ask", "unknown scheme 'https'"),
-        ("ftp://user:pw@host/x", "unknown scheme 'ftp'"),
+        ("https:/host/ask", "not a valid URL"),
+        ("ftp://user:pw@host/x", "'ftp://host/x' is not an entrypoint"),
         ("app:", "is not an entrypoint"),
         (":answer", "is not an entrypoint"),
         ("app:answer()", "is not an entrypoint"),

@@ -62,10 +62,10 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
         raise _invalid("no entrypoint.")
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise _invalid(f"{text!a} is not UTF-8.")
-    scheme, colon, target = text.partition(":")
-    kind = _BY_SCHEME.get(scheme) if colon else None
-    if kind is None or (kind.is_address and not target.startswith("//")):
-        if scheme.strip().lower() in _BY_SCHEME or "://" in text:
+    scheme, _, target = text.partition(":")
+    kind = _BY_SCHEME.get(scheme)
+    if kind is None:
+        if scheme.strip().lower() in _BY_SCHEME:
             raise _invalid(f"unknown scheme '{scheme}' in '{shown_entrypoint(text)}'.")
         kind, target = PYTHON, text
     target = text if kind.is_address else target.strip()

@@ -26,6 +26,9 @@ from ragstone.system.worker.join import worker_source
 from ragstone.system.worker.wording import SOURCE_NAME
 
 ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_IS_WINDOWS = sys.platform == "win32"
+_IN_VENV = Path("Scripts/python.exe" if _IS_WINDOWS else "bin/python")
+_IN_CONDA = Path("python.exe") if _IS_WINDOWS else _IN_VENV
 _BOOTSTRAP = (
     "import json, sys\n"
     "hello = json.loads(sys.stdin.buffer.readline())\n"
@@ -115,33 +118,11 @@ class PythonCallable(EntrypointKind):
 
 def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Pool:
     """Workers for the attribute `spec`, or for `settings.functions`, of which `spec` is
-    the name.
-
-    They run in the configured interpreter, else in that of the active environment, else
-    in Ragstone's own.
-    """
+    the name. Raises ConfigError."""
     context = around.child_context(settings)
-    is_windows = sys.platform == "win32"
-    in_venv = ("Scripts", "python.exe") if is_windows else ("bin", "python")
-    in_conda = ("python.exe",) if is_windows else in_venv
-    python: str | None = settings.python
-    if python is not None:
-        if has_folder(python):
-            python = str((around.root / python).absolute())
-        python = shutil.which(python, path=around.environ.get("PATH"))
-        if python is None:
-            raise ConfigError(
-                f"the interpreter '{settings.python}' was not found.",
-                where="system.python",
-                hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
-            )
-    for variable, inside in (("VIRTUAL_ENV", in_venv), ("CONDA_PREFIX", in_conda)):
-        active = Path(around.environ.get(variable) or "", *inside)
-        if python is None and around.environ.get(variable) and active.exists():
-            python = str(active)
-    python = python or sys.executable
+    python = _interpreter(settings.python, around)
     hint = "To use another interpreter, set python in [system]."
-    local = Path(context.directory, ".venv", *in_venv)
+    local = context.directory / ".venv" / _IN_VENV
     if settings.python is None and local.exists() and str(local) != python:
         hint = f"If the system is installed in {local}, set python in [system] to it."
     # The worker has applied the paths of the settings.
@@ -157,6 +138,29 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
         not_from=around.not_from,
     )
     return Pool(f"python:{spec}", settings, new, context)
+
+
+def _interpreter(named: str | None, around: Surroundings) -> str:
+    """The interpreter that the setting `python` names, or that of the active
+    environment, or Ragstone's own. Raises ConfigError."""
+    if named is None:
+        for variable, inside in (
+            ("VIRTUAL_ENV", _IN_VENV),
+            ("CONDA_PREFIX", _IN_CONDA),
+        ):
+            folder = around.environ.get(variable)
+            if folder and Path(folder, inside).exists():
+                return str(Path(folder, inside))
+        return sys.executable
+    program = str((around.root / named).absolute()) if has_folder(named) else named
+    python = shutil.which(program, path=around.environ.get("PATH"))
+    if python is None:
+        raise ConfigError(
+            f"the interpreter '{named}' was not found.",
+            where="system.python",
+            hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
+        )
+    return python
 
 
 def check_function(spec: str, *, where: str) -> None:

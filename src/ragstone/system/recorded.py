@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import BinaryIO, NamedTuple
 
 from ragstone.errors import SystemUnderTestError, disk_errors
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
-from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
 from ragstone.golden.rows import SourceFile, Values
-from ragstone.golden.sample import MAX_SAMPLES, Sample, turn_id
+from ragstone.golden.sample import MAX_SAMPLES, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import (
     CONTEXTS_NAMES,
@@ -122,15 +121,14 @@ class RecordedAnswers:
     def _index(self, file: BinaryIO) -> None:
         start = 0
         for record, line in read_records(self._source):
-            for answer in _answers_in(record):
-                size = file.write(json.dumps(answer, default=str).encode("ascii"))
-                if size > MAX_RECORD_BYTES:
-                    raise SystemUnderTestError(
-                        f"a record is longer than {MAX_RECORD_BYTES:,} bytes.",
-                        where=self._source.at(line),
-                    )
-                self._add(answer, _Place(start, size, line))
-                start += size
+            size = file.write(json.dumps(record, default=str).encode("ascii"))
+            if size > MAX_RECORD_BYTES:
+                raise SystemUnderTestError(
+                    f"a record is longer than {MAX_RECORD_BYTES:,} bytes.",
+                    where=self._source.at(line),
+                )
+            self._add(record, _Place(start, size, line))
+            start += size
         if not self._places:
             raise SystemUnderTestError(
                 "the file contains no recorded answers.", where=self.entrypoint
@@ -225,18 +223,6 @@ def recorded_response(
     if failure is not None:
         return failed(sample_id, failure.kind, f"{where}: {failure.message}")
     return response
-
-
-def _answers_in(record: Values) -> Iterator[Values]:
-    """The answers in a record: itself, or those of the turns of a conversation, each as
-    a record with the turn's id."""
-    turns, name = record.get("turns"), record.get("id", record.get("conversation_id"))
-    if not isinstance(turns, list) or name is None:
-        yield record
-        return
-    for turn, answer in enumerate(turns[:MAX_CONVERSATION_TURNS], 1):
-        fields = answer if isinstance(answer, Mapping) else {"answer": answer}
-        yield {**fields, "id": turn_id(str(name), turn)}
 
 
 def _identity(record: Values) -> str:

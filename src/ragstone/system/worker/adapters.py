@@ -170,7 +170,8 @@ class Asker:
         try:
             return self._ask(argument, **keywords)
         except (TypeError, NotImplementedError) as error:
-            is_own = isinstance(error, TypeError) and "synchronously" not in str(error)
+            # Of a graph with a node that is async, for one.
+            is_own = isinstance(error, TypeError) and "synchronous" not in str(error)
             if is_own or not callable(self._ask_async):
                 raise
         self._ask, self._ask_async = self._ask_async, None
@@ -211,17 +212,20 @@ def adapt(target: object, part: str | None = None) -> Asker:
         methods = ()
     elif part == "retrieval":
         methods = ("retrieve", *METHODS)
-    async_methods = ["a" + name for name in methods]
-    for name in (*methods, *async_methods):
+    for name in methods:
         method = get(target, name)
         if not callable(method) or inspect.isclass(method):
             continue
-        twin = get(target, "a" + name)
-        if name not in ("invoke", "ainvoke"):
-            return Asker(method, twin)
+        if name != "invoke":
+            return Asker(method)
         key, inputs = _runnable_input(target)
-        remembers = bool(get(target, "checkpointer"))
-        return Asker(method, twin, key=key, inputs=inputs, remembers=remembers)
+        return Asker(
+            method,
+            get(target, "ainvoke"),
+            key=key,
+            inputs=inputs,
+            remembers=bool(get(target, "checkpointer")),
+        )
     if callable(target):
         _check_one_question(target, part)
         return Asker(target)
@@ -265,9 +269,6 @@ def _runnable_input(target: object) -> tuple[str | None, list[str]]:
             fields = getattr(state, "__annotations__", None)
         if isinstance(fields, dict):
             inputs = list(fields)
-    keys = get(target, "input_keys")
-    if isinstance(keys, list) and len(keys) == 1 and isinstance(keys[0], str):
-        return keys[0], inputs
     if inputs == ["root"]:  # LangChain's name of an untyped input
         return None, inputs
     for name in (*SYSTEM_NAMES["question"], "messages"):

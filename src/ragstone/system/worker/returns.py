@@ -164,9 +164,8 @@ def is_pair(value: object) -> bool:
     if type(value) is not tuple or len(value) != 2:
         return False
     answer, contexts = value
-    if contexts is not None and not isinstance(contexts, (list, tuple, str)):
-        return False
-    return message_text(answer) is not None
+    are_contexts = contexts is None or isinstance(contexts, (list, tuple))
+    return are_contexts and message_text(answer) is not None
 
 
 def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
@@ -207,14 +206,10 @@ def _refuse_absent(name: str, path: str | None, value: object, parts: Parts) -> 
 def _retrieved(value: object, fields: Fields) -> Parts:
     """The parts of what a system returned that only retrieves: contexts, ids or steps.
     Raises BadReturn without any."""
-    is_answered = is_pair(value) and not isinstance(value[1], str)  # type: ignore[index]
-    is_list = isinstance(value, (list, tuple)) and not is_answered
     parts = parts_of(value, fields._replace(answer=None))
-    if is_answered:
-        parts["contexts"] = value[1]  # type: ignore[index]
-    elif fields.contexts is not None:
+    if fields.contexts is not None:
         _refuse_absent("contexts", fields.contexts, value, parts)
-    elif is_list:
+    elif isinstance(value, (list, tuple)) and not is_pair(value):
         parts["contexts"] = value
     elif not (parts.keys() & {"contexts", "context_ids"} or _has_steps(parts, fields)):
         if isinstance(value, (str, Parts)) or context_text(value) is None:
