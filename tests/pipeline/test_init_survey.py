@@ -65,6 +65,7 @@ def test_what_answers_questions_is_proposed(tmp_path: Path, source: str, attribu
         "def answer(question, k=3, *, index): ...",
         "class Shop:\n    def answer(self): ...",
         "def answer(count: int): ...",
+        "def answer(question): yield from rag.stream(question)",
         "import langchain\nflags = READ | WRITE",
         "class Robot:\n    def __init__(self, index: Index): ...\n    def answer(self, question): ...",
         "from typing import Protocol\nclass Rag(Protocol):\n    def answer(self, question): ...",

@@ -156,9 +156,12 @@ def _answering_methods(node: ast.ClassDef) -> Iterator[str]:
 
 def _takes_a_question(function: Function, *, bound: int = 0) -> bool:
     """Whether a text is all that `function` must be called with, beside the parameters
-    that are `bound`."""
+    that are `bound`. One that streams its answer can't be asked."""
     arguments = function.args
-    if _required(function) != bound + 1:
+    streams = any(
+        isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)
+    )
+    if streams or _required(function) != bound + 1:
         return False
     annotation = [*arguments.posonlyargs, *arguments.args][bound].annotation
     return annotation is None or _name(annotation) == "str"
