@@ -71,11 +71,7 @@ async def collect_judgements(
         whole = replace(sample, history=history)
         question = await _outcome(partial(asked_in_full, own, whole, call))
         if isinstance(question, JudgementFailure):
-            kinds = map(str, needs - {JudgementKind.CUSTOM})
-            return Judgements(
-                **dict.fromkeys(kinds, question),  # type: ignore[arg-type]
-                custom=dict.fromkeys(custom or (), question),
-            )
+            return _all_failed(question, needs, custom or {})
         judged_sample = replace(sample, question=str(question))
     judging = _Round(
         own,
@@ -84,31 +80,28 @@ async def collect_judgements(
         call,
         previous,
     )
+    outcomes: dict[str, asyncio.Task[object]] = {}
     grades: dict[str, asyncio.Task[object]] = {}
-    tasks: dict[str, asyncio.Task[object]] = {}
     try:
         async with asyncio.TaskGroup() as group:
             if needs & NEEDING_STATEMENTS:
-                statements = partial(judging.judgement, JudgementKind.STATEMENTS)
-                judging.statements = group.create_task(_outcome(statements))
-                tasks[JudgementKind.STATEMENTS] = judging.statements
+                judging.statements = judging.start(group, JudgementKind.STATEMENTS)
+                outcomes[JudgementKind.STATEMENTS] = judging.statements
             # In an order that doesn't change from process to process.
             for kind in sorted(needs - _APART):
-                judgement = partial(judging.judgement, kind)
-                tasks[kind] = group.create_task(_outcome(judgement))
+                outcomes[kind] = judging.start(group, kind)
             if JudgementKind.PREFERENCE in needs and isinstance(
                 judge, WithEarlierAnswers
             ):
-                question = judged_sample.question
                 preference = partial(
                     judge.preference,
                     sample,
                     response,
-                    question=question,
+                    question=judged_sample.question,
                     call=call,
                 )
                 preferring = group.create_task(_outcome(preference))
-                tasks[JudgementKind.PREFERENCE] = preferring
+                outcomes[JudgementKind.PREFERENCE] = preferring
             for name, measure in (custom or {}).items():
                 grade = partial(
                     measure,
@@ -120,13 +113,28 @@ async def collect_judgements(
                 grades[name] = group.create_task(_outcome(grade))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    judgements: dict[str, object] = {}
-    for name, task in tasks.items():
-        judgements[str(name)] = task.result()
-    judgements["custom"] = {name: task.result() for name, task in grades.items()}
+    judgements = _results(outcomes)
+    judgements["custom"] = _results(grades)
     if judged_sample is not sample:
         judgements["standalone_question"] = judged_sample.question
     return Judgements(**judgements)  # type: ignore[arg-type]
+
+
+def _all_failed(
+    failure: JudgementFailure,
+    needs: frozenset[JudgementKind],
+    custom: Mapping[str, Measure],
+) -> Judgements:
+    """Every judgement and grade that was asked for, as this failure."""
+    kinds = map(str, needs - {JudgementKind.CUSTOM})
+    return Judgements(
+        **dict.fromkeys(kinds, failure),  # type: ignore[arg-type]
+        custom=dict.fromkeys(custom, failure),
+    )
+
+
+def _results(tasks: Mapping[str, asyncio.Task[object]]) -> dict[str, object]:
+    return {str(name): task.result() for name, task in tasks.items()}
 
 
 _FROM_STATEMENTS = {
@@ -149,6 +157,12 @@ class _Round(Struct):
     call: Call
     previous: Response | None
     statements: asyncio.Task[object] | None = None
+
+    def start(
+        self, group: asyncio.TaskGroup, kind: JudgementKind
+    ) -> asyncio.Task[object]:
+        """The task in `group` that makes the judgement of this kind."""
+        return group.create_task(_outcome(partial(self.judgement, kind)))
 
     async def judgement(self, kind: JudgementKind) -> object:
         """The judgement of this kind; None if it can't apply. Support and matches wait

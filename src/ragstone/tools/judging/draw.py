@@ -72,15 +72,7 @@ def draw_answers(
     """
     scores = run.scores()
     for name in metrics:
-        if name not in scores.metrics:
-            raise ConfigError(
-                f"the run has no metric '{name}'.",
-                hint=suggestion(name, scores.metrics),
-            )
-        if name.lower() in OWN_COLUMNS:
-            raise ConfigError(
-                f"a metric called '{name}' can't be labelled: the table has a column of this name."
-            )
+        _check_metric(name, scores)
     if not annotators or len(set(annotators)) != len(annotators):
         raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
     for name in annotators:
@@ -92,19 +84,17 @@ def draw_answers(
     scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
     names = tuple(metrics) or scored[:1]
     population = []
-    unsure = []
     for sample_id in sorted(scores.samples):
         is_answered = sample_id not in scores.system.failures
         is_scored = any(sample_id in scores.metrics[name].values for name in names)
         if is_answered and is_scored and redact(sample_id) == sample_id:
             population.append(sample_id)
-            if _is_unsure(scores, names, sample_id):
-                unsure.append(sample_id)
     if not population:
         raise ConfigError("has no scored answers to label.", where=str(run.path))
     size = min(n, len(population))
     strata = [(population, size)]
     if by == "unsure":
+        unsure = [name for name in population if _is_unsure(scores, names, name)]
         if not unsure:
             raise ConfigError(
                 "has no answer of which the judge is unsure.",
@@ -122,6 +112,30 @@ def draw_answers(
             probabilities[sample_id] = share / len(stratum)
     drawn = list(probabilities)
     chance.shuffle(drawn)
+    assigned = _assigned(drawn, annotators, overlap, chance)
+    return Draw(names, assigned, probabilities, len(population))
+
+
+def _check_metric(name: str, scores: RunScores) -> None:
+    """Raise ConfigError if answers can't be labelled for this metric."""
+    if name not in scores.metrics:
+        raise ConfigError(
+            f"the run has no metric '{name}'.",
+            hint=suggestion(name, scores.metrics),
+        )
+    if name.lower() in OWN_COLUMNS:
+        raise ConfigError(
+            f"a metric called '{name}' can't be labelled: the table has a column of this name."
+        )
+
+
+def _assigned(
+    drawn: Sequence[str],
+    annotators: Sequence[str],
+    overlap: float,
+    chance: random.Random,
+) -> dict[str, tuple[str, ...]]:
+    """Who labels which of the `drawn` answers, each in an order of their own."""
     shared = 0
     if len(annotators) > 1:
         shared = round(overlap * len(drawn))
@@ -130,7 +144,7 @@ def draw_answers(
         own = [*drawn[:shared], *drawn[shared + place :: len(annotators)]]
         chance.shuffle(own)
         assigned[annotator] = tuple(own)
-    return Draw(names, assigned, probabilities, len(population))
+    return assigned
 
 
 def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
