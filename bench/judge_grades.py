@@ -22,8 +22,7 @@ from ragstone.judge.protocol import Judge, Ledger
 from ragstone.judge.reliability import Evidence, Grade
 from ragstone.settings.settings import JudgeSettings
 
-_MAX_WEAKEST = 3
-_MIN_CASES = 4
+_MAX_WEAKEST, _MIN_CASES = 3, 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from ragstone.history.lines import RunLine
 FIRST_RUNS = 20
 MERGES_IN_A_SEASON = 60
 BETWEEN = timedelta(hours=8.4)
+SEED = 1
 
 
 @dataclass
@@ -168,13 +169,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seasons", type=int, default=100)
     parser.add_argument("--sizes", type=int, nargs="*", default=[80, 200])
-    parser.add_argument("--only", default="", help="only the rows that begin with this")
-    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
     for n in options.sizes:
         for name, cell in CELLS.items():
-            if name.startswith(options.only):
-                print(n, name, json.dumps(cell(n, options.seasons, options.seed)), flush=True)
+            print(n, name, json.dumps(cell(n, options.seasons, SEED)), flush=True)
 
 
 if __name__ == "__main__":

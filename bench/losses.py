@@ -264,19 +264,17 @@ def row(kind: Kind, n: int, runs: int, renewed: float, scores: str, draws: int) 
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000, help="changes a row")
     parser.add_argument("--n", type=int, nargs="+", default=[80, 200])
     parser.add_argument("--history", type=int, nargs="+", default=[RUNS, 1], help="runs that the baseline is made of")
     parser.add_argument("--renewed", type=float, default=RENEWED, help="share of the answers that are new in a run")
     parser.add_argument("--scores", nargs="+", choices=tuple(SCORES), default=["graded"])
-    parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
     options = parser.parse_args()
     # Right answers that are never new stay wrong for sure.
     kinds = [KINDS[index] for index in options.kinds if options.renewed > 0.0 or not KINDS[index].spoiled]
-    with ProcessPoolExecutor(options.processes) as pool:
+    with ProcessPoolExecutor() as pool:
         for runs in options.history:
             print(f"\nruns before: {runs}, changes a row: {options.runs}\n")
             print("| n | scores | change | fail | inconclusive | pass | name an innocent metric |")

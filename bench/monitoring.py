@@ -23,6 +23,8 @@ from ragstone.gate.verdict import Status
 from ragstone.history.lines import FigurePart, MeanPart, RunLine, WindowPart
 from ragstone.tools.monitor.findings import WINDOWS, judge_window, values_before
 
+Floats = NDArray[np.float64]
+
 QUESTIONS = 200
 YEAR = 365
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -71,9 +73,6 @@ class Scenario:
             latencies = rng.lognormal(np.log(median), SPREAD, QUESTIONS)
             shares = {name: rng.binomial(QUESTIONS, share + worse / 10.0) for name, share in SHARES.items()}
             yield _line(day, scores, latencies, shares, int(rng.binomial(FEEDBACK, BAD_FEEDBACK + worse))), _run(scores)
-
-
-Floats = NDArray[np.float64]
 
 
 def _line(day: int, scores: dict[str, Floats], latencies: Floats, shares: dict[str, int], bad_feedback: int) -> RunLine:

@@ -108,17 +108,15 @@ def row(case: tuple[int, str, Kind], runs: int) -> str:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200, help="changes a row")
     parser.add_argument("--n", type=int, nargs="+", default=[20, 80, 200])
     parser.add_argument("--scores", nargs="+", choices=tuple(SCORES), default=["graded"])
     parser.add_argument("--kinds", type=int, nargs="+", default=range(len(KINDS)), help="rows, counted from 0")
-    parser.add_argument("--processes", type=int, default=None)
     options = parser.parse_args()
     kinds = [KINDS[index] for index in options.kinds if not KINDS[index].tagged]
     print(f"| n | scores | change | {' | '.join(GATES)} |\n| --- | --- | --- |{' --- |' * len(GATES)}")
-    with ProcessPoolExecutor(options.processes) as pool:
+    with ProcessPoolExecutor() as pool:
         for line in pool.map(partial(row, runs=options.runs), itertools.product(options.n, options.scores, kinds)):
             print(line, flush=True)
 

@@ -28,6 +28,7 @@ from ragstone.gate.verdict import Status
 METRICS = ("right",)
 """A metric of a project: what the gate knows of its own ones, such as how many answers may be wrong, does not count."""
 POLICY = policy_from_mapping({"metrics": {"right": {"max_drop": 0.02}}})
+RUNS = 4  # before the change
 DATA = Path(__file__).parents[2] / "shared" / "data" / "repeated_runs.json.gz"
 
 
@@ -84,18 +85,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=240, help="changes of each kind")
     parser.add_argument("--n", type=int, default=80, help="questions")
-    parser.add_argument("--history", type=int, default=4, help="runs before the change")
     options = parser.parse_args()
     with gzip.open(DATA, "rt", encoding="utf-8") as file:
         systems = [_scores(system["runs"]) for system in json.load(file)]
-    systems = [scores for scores in systems if scores.shape[1] > options.history]
+    systems = [scores for scores in systems if scores.shape[1] > RUNS]
     print("| change | fail | inconclusive |\n| --- | --- | --- |")
     for kind in KINDS:
         verdicts = []
         for draw in range(options.draws):
-            rng = np.random.default_rng((draw, options.n, options.history))
+            rng = np.random.default_rng((draw, options.n, RUNS))
             scores = systems[rng.integers(len(systems))]
-            system = ChangedSystem(scores, kind, options.n, options.history, rng)
+            system = ChangedSystem(scores, kind, options.n, RUNS, rng)
             level = level_of([answers_of(run) for run in system.history.T], METRICS)
             verdicts.append(verdict(system.ask, level, METRICS, policy=POLICY).status)
         fails, doubts = (verdicts.count(status) / options.draws for status in (Status.FAIL, Status.INCONCLUSIVE))
