@@ -255,5 +255,5 @@ def first_invalid(
     ]
     if len(same) < 2 or len(place) < 3 or not isinstance(place[-1], str):
         return place, expected(first), value
-    either = dict.fromkeys(expected(one) for one in same)
+    either = dict.fromkeys(map(expected, same))
     return place[:-1], " or ".join(either).replace(" or must be ", " or "), value

@@ -126,7 +126,7 @@ def _sources(sources: object) -> list[object]:
     is_one = isinstance(sources, str | bytes | Mapping) or _text_of(sources) is not None
     if is_one or not isinstance(sources, Iterable):
         return [_source(sources)]
-    return [_source(source) for source in sources]
+    return list(map(_source, sources))
 
 
 def _source(source: object) -> object:

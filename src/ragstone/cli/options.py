@@ -113,10 +113,7 @@ EVALUATION = _settings("golden", "system", "judge", "run")
 
 GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
 
-CHECK = tuple(
-    setting(flag)
-    for flag in ("golden", "entrypoint", "judge", "thresholds", "baseline")
-)
+CHECK = tuple(map(setting, ("golden", "entrypoint", "judge", "thresholds", "baseline")))
 """What changes what `ragstone check` finds; the file and the environment say the rest,
 as for the gate."""
 

@@ -32,7 +32,7 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
     """
     for turns in by_conversation(samples):
         place = turns[0].turn
-        rows = [_row(sample) for sample in turns]
+        rows = list(map(_row, turns))
         if place is not None and len(turns) == place.turns:
             rows = [_conversation(turns, place)]
         for row in rows:

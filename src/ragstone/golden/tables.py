@@ -69,7 +69,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             return table
     if len(tables) == 1:
         return tables[0]
-    names = [repr(table.path) for table in tables] or [repr(key) for key in document]
+    names = [repr(table.path) for table in tables] or list(map(repr, document))
     first_values = {}
     for key, value in document.items():
         if isinstance(value, list) and value:

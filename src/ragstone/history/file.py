@@ -179,7 +179,7 @@ def _parsed(raw: bytes) -> AnyLine:
         return line_adapter().validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field_name = ".".join(str(part) for part in first["loc"][1:])
+        field_name = ".".join(map(str, first["loc"][1:]))
         if field_name == "schema_version":
             raise ValueError("the schema version is not 1") from None
         what = f"{field_name or 'line'}: {first['msg']}"

@@ -53,7 +53,7 @@ class MetricPast(Struct, frozen=True):
         the branch as it is now."""
         indexes = self.sound
         if self.open and not main:
-            first = min(self.place(part) for part in self.open)
+            first = min(map(self.place, self.open))
             indexes = list(range(first, len(self.looks)))
         return tuple(self.looks[index] for index in indexes[-LEVEL_RUNS:])
 

@@ -74,7 +74,7 @@ class Citable:
         for rank, context in enumerate(self.contexts):
             if context.id is not None:
                 self._ranks.setdefault(context.id, rank)
-        self._patterns = {_pattern(name) for name in self._ranks} - {""}
+        self._patterns = set(map(_pattern, self._ranks)) - {""}
         for note in islice(_NOTE.finditer(self.answer), MAX_BRACKETS):
             for word in (note[2].strip(), *_BETWEEN.split(note[2])):
                 if word in self._ranks:

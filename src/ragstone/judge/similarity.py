@@ -94,7 +94,7 @@ def cosines(vectors: np.ndarray) -> Cosines:
     if not (norms > 0).all():
         raise JudgementFailed("the embedding model returned an empty vector")
     unit = vectors / norms[:, None]
-    return tuple(float(value) for value in np.clip(unit[1:] @ unit[0], -1.0, 1.0))
+    return tuple(map(float, np.clip(unit[1:] @ unit[0], -1.0, 1.0)))
 
 
 def _terms(text: str) -> list[str]:

@@ -84,7 +84,7 @@ def locate(
     Each evidence text should be given once (`distinct`). One without a word is in no
     context.
     """
-    plain = [_plain(text) for text in contexts]
+    plain = list(map(_plain, contexts))
     runs = [_character_runs(text, RUN) for text in plain]
     return tuple(_place(_plain(text), plain, runs) for text in evidence)
 

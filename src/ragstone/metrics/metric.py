@@ -320,7 +320,7 @@ def require_each_context(
 ) -> None:
     """Check that the verdicts are those on the contexts of an answer, in order."""
     judged_ids = [verdict.context_id for verdict in judged]
-    ids = [context_id(rank) for rank in range(len(response.contexts))]
+    ids = list(map(context_id, range(len(response.contexts))))
     require_one_to_one(judged_ids, ids, mismatch)
 
 

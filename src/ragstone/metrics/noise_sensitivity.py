@@ -105,7 +105,7 @@ class NoiseSensitivity(BaseMetric):
         if not use.against_reference:
             fail(f"{mismatch} one to one")
         relevant = supporting_contexts(use.attributions)
-        returned = {context_id(rank) for rank in range(len(response.contexts))}
+        returned = set(map(context_id, range(len(response.contexts))))
         misled = 0
         for support, by_reference in zip(supports, match.answer_supports, strict=True):
             is_wrong = by_reference.verdict is not Verdict.SUPPORTED

@@ -49,7 +49,7 @@ def locate_documents(ranked: Sequence[str], grades: Mapping[str, float]) -> Loca
     last = len(ranked) + 1
     relevant = [document for document, grade in grades.items() if grade > 0]
     relevant.sort(key=lambda document: rank_of.get(document, last))
-    ranks = [rank_of.get(document) for document in relevant]
+    ranks = list(map(rank_of.get, relevant))
     return Located(
         items=tuple(None if rank is None else (rank, rank) for rank in ranks),
         relevant=frozenset(rank for rank in ranks if rank is not None),

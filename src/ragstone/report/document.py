@@ -72,7 +72,7 @@ def document_of(
         metrics=()
         if is_unanswered(current)
         else metric_parts(verdict, current, samples.compared),
-        checks=tuple(check_part(check) for check in verdict.checks),
+        checks=tuple(map(check_part, verdict.checks)),
         explanation=ExplanationPart(
             attribution=explanation.attribution,
             diagnosis=explanation.diagnosis,

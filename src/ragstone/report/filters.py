@@ -117,7 +117,7 @@ def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
             if not check.passed:
                 name = f"{status_word(check)} {check.slice} {check.short_reason}"
         groups.setdefault(name, []).append(check)
-    return [_merged(group) for group in groups.values()]
+    return list(map(_merged, groups.values()))
 
 
 def _place(check: CheckPart) -> tuple[tuple[bool, bool, int], bool]:

@@ -53,7 +53,7 @@ def render_page(
     page = html_environment(package).get_template(template)
     return page.render(
         **values,
-        styles=[Verbatim(style) for style in styles],
+        styles=list(map(Verbatim, styles)),
         script=Verbatim(script),
         policy=policy,
     )

@@ -135,8 +135,8 @@ def summary_of(report: Document, max_lines: int = LINES) -> Summary:
 
 def cut_summary(report: Document, room: Room) -> Summary:
     """The summary that has its place in `room`."""
-    alerts = [sentence(text) for text in report.alerts]
-    warnings = [sentence(text) for text in report.texts(Level.WARNING)]
+    alerts = list(map(sentence, report.alerts))
+    warnings = list(map(sentence, report.texts(Level.WARNING)))
     gate_changes = [text for text in warnings if text.startswith(SUBJECT)]
     others = [text for text in warnings if not text.startswith(SUBJECT)]
     count = room.warnings - bool(gate_changes)

@@ -59,7 +59,7 @@ class Texts:
             self.is_cut = self.is_cut or len(text) > MAX_CHARACTERS
             return clip(text, MAX_CHARACTERS)
         if isinstance(value, list):
-            return [self.shown(item) for item in self.first(value, MAX_ITEMS)]
+            return list(map(self.shown, self.first(value, MAX_ITEMS)))
         if isinstance(value, dict):
             return {key: self.shown(item) for key, item in value.items()}
         return value
@@ -150,7 +150,7 @@ def _answer(answer: Answer, texts: Texts) -> Json:
         "abstains": False,
         "statements": [],
         "wanted": [],
-        "steps": [PHRASES["step_text"](step) for step in steps],
+        "steps": list(map(PHRASES["step_text"], steps)),
     }
     if failure is not None:
         shown["failure"] = f"{failure.kind}: {failure.message}"
@@ -172,7 +172,7 @@ def _statements(
     """Each statement with its verdict, the contexts that support it, and the quote of
     the judge. The contexts of earlier turns count as one."""
     own = len(response.contexts)
-    earlier = {context_id(rank) for rank in range(own, len(response.evidence))}
+    earlier = set(map(context_id, range(own, len(response.evidence))))
 
     def sources(names: Sequence[str]) -> list[str]:
         shown = ("of an earlier turn" if name in earlier else name for name in names)

@@ -229,7 +229,7 @@ def _invalid(
 ) -> ConfigError:
     """What is wrong with the first invalid setting, and where its value is from."""
     place, wanted, invalid = first_invalid(error.errors())
-    names = [str(part) for part in place]
+    names = list(map(str, place))
     path = ".".join(names)
     source = origin.get(".".join(names[:2]), read.name)
     message = wanted

@@ -49,7 +49,7 @@ class Source:
         # An unknown key is usually a misspelt one, and often explains other errors.
         misspelt = [each for each in errors if each["type"] == "extra_forbidden"]
         details = [*misspelt, *errors][0]
-        parts = [str(part) for part in details["loc"]]
+        parts = list(map(str, details["loc"]))
         if "[key]" in parts:
             parts = parts[: parts.index("[key]")]
         path = tuple(parts)

@@ -74,7 +74,7 @@ class Drops(Checker):
             if is_told and not check.by_words and check.metric not in failed:
                 others.append(check)
         if any(check.failed and check.metric is None for check in others):
-            of_rules = [_as_part_of_mean(check) for check in of_rules]
+            of_rules = list(map(_as_part_of_mean, of_rules))
         yield from of_rules
         yield from others
         yield from decide_drops(warning, evidence)[0]

@@ -97,7 +97,7 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[object]]]:
     """The rows that are not empty, with their numbers."""
     sheet.reset_dimensions()  # some programs state a wrong size
     for line, raw in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells = [_value(cell) for cell in raw]
+        cells = list(map(_value, raw))
         if any(cell is not None for cell in cells):
             yield line, cells
 

@@ -139,7 +139,7 @@ class Account(Struct, frozen=True):
         ]  # a scheme such as Bearer may be left out
         if self.key is not None:
             values.append(self.key.get_secret_value())
-        secrets = (self.variable(name) for name in self.provider.secret_variables)
+        secrets = map(self.variable, self.provider.secret_variables)
         values += [secret for secret in secrets if secret is not None]
         # Longest first, so that a secret that contains another is replaced whole.
         for secret in sorted(filter(counts, values), key=len, reverse=True):

@@ -102,7 +102,7 @@ def growth(name: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
     return estimate["sent"], estimate["received"]
 
 
-VERDICTS = tuple(str(verdict) for verdict in Verdict)
+VERDICTS = tuple(map(str, Verdict))
 USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
 

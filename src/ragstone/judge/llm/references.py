@@ -56,7 +56,7 @@ class ReferenceJudging:
     ) -> ContextUse:
         """Against the answer if there is no reference."""
         core = self._core
-        all_names = tuple(context_id(rank) for rank in range(len(contexts)))
+        all_names = tuple(map(context_id, range(len(contexts))))
         target, text, prompt = "reference", reference or "", "context_use"
         against_reference = bool(text.strip())
         if not against_reference:

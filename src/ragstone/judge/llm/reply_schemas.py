@@ -314,7 +314,7 @@ def _number(value: object, first: int, last: int) -> int:
 
 
 def _texts(value: object) -> list[str]:
-    return [_text(item) for item in _list(value)]
+    return list(map(_text, _list(value)))
 
 
 def _statement_texts(value: object) -> list[str]:

@@ -355,7 +355,7 @@ def _words(body: object) -> tuple[str, str]:
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
     if not isinstance(message, str):
         message = json.dumps(message, default=str)
-    codes = [error.get(name) for name in ("code", "type", "param", "status")]
+    codes = list(map(error.get, ("code", "type", "param", "status")))
     details = map(dict_or_empty, list_or_empty(error.get("details")))
     codes += [detail.get("reason") for detail in details]
     return message, " ".join(map(_word, codes))

@@ -62,7 +62,7 @@ def room_for_data(
 
     Raises JudgementFailed if the texts that every part needs leave no room.
     """
-    used = tokens_at_most(static) + sum(tokens_at_most(text) for text in fixed)
+    used = tokens_at_most(static) + sum(map(tokens_at_most, fixed))
     room = int(window * _MARGIN) - output_tokens - used
     if room < _MIN_ROOM:
         raise JudgementFailed(

@@ -142,7 +142,7 @@ class OfflineJudge:
         if goal:
             asked = _question(question, language).sentence.key_set
             rows = use_features(goal, [rating.match for rating in ratings], asked)
-            chances = [self._use.probability(row) for row in rows]
+            chances = list(map(self._use.probability, rows))
         useful = []
         for rank, chance in enumerate(chances):
             is_useful = chance >= self._use.threshold

@@ -67,7 +67,7 @@ def tokens_and_keys(text: str, of: Language) -> tuple[list[str], list[str]]:
     key = keys_of(of).of
     if text.isascii() or re.search(_UNSPACED, text) is None:
         tokens = words(text.lower())
-        return tokens, [key(token) for token in tokens]
+        return tokens, list(map(key, tokens))
     keys: list[str] = []
     for piece in re.findall(_PIECES, text):
         if re.match(_UNSPACED, piece):

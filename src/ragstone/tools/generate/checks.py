@@ -89,7 +89,7 @@ def configured_samples(
 def invalid_sample(sample: Sample) -> str | None:
     """Why a golden set can't hold `sample`: it is written, and read as any other."""
     try:
-        (read,) = golden_set_of([json.loads(line) for line in native_lines([sample])])
+        (read,) = golden_set_of(list(map(json.loads, native_lines([sample]))))
     except GoldenSetError as error:
         return f"it is no valid sample: {error.message}"
     if replace(read, origin=None) != sample:

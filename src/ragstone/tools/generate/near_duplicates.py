@@ -43,7 +43,7 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     never compared. A text with the same words as an earlier one makes a pair with the
     first of these only.
     """
-    grams = [_trigrams(text) for text in texts]
+    grams = list(map(_trigrams, texts))
     counts = Counter[str]()
     for text_grams in grams:
         counts.update(text_grams)
@@ -55,7 +55,7 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
         # Sums are the same whatever the order: equal texts have equal ones.
         return math.fsum(weight[gram] for gram in some_grams)
 
-    totals = [weight_of(text_grams) for text_grams in grams]
+    totals = list(map(weight_of, grams))
     index: dict[str, list[int]] = defaultdict(list)
     originals: dict[str, int] = {}
     pairs: list[Pair] = []

@@ -62,7 +62,7 @@ def write_review(path: Path, drafts: Sequence[Sample]) -> None:
             where=str(path),
             hint="Name it with --decisions, or remove it.",
         )
-    write_table(path, COLUMNS, [_row(sample) for sample in drafts])
+    write_table(path, COLUMNS, list(map(_row, drafts)))
 
 
 def _row(sample: Sample) -> dict[str, str]:

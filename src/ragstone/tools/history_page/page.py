@@ -140,7 +140,7 @@ def history_page(
         metrics=builder.metrics,
         charts=list(filter(None, builder.charts())),
         production=list(filter(None, window_charts(history.windows[-MAX_POINTS:]))),
-        rows=[builder.row(place) for place in newest_first[:MAX_ROWS]],
+        rows=list(map(builder.row, newest_first[:MAX_ROWS])),
         versions=[run.release or run.system or commit_of(run) for run in versions],
         comparison=builder.comparison(versions) if versions else {},
         repository=url(repository),

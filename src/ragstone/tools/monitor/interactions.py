@@ -148,7 +148,7 @@ def read_interaction(
     by_name = {normal(str(name)): value for name, value in record.items()}
     fields: dict[str, Any] = {}
     for field, names in NAMES.items():
-        values = [by_name.get(name) for name in names]
+        values = list(map(by_name.get, names))
         if field in columns:
             values = [at_path(record, columns[field])]
         for value in values:
