@@ -39,6 +39,18 @@ def test_a_function_is_asked_and_its_whole_answer_comes_back(room: Any) -> None:
     assert response.latency_s is not None
 
 
+def test_contexts_may_be_ids_alone_or_none_at_all(room: Any) -> None:
+    room.app("""
+        def answer(question):
+            if question == "ids":
+                return {"answer": "a", "retrieved_context_ids": ["d1"], "trace_id": "t"}
+            return {"answer": "a", "contexts": [] if question == "empty" else None}
+    """)
+    ids, empty, without = room.ask("app:answer", "ids", "empty", "none")
+    assert (ids.contexts, ids.extra) == ((Context("", "d1"),), {"trace_id": "t"})
+    assert [response.contexts_returned for response in (ids, empty, without)] == [True, True, False]
+
+
 def test_a_file_imports_its_neighbours_and_paths_start_in_the_working_directory(room: Any) -> None:
     (room.folder / "my-app").mkdir()
     room.write("my-app/neighbour.py", "WORD = 'hello'\n")

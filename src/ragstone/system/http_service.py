@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -153,8 +152,6 @@ class HttpService:
                 async with asyncio.timeout(within_s):
                     _, writer = await asyncio.open_connection(host, port)
                 writer.close()
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
                 return
             except OSError as error:  # including TimeoutError and the resolver's errors
                 if monotonic() >= until:

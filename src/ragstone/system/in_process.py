@@ -77,7 +77,7 @@ class CallableSystem:
         except EntrypointError as error:
             raise SystemUnderTestError(str(error), where=self.entrypoint) from None
         except Exception as error:
-            message = f"{summary(error)}\n\n{formatted(error, __file__)}"
+            message = f"{summary(error)}\n\n{formatted(error)}"
             raise SystemUnderTestError(message, where=self.entrypoint) from error
         sessions = {SESSION} if is_built(self._target) else set()
         self.accepts = frozenset(self._asker.accepts | sessions)
@@ -115,7 +115,7 @@ class CallableSystem:
                 if deadline.expired():
                     message = f"No answer within {self._timeout_s:g} s."
                     return failed(sample.id, SystemFailureKind.TIMEOUT, message)
-                detail = formatted(error, __file__)
+                detail = formatted(error)
                 kind = SystemFailureKind.RAISED
                 return failed(sample.id, kind, summary(error), detail)
 

@@ -89,7 +89,7 @@ class EntrypointKind(ABC):
 
 def has_folder(program: str) -> bool:
     """Whether `program` is a path rather than a name on PATH."""
-    return any(separator in program for separator in filter(None, (os.sep, os.altsep)))
+    return os.path.dirname(program) != ""  # noqa: PTH120
 
 
 def answer_fields(settings: SystemSettings) -> Fields:

@@ -89,7 +89,7 @@ class LinePeer(Struct, eq=False):
         try:
             async with asyncio.timeout(timeout_s) as deadline:
                 reply, latency_s = await self._reply(child, deadline)
-            response = response_in(reply, sample, latency_s, child, self.fields)
+            response = _response_in(reply, sample, latency_s, child, self.fields)
             self.answers += 1
             self.is_proven = True
             return Attempt(response, reusable=True)
@@ -150,7 +150,7 @@ class LinePeer(Struct, eq=False):
             deadline.reschedule(now() + self.settings.timeout_s)
 
 
-def response_in(
+def _response_in(
     reply: Any, sample: Sample, latency_s: float, child: Child, fields: Fields
 ) -> Response:
     """The response in a reply of `child`: an answer, or the error it reports. Raises

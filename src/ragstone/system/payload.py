@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict
 
 from ragstone.golden.names import are_names
 from ragstone.system.response import (
@@ -22,13 +21,10 @@ from ragstone.system.response import (
     tool_results,
 )
 from ragstone.system.worker.fields import BadReturn, Fields
-from ragstone.system.worker.returns import MAX_TRACE_CHARACTERS, TRACE_NAMES, normalise
-from ragstone.system.worker.steps import MAX_STEPS
+from ragstone.system.worker.returns import TRACE_NAMES, normalise
 
 MAX_MESSAGE_CHARACTERS = 1_000
 MAX_DETAIL_CHARACTERS = 20_000
-TraceName = Annotated[str, StringConstraints(pattern=f"^(?:{'|'.join(TRACE_NAMES)})$")]
-TraceText = Annotated[str, StringConstraints(max_length=MAX_TRACE_CHARACTERS)]
 
 
 class _Wire(BaseModel):
@@ -41,11 +37,11 @@ class Payload(_Wire):
     """An answer as returned by `normalise`. The kind of a step shows by its fields."""
 
     answer: str
-    contexts: Contexts = ()
-    contexts_returned: bool = True
+    contexts: Contexts | None = None
     usage: TokenUsage | None = None
-    steps: Annotated[tuple[Step, ...], Field(max_length=MAX_STEPS)] = ()
-    trace: dict[TraceName, TraceText] = {}
+    steps: tuple[Step, ...] = ()
+    trace_id: str | None = None
+    index_digest: str | None = None
 
 
 class Greeting(_Wire):
@@ -63,7 +59,7 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
     What retrievals found besides follows the contexts, then what tools returned; each
     text once.
     """
-    contexts = list(_named(payload.contexts))
+    contexts = list(_named(payload.contexts or ()))
     steps = []
     retrieved: list[Context] = []
     usage = payload.usage
@@ -89,9 +85,9 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
         sample_id=sample_id,
         answer=payload.answer,
         contexts=tuple(contexts),
-        contexts_returned=payload.contexts_returned,
+        contexts_returned=payload.contexts is not None,
         latency_s=latency_s,
-        extra=payload.trace,
+        extra=payload.model_dump(include=set(TRACE_NAMES), exclude_none=True),
         usage=usage,
         steps=tuple(steps),
     )

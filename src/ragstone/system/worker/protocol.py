@@ -189,11 +189,7 @@ class Service:
         beside = {part: request[part] for part in parts if part in request}
         asker = self._asker_of(beside.get(SESSION))
         value = asker.begin(request["question"], **beside)
-        payload = normalise(self._loop.resolve(value), self._fields)
-        payload.update(payload.pop("trace", {}))
-        if not payload.pop("contexts_returned", True):
-            del payload["contexts"]
-        return payload
+        return normalise(self._loop.resolve(value), self._fields)
 
     def _asker_of(self, session: str | None) -> Asker:
         """What answers in `session`: an object of its own, if the entrypoint builds

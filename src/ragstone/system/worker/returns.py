@@ -49,11 +49,10 @@ class Parts(dict):  # type: ignore[type-arg]
 
 def normalise(value: object, fields: Fields | None = None) -> Json:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id",
-    "score"}], "usage": ... | None}``.
+    "score"}], "usage": ... | None}``, without ``"contexts"`` if it came without any.
 
-    ``"steps"`` are what the system did, if the answer says so. If it names its trace or
-    its index, ``"trace"`` has what it says; ``"contexts_returned"`` is False if it came
-    without contexts. Accepts every shape listed in docs/entrypoints.md. Lone surrogates
+    ``"steps"`` are what the system did, and TRACE_NAMES its trace and its index, if the
+    answer says so. Accepts every shape listed in docs/entrypoints.md. Lone surrogates
     become U+FFFD. Raises BadReturn with what was returned and what is expected, and
     nothing else, whatever the code in a returned object raises.
     """
@@ -76,30 +75,26 @@ def _payload(value: object, fields: Fields) -> Json:
         answer = _answer_text(value, parts, fields)
     contexts = read_contexts(parts.get("contexts"), fields)
     contexts = with_ids(contexts, parts.get("context_ids"))
-    payload: Json = {"answer": answer, "contexts": contexts}
     steps: list[Json] = []
     if _has_steps(parts, fields):
         steps = read_steps(parts["steps"], fields)
-    if steps:
-        payload["steps"] = steps
     characters = len(answer)
     for context in contexts:
         characters += characters_in(context)
     # What was retrieved in steps is among the contexts of the response too.
     characters += 2 * len(json.dumps(steps, ensure_ascii=False))
     refuse_long(characters)
-    payload["usage"] = token_usage(parts.get("usage"))
-    trace = {}
+    payload: Json = {"answer": answer, "usage": token_usage(parts.get("usage"))}
+    retrieves = any(step["type"] != "model" for step in steps)
+    has_contexts = bool(contexts) or parts.get("contexts") is not None
+    if has_contexts or retrieves or fields.contexts_only:
+        payload["contexts"] = contexts
+    if steps:
+        payload["steps"] = steps
     for name in TRACE_NAMES:
         text = parts.get(name)
         if isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS:
-            trace[name] = clean(text)
-    if trace:
-        payload["trace"] = trace
-    retrieves = any(step["type"] != "model" for step in steps)
-    has_contexts = parts.get("contexts") is not None
-    if not (has_contexts or retrieves or fields.contexts_only):
-        payload["contexts_returned"] = False
+            payload[name] = clean(text)
     return payload
 
 

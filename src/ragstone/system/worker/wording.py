@@ -16,7 +16,8 @@ SOURCE_NAME = "<ragstone worker>"
 
 MAX_TRACEBACK_CHARACTERS = 8_000
 _MAX_MASKED_CHARACTERS = 80_000
-_OWN_FOLDER = os.path.dirname(globals().get("__file__", "")) or SOURCE_NAME  # noqa: PTH120
+_OWN_FILE = globals().get("__file__", "")
+_OWN_FOLDER = os.path.dirname(os.path.dirname(_OWN_FILE)) or SOURCE_NAME  # noqa: PTH120
 _ADDRESS = r" at 0x[0-9A-Fa-f]+"
 _KEYLIKE = (
     r"(?i)(?P<before>\b(?:sk|pk|xox\w|gh\w|github_pat|glpat|hf)[-_]|\b(?:AKIA|AIza|eyJ)(?=\w{12})|\bBearer\s+|"
@@ -57,7 +58,7 @@ def summary(error: BaseException) -> str:
     return _shortened(" ".join(words), 300)
 
 
-def formatted(error: BaseException, *own_files: str) -> str:
+def formatted(error: BaseException) -> str:
     """The user's traceback, without Ragstone's own leading frames, at most
     MAX_TRACEBACK_CHARACTERS."""
     frames = error.__traceback__
@@ -65,7 +66,7 @@ def formatted(error: BaseException, *own_files: str) -> str:
         file = frames.tb_frame.f_code.co_filename
         module = frames.tb_frame.f_globals.get("__name__", "")
         imports = file.startswith("<frozen importlib") or module.startswith("importlib")
-        if not (imports or file in own_files or file.startswith(_OWN_FOLDER)):
+        if not (imports or file.startswith(_OWN_FOLDER)):
             break
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames))
