@@ -383,7 +383,7 @@ def _defined_names(tree: ast.Module) -> list[str]:
 
 @pytest.mark.heavy
 def test_the_worker_runs_in_every_python_found_here(room: Any) -> None:
-    room.app("import sys\nclass Rag:\n    async def aquery(self, q):\n        return str(sys.version_info[:2])\n")
+    room.app("import sys\nclass Rag:\n    async def query(self, q):\n        return str(sys.version_info[:2])\n")
     ran = 0
     for minor in range(8, 15):
         python = shutil.which(f"python3.{minor}")

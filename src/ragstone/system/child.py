@@ -94,20 +94,20 @@ def kill_group(pid: int) -> None:
 
 def guardian_of(pid: int) -> subprocess.Popen[bytes] | None:
     """A process that kills the group of `pid` when Ragstone ends without a line to it,
-    as when Ragstone is killed; None on Windows.
+    as when Ragstone is killed; None without a POSIX shell.
 
     It has a session of its own, which a signal to Ragstone's group doesn't reach.
     """
-    if sys.platform == "win32":
-        return None
-    return subprocess.Popen(  # noqa: S603
-        ["/bin/sh", "-c", f"read -r line || kill -9 -{pid}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={},
-        start_new_session=True,
-    )
+    with contextlib.suppress(OSError):
+        return subprocess.Popen(  # noqa: S603
+            ["/bin/sh", "-c", f"read -r line || kill -9 -{pid}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={},
+            start_new_session=True,
+        )
+    return None
 
 
 class ChildContext(Struct, frozen=True):
