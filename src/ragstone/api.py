@@ -48,7 +48,6 @@ from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.pipeline.compare import compare_sides, read_side
 from ragstone.pipeline.decide import ComparedRun
 from ragstone.pipeline.known_secrets import known_secrets
-from ragstone.pipeline.page import read_page
 from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import read_verdict
@@ -187,8 +186,7 @@ class Run(Struct, frozen=True):
         if baseline is None and policy is None:
             recorded = read_verdict(self.directory)
             if recorded is not None:
-                page = read_page(self.directory) if form == "html" else ()
-                return Report(render(recorded, form, page=page), form)
+                return Report(render(recorded, form), form)
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -88,8 +88,6 @@ def test_carrying_replaces_what_was_carried_and_follows_no_link(
     carry(good, bad.path)
     assert not (bad.path / CARRIED).is_symlink()
     assert [path.name for path in outside.iterdir()] == ["precious"]
-    again = carry(RunDirectory.open(bad.path / CARRIED), bad.path)
-    assert again.manifest == good.manifest
     drop_carried(bad.path)
     assert not (bad.path / CARRIED).exists()
     drop_carried(bad.path)

@@ -23,7 +23,6 @@ from ragstone.pipeline import run as running
 from ragstone.pipeline.accept import Accepted, Shown
 from ragstone.pipeline.gate import GateOutcome
 from ragstone.pipeline.gate_request import gate_request, read_policy
-from ragstone.pipeline.page import read_page
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.verdict_file import require_verdict
 from ragstone.report.render import Format, render
@@ -53,8 +52,7 @@ async def rescore(
 def report(run: Path, form: Format, settings: Settings) -> str:
     """What `ragstone report` shows."""
     opened = RunDirectory.open(run)
-    page = read_page(opened) if form == "html" else ()
-    return render(require_verdict(opened), form, templates=own_templates(settings.root), page=page)
+    return render(require_verdict(opened), form, templates=own_templates(settings.root))
 
 
 def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:

@@ -12,10 +12,10 @@ from ragstone.archive import ArchiveRefused, read_members
 from ragstone.errors import BaselineError, ConfigError
 from ragstone.evaluation.archive_members import pack_run
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.lineage import CARRIED, carry, used
+from ragstone.evaluation.lineage import carry, used
 from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import update_manifest
-from ragstone.pipeline.baseline import baseline_beside
+from ragstone.pipeline.baseline import open_baseline, refuse_overlap
 from ragstone.pipeline.baseline_search import (
     MAX_READ,
     BaselineSearch,
@@ -43,51 +43,39 @@ def failed_run(path: Path, baseline: RunDirectory | None = None) -> RunDirectory
 
 
 @pytest.mark.parametrize(
-    ("name", "out", "resume", "found", "is_kept", "stands_in"),
-    [
-        ("good", "new", False, "good", False, False),
-        ("good", "good", False, "good/baseline", True, False),
-        ("./link/", "good", False, "good/baseline", True, False),
-        ("bad", "new", False, "bad/baseline", False, True),
-        ("bad", "bad", False, "bad/baseline", True, True),
-        ("bad/baseline", "bad", False, "bad/baseline", True, False),
-        ("bad", "bad", True, "bad/baseline", True, True),
-    ],
+    ("name", "place"), [("good", "good"), ("bad", "bad/baseline"), ("bad/baseline", "bad/baseline")]
 )
-def test_the_baseline_of_a_run_is_never_the_run_itself_nor_one_that_failed(
-    tmp_path: Path, name: str, out: str, resume: bool, found: str, is_kept: bool, stands_in: bool
-) -> None:
+def test_the_baseline_of_a_run_is_never_one_that_failed(tmp_path: Path, name: str, place: str) -> None:
     good = good_run(tmp_path / "good")
     failed_run(tmp_path / "bad", good)
-    (tmp_path / "link").symlink_to(tmp_path / "good")
-    named = baseline_beside(tmp_path / name, tmp_path / out, resume=resume)
-    assert (named.run.path, named.is_kept, named.stands_in) == (tmp_path / found, is_kept, stands_in)
-    assert named.run.scores()["faithfulness"].values == SCORES["faithfulness"]
-
-
-def test_a_run_that_does_not_write_leaves_the_baseline_where_it_is(tmp_path: Path) -> None:
-    good = good_run(tmp_path / "good")
-    assert baseline_beside(good.path, good.path, resume=False, writes=False).run.path == good.path
-    assert not (good.path / CARRIED).exists()
+    baseline = open_baseline(tmp_path / name)
+    assert baseline.path == tmp_path / place
+    assert baseline.scores()["faithfulness"].values == SCORES["faithfulness"]
 
 
 @pytest.mark.parametrize(
-    ("name", "out", "resume", "says"),
+    ("name", "says"),
     [
-        ("good", "good", True, "a resumed run can't be its own baseline"),
-        ("bad", "new", False, "this run can't be a baseline: it failed"),
-        ("stopped", "new", False, "the baseline run was stopped, not finished"),
-        ("none", "new", False, "the baseline can't be used: "),
-        ("good", "good/new", False, "must not contain each other"),
-        ("good/inner", "good", False, "must not contain each other"),
+        ("bad", "this run can't be a baseline: it failed"),
+        ("stopped", "the baseline run was stopped, not finished"),
+        ("none", "the baseline can't be used: "),
     ],
 )
-def test_what_is_no_baseline_is_refused(tmp_path: Path, name: str, out: str, resume: bool, says: str) -> None:
-    good_run(tmp_path / "good")
+def test_what_is_no_baseline_is_refused(tmp_path: Path, name: str, says: str) -> None:
     failed_run(tmp_path / "bad")
     update_manifest(good_run(tmp_path / "stopped"), state="stopped")
-    with pytest.raises((BaselineError, ConfigError), match=says):
-        baseline_beside(tmp_path / name, tmp_path / out, resume=resume)
+    with pytest.raises(BaselineError, match=says):
+        open_baseline(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "out"), [("good", "good"), ("./link/", "good"), ("good", "good/new"), ("good/inner", "good")]
+)
+def test_a_run_is_never_written_over_its_own_baseline(tmp_path: Path, name: str, out: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    with pytest.raises(ConfigError, match="must not contain each other"):
+        refuse_overlap(tmp_path / name, tmp_path / out)
+    refuse_overlap(tmp_path / "good", tmp_path / "good-2")
 
 
 # -- the newest of a store ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ragstone.evaluation.record import SampleRecord
-from ragstone.report.page import is_packed, pack
+from ragstone.report.page import pack
 from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.report.texts import sample_texts
@@ -39,7 +39,7 @@ def paged(report: Document, now: Mapping[str, SampleRecord], then: Mapping[str, 
 
 def unpacked(lines: Iterable[str], kind: str) -> list[Any]:
     """All rows ("r") or texts ("t") in the lines of a page."""
-    found = [line[2:] for line in lines if is_packed(line) and line.startswith(kind)]
+    found = [line[2:] for line in lines if line.startswith(kind)]
     return [one for body in found for one in json.loads(gzip.decompress(base64.b64decode(body)))]
 
 

@@ -54,7 +54,6 @@ def command(
     from ragstone.errors import ConfigError
     from ragstone.pipeline.gate import REPORT_FILES, GateOutcome, gate
     from ragstone.pipeline.gate_request import gate_request
-    from ragstone.pipeline.page import read_page
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
@@ -85,13 +84,12 @@ def command(
 
     def show(outcome: GateOutcome) -> None:
         if form != "text" or output is not None:
-            page: tuple[str, ...] = ()
             if form == "html" and outcome.run is not None:
-                page = read_page(outcome.run)
-            templates = own_templates(settings.root)
-            text = render(
-                outcome.document, cast(Format, form), templates=templates, page=page
-            )
+                page_file = outcome.run.path / REPORT_FILES["html"]
+                text = page_file.read_text(encoding="utf-8")
+            else:
+                templates = own_templates(settings.root)
+                text = render(outcome.document, cast(Format, form), templates=templates)
             print_text(text, output)
             if output is None:
                 return

@@ -88,7 +88,7 @@ def command(
     \b
     Examples:
       ragstone report ragstone-run
-      ragstone report ragstone-run --format html -o report.html
+      ragstone report ragstone-run --format md -o report.md
       ragstone report ragstone-run --sample refund-window
       ragstone report ragstone-run --decide --policy thresholds.toml --golden golden.jsonl \\
         --baseline main-run --commit "$(git rev-parse HEAD)"
@@ -96,7 +96,6 @@ def command(
     from ragstone.evaluation.directory import RunDirectory
     from ragstone.evaluation.redact import Redactor
     from ragstone.pipeline.known_secrets import known_secrets
-    from ragstone.pipeline.page import read_page
     from ragstone.pipeline.verdict_file import require_verdict
     from ragstone.report.render import Format
     from ragstone.report.templates import own_templates
@@ -120,9 +119,7 @@ def command(
     )
     if not decide:
         _refuse_without_decide(commit, flags)
-        document = require_verdict(opened)
-        page = read_page(opened) if form == "html" else ()
-        show(document, page=page)
+        show(require_verdict(opened))
         return 0
 
     from datetime import UTC, datetime

@@ -29,8 +29,6 @@ LOCK = ".lock"
 HISTORY = "history.jsonl"
 VERDICT = "verdict.json"
 """The verdict of a gate, for its reports."""
-PAGE = "page.txt"
-"""What the HTML report of a gate holds on every sample."""
 SYSTEM_LOG = "system.log"
 BASE_COMMIT = "base-commit"
 """The folder in a run directory for the run of the base commit, asked in the same

@@ -124,8 +124,6 @@ def carry(baseline: RunDirectory, directory: Path) -> RunDirectory:
     """Put `baseline` into the run directory `directory`, in place of another that is
     carried there."""
     target = directory / CARRIED
-    if os.path.realpath(baseline.path) == os.path.realpath(target):
-        return baseline
     fresh = directory / f".{CARRIED}.tmp"
     with disk_errors(target, "can't store the baseline", kind=RunDirectoryError):
         _remove(fresh)

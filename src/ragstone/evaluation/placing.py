@@ -12,7 +12,6 @@ from ragstone.evaluation.directory import (
     CACHE,
     HISTORY,
     ORACLE,
-    PAGE,
     RUN_FILES,
     SPENT,
     VERDICT,
@@ -25,7 +24,7 @@ JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the
 database."""
 
-_PARTS = (*RUN_FILES, HISTORY, VERDICT, PAGE, *JUDGED)
+_PARTS = (*RUN_FILES, HISTORY, VERDICT, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

@@ -92,7 +92,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     metrics = plan.selected_metrics()
     refuse_without_given(plan.golden, plan.system.settings.part)
     with ExitStack() as stack:
-        inputs = read(request, context, stack, writes=False)
+        inputs = read(request, context, stack)
         session = Session(replace(plan, cached=False, resume=False), context)
         try:
             rehearsed = [

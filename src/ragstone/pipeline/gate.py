@@ -4,7 +4,7 @@ it found, and returns its own."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
-from ragstone.pipeline.baseline import NamedRun, baseline_beside
+from ragstone.pipeline.baseline import NamedRun, open_baseline, refuse_overlap
 from ragstone.pipeline.confirm import Confirmed, confirm_run
 from ragstone.pipeline.decide import (
     ComparedRun,
@@ -40,7 +40,7 @@ from ragstone.pipeline.decide import (
     run_document,
 )
 from ragstone.pipeline.history import RunHistory, add_run
-from ragstone.pipeline.page import page_of, read_page, write_page
+from ragstone.pipeline.page import page_of
 from ragstone.pipeline.rejudge import rejudge
 from ragstone.pipeline.role import Role, baseline_fact
 from ragstone.pipeline.verdict_file import write_verdict
@@ -142,27 +142,24 @@ def refuse_impossible(request: GateRequest) -> None:
 # --------------------------------------------------------------------------------------------------------------
 
 
-def read(
-    request: GateRequest, context: RunContext, stack: ExitStack, *, writes: bool = True
-) -> GateInputs:
-    """What the run is compared with. The run directory is locked: a baseline in it is
-    moved to its own folder, if the run `writes`.
+def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInputs:
+    """What the run is compared with.
 
     A base commit stays checked out until `stack` ends. Raises BaselineError,
     ConfigError.
     """
-    plan, baseline, base = request.run, request.baseline, request.base
-    role, notes = request.role, request.notes
-    if isinstance(baseline, NamedRun):
-        named = baseline_beside(
-            baseline.path, plan.out, resume=plan.resume, writes=writes
-        )
-        role = replace(role, carries=named.is_kept)
-        if named.stands_in:
+    plan, base, notes = request.run, request.base, request.notes
+    baseline = None
+    if isinstance(request.baseline, NamedRun):
+        named = request.baseline
+        refuse_overlap(named.path, plan.out)
+        baseline = open_baseline(named.path)
+        if baseline.path != named.path:
             notes += (
-                f"The run in {baseline.name} can't be a baseline; the baseline that it was compared with is used instead.",
+                f"The run in {named.name} can't be a baseline; the baseline that it was compared with is used instead.",
             )
-        baseline = named.run
+    else:
+        baseline = request.baseline
     if base is not None and not isinstance(base, BaseSystem):
         base = stack.enter_context(base())
     policy, undrawn = policy_for(request.policy, plan.golden)
@@ -173,7 +170,8 @@ def read(
         required=request.baseline_required or base is not None,
         level=base is None and not isinstance(request.baseline, NamedRun),
     )
-    return GateInputs(request, base, role, terms, notes, undrawn + request.warnings)
+    warnings = undrawn + request.warnings
+    return GateInputs(request, base, request.role, terms, notes, warnings)
 
 
 # -- evaluate
@@ -295,23 +293,21 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
     document = context.redact.tree(document)
     if past is not None:
         history = add_run(past, run, current.scores, request.policy, verdict.checks)
-    # Now, while the baseline is where it was.
-    write_page(
-        run, page_of(current, verdict, terms.baseline, context.redact, request.links)
-    )
     carried = baseline if role.carries and not fact.eligible else None
     if carried is not None:
         carry(carried, run.path)
     write_manifest(run.path, run.manifest)
-    if carried is None and (
-        fact.eligible or baseline is not None or not context.trusts_checkout
-    ):
+    if carried is None:
         drop_carried(run.path)
     if past is not None:
         past.store(run, history)
     write_verdict(run, document)
     for name, file in REPORT_FILES.items():
-        page = read_page(run) if name == "html" else ()
+        page: Iterable[str] = ()
+        if name == "html":
+            page = page_of(
+                current, verdict, terms.baseline, context.redact, request.links
+            )
         text = render(document, name, templates=request.templates, page=page)
         replace_text(run.path / file, text)
     code = exit_code_of(verdict, request.fail_on)

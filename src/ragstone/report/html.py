@@ -9,7 +9,7 @@ from urllib.parse import quote
 from ragstone.printable import clean as visible
 from ragstone.report.escape import url
 from ragstone.report.html_page import html_environment, render_page
-from ragstone.report.page import cell, is_packed, pack
+from ragstone.report.page import cell, pack
 from ragstone.report.parts import Document
 from ragstone.report.summary import summary_of
 from ragstone.report.templates import PACKAGE, read_template
@@ -26,9 +26,9 @@ def render_html(report: Document, page: Iterable[str] = ()) -> str:
     only their hashes.
 
     `page` are lines with every sample; without them, the page has the rows of the
-    document. What is packed in them can't run, whoever wrote it.
+    document.
     """
-    lines = list(filter(is_packed, page))
+    lines = list(page)
     rows = report.samples.rows
     return render_page(
         "report.html.j2",

@@ -3,15 +3,13 @@ unpacks when a sample is opened.
 
 A page of 5,000 samples has megabytes of texts. They are packed: compressed JSON as
 lines of base64, which the page carries in inert elements. Nothing in a line can end its
-element. The same lines are kept in the run directory, so that `ragstone report` writes
-the same page without the baseline.
+element.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -29,7 +27,6 @@ MAX_TEXTS = 2000
 
 _ROWS_AT_ONCE = 2000
 _TEXTS_AT_ONCE = 20
-_LINE = re.compile(r"[rt] [A-Za-z0-9+/]+={0,2}")
 
 
 def pack(
@@ -69,12 +66,6 @@ def pack(
         yield _packed("t", texts)
     if rows:
         yield _packed("r", rows)
-
-
-def is_packed(line: str) -> bool:
-    """Whether `line` is one of a page: rows of the table ("r"), or texts ("t"), in
-    base64. Lines of an untrusted run are read here."""
-    return _LINE.fullmatch(line) is not None
 
 
 def row_values(row: SampleRow, redact: Redact) -> Any:
