@@ -276,10 +276,18 @@ def without_baseline_and_verdict(run: Path) -> None:
     (run / VERDICT).unlink()
 
 
-@pytest.mark.attack(by="stored run", tries="write higher scores", stopped_by="computed from the judgements")
-@pytest.mark.parametrize(
-    "tamper", [with_higher_scores, with_a_stored_pass, with_a_broken_verdict, without_baseline_and_verdict]
-)
+@pytest.mark.attack(by="stored run", tries="write higher scores", stopped_by="checked by the judgements")
+def test_scores_that_do_not_follow_from_the_judgements_are_refused(world: World) -> None:
+    with world.copy(world.bad) as run:
+        with_higher_scores(run)
+        code, said = world.refusal(run)
+        assert (code, "does not follow from the recorded judgements" in said) == (2, True)
+    with world.copy(world.baseline) as baseline:
+        with_higher_scores(baseline)
+        assert world.exit_code(world.bad, gate__baseline=str(baseline)) == NO_BASELINE
+
+
+@pytest.mark.parametrize("tamper", [with_a_stored_pass, with_a_broken_verdict, without_baseline_and_verdict])
 def test_what_the_run_says_of_itself_is_not_believed(world: World, tamper: Tampering) -> None:
     with world.copy(world.bad) as run:
         tamper(run)
@@ -333,14 +341,6 @@ def test_a_baseline_that_can_not_show_every_drop_is_an_error(world: World, origi
     with world.copy(world.root / original) as baseline:
         tamper(baseline)
         assert world.exit_code(world.good, gate__baseline=str(baseline)) == NO_BASELINE
-
-
-def test_scores_of_the_baseline_are_computed_too(world: World) -> None:
-    with world.copy(world.baseline) as baseline:
-        with records_of(baseline) as lines:
-            for line in lines:
-                line["scores"]["faithfulness"]["value"] = 0.0
-        assert world.exit_code(world.bad, gate__baseline=str(baseline)) == 1
 
 
 def test_a_policy_that_limits_drift_needs_the_history_beside_the_baseline(world: World, rules: Path) -> None:

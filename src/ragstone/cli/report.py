@@ -80,7 +80,7 @@ def command(
 
     Nothing is evaluated again. Shows the verdict that the gate stored, and exits with 0, whatever it is.
 
-    With --decide, nothing that the run says of itself counts: scores are computed from the stored judgements, the
+    With --decide, nothing that the run says of itself counts: scores must follow from the stored judgements, the
     questions must be those of the golden set, all of them, and the policy, the baseline and the commit are those that
     you name. Exits with 0 pass · 1 fail · 2 another commit, or changed files · 3 other questions · 5 unfinished, or
     another judge · 6 no baseline for the policy's drops · 8 inconclusive.

@@ -24,6 +24,9 @@ from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score, Scored
 
 _TOLERANCE = 1e-9
+_UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What scoring ends in where answer and judgements are valid each, and fit together in
+no run that was ever made."""
 
 
 def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
@@ -77,28 +80,40 @@ def recomputable(
     return metrics, unverified
 
 
-def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
-    """Read `run`, after checking that each recorded score follows from its judgements
-    with this version's metrics.
+def confirmed_scores(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunScores:
+    """The scores of `run`, after checking that each follows from its judgements with
+    this version's metrics.
 
-    `custom` are the metrics that the project defines. A wrong hash of the golden set is
-    corrected: two sets are the same if their samples are, whatever a file says. Metrics
-    that can't be recomputed are not checked.
-
-    Raises RunDirectoryError.
+    `custom` are the metrics that the project defines. Metrics that can't be recomputed
+    are not checked. Raises RunDirectoryError.
     """
     metrics, _ = recomputable(run.manifest, custom)
 
     def replay(record: SampleRecord) -> None:
-        name = contradicted(metrics, record)
-        if name is not None:
-            raise RunDirectoryError(
-                f"sample '{record.sample.id}': {name} does not follow from the recorded judgements.",
-                where=str(run.path / SAMPLES),
-                hint="The file was changed after the run; run the evaluation again.",
-            )
+        try:
+            name = contradicted(metrics, record)
+        except _UNFIT as error:
+            problem = f"answer and judgements don't fit together ({error})"
+        else:
+            problem = f"{name} does not follow from the recorded judgements"
+            if name is None:
+                return
+        raise RunDirectoryError(
+            f"sample '{record.sample.id}': {problem}.",
+            where=str(run.path / SAMPLES),
+            hint="The file was changed after the run; run the evaluation again.",
+        )
 
-    samples = run.scores(replay).samples
+    return run.scores(replay)
+
+
+def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
+    """`run`, with `confirmed_scores`, and the hash of its golden set corrected: two
+    sets are the same if their samples are, whatever a file says.
+
+    Raises RunDirectoryError.
+    """
+    samples = confirmed_scores(run, custom).samples
     hashes = [(name, facts.content_hash or "") for name, facts in samples.items()]
     golden = run.manifest.golden
     content_hash = hash_of_contents(hashes)

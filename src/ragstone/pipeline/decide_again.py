@@ -2,17 +2,13 @@
 commit.
 
 Of what the run says of itself, only questions, answers and judgements count, and the
-questions must be those of the golden set. The run is written again from them, with
-scores computed from the judgements, into a private folder; the decision sees that copy
-and no other file. Whoever can write the run can still write other answers and
-judgements.
+questions must be those of the golden set. Each score must follow from its judgements.
+Whoever can write the run can still write other answers and judgements.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -22,17 +18,14 @@ from msgspec.structs import replace
 from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
-from ragstone.evaluation.record import record_line
 from ragstone.evaluation.redact import Redactor
-from ragstone.evaluation.replay import recomputable
-from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts
-from ragstone.evaluation.scoring import score_record
-from ragstone.evaluation.writer import RunWriter, update_rounds
+from ragstone.evaluation.replay import confirmed_scores, recomputable
+from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts, RoundFacts
 from ragstone.formatting import counted, some
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.metrics.metric import Metric
 from ragstone.pipeline.baseline import open_baseline
@@ -44,17 +37,11 @@ from ragstone.pipeline.requirements import (
     require_metrics,
     require_questions,
     require_run,
-    shown_id,
     uncompared_drops,
 )
 from ragstone.printable import shown_name
-from ragstone.report.escape import one_line
 from ragstone.report.parts import Document
 from ragstone.settings.settings import SystemPrice
-
-_UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What scoring ends in where answer and judgements are valid each, and fit together in
-no run that was ever made."""
 
 
 class DecisionTerms(Struct, frozen=True):
@@ -107,18 +94,13 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
         content_hash=golden.content_hash(),
         samples=len(golden),
     )
-    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        folder = Path(private)
-        samples = {sample.id: sample for sample in golden}
-        copy = _recomputed(run, terms, golden_manifest, samples, folder / "run")
-        current = ComparedRun.of(copy)
-        current = replace(current, scores=replace(current.scores, label=where))
-        baseline, past = None, None
-        if terms.baseline is not None:
-            baseline = _open_baseline(terms.baseline, run, terms, folder / "baseline")
-            past = _history_in(terms.baseline)
-        verdict = _verdict(current, baseline, past, terms)
-        document = redact.tree(run_document(current, verdict, baseline))
+    current = _confirmed(run, terms, golden_manifest)
+    baseline, past = None, None
+    if terms.baseline is not None:
+        baseline = _open_baseline(terms.baseline, run, terms)
+        past = _history_in(terms.baseline)
+    verdict = _verdict(current, baseline, past, terms)
+    document = redact.tree(run_document(current, verdict, baseline))
     against = "no drop was checked, since no baseline is named"
     if terms.baseline is not None:
         against = f"baseline {shown_name(str(terms.baseline))}"
@@ -130,72 +112,52 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
     return Decision(verdict, document, summary)
 
 
-def _recomputed(
-    run: RunDirectory,
-    terms: DecisionTerms,
-    golden: GoldenManifest,
-    samples: Mapping[str, Sample],
-    folder: Path,
-) -> RunDirectory:
-    """The records of `run` with scores from their judgements, as a run in `folder`;
-    what `samples` has, by id, in place of what they say they answer.
+def _confirmed(
+    run: RunDirectory, terms: DecisionTerms, golden: GoldenManifest
+) -> ComparedRun:
+    """`run`, whose scores follow from its judgements.
 
     Its manifest has the identity of the run and of its judge, and nothing that could
-    excuse the run. Raises RunDirectoryError.
+    excuse the run. Metrics that can't be recomputed are left out. Raises
+    RunDirectoryError.
     """
-    manifest, where, order = run.manifest, str(run.path), list[str]()
-    metrics, _ = recomputable(manifest, terms.metrics)
+    manifest, judge, confirm = run.manifest, run.rounds.judge, run.rounds.confirm
     system = SystemManifest.model_validate(
         manifest.system.model_dump(include={"entrypoint", "commit", "version", "part"})
     )
     neutral = Manifest(
         ragstone_version=manifest.ragstone_version,
-        state="running",
+        state="finished",
         created_at=manifest.created_at,
         golden=golden,
         judge=manifest.judge,
         system=system,
-        metrics={metric.info.name: metric.info.version for metric in metrics},
+        metrics=manifest.metrics,
         repeats=manifest.repeats,
         answers=manifest.answers,
         policy_hash=policy_hash(terms.policy),
+        counts=manifest.counts,
         price=terms.price,
+        wall_s=manifest.wall_s,
     )
-    with closing(RunWriter.create(folder, neutral)) as writer:
-        for record in run.records():
-            sample = samples.get(record.sample.id, record.sample)
-            shown = f"sample {shown_id(sample.id)}"
-            if len(record.answers) != manifest.answers:
-                count = counted(len(record.answers), "answer")
-                raise RunDirectoryError(
-                    f"{shown} has {count}, but the manifest says {manifest.answers}.",
-                    where=where,
-                )
-            try:
-                scored = score_record(metrics, replace(record, sample=sample))
-            except _UNFIT as error:
-                why = one_line(str(error))
-                raise RunDirectoryError(
-                    f"{shown}: answer and judgements don't fit together ({why}).",
-                    where=where,
-                ) from None
-            writer.append(record_line(scored))
-            order.append(sample.id)
-        copy = writer.finish(order, wall_s=manifest.wall_s)
-    judge, confirm = run.rounds.judge, run.rounds.confirm
     asked_again = confirm.asked_again or bool(manifest.earlier) or manifest.answers > 1
-    return update_rounds(
-        copy,
+    facts = RoundFacts(
         judge=JudgeFacts(observed=judge.observed, planted=judge.planted),
         confirm=ConfirmFacts(asked_again=asked_again, steady=confirm.steady),
     )
+    bare = run.with_manifest(neutral).with_rounds(facts)
+    confirmed_scores(bare, terms.metrics)
+    compared = ComparedRun.of(bare)
+    metrics = {**compared.scores.metrics}
+    for name in recomputable(manifest, terms.metrics)[1]:
+        del metrics[name]
+    scores = replace(compared.scores, metrics=metrics, label=str(run.path))
+    return replace(compared, scores=scores)
 
 
-def _open_baseline(
-    path: Path, run: RunDirectory, terms: DecisionTerms, folder: Path
-) -> ComparedRun:
-    """The baseline in `path`, with scores from its judgements, written again into
-    `folder`. Raises BaselineError, also if it is `run` itself."""
+def _open_baseline(path: Path, run: RunDirectory, terms: DecisionTerms) -> ComparedRun:
+    """The baseline in `path`, whose scores follow from its judgements. Raises
+    BaselineError, also if it is `run` itself."""
     named = open_baseline(path)
     if named.fingerprint == run.fingerprint:
         raise BaselineError(
@@ -205,14 +167,13 @@ def _open_baseline(
         )
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
-        copy = _recomputed(named, terms, golden, {}, folder)
-        compared = ComparedRun.of(copy)
+        compared = _confirmed(RunDirectory.open(named.path), terms, golden)
     except RunDirectoryError as error:
         raise BaselineError.of(error) from None
     # What was accepted before, and by which name later runs know it, is in the named
     # run.
     scores = replace(compared.scores, label=str(path))
-    return replace(compared, scores=scores, run=named, details=copy)
+    return replace(compared, scores=scores, run=named)
 
 
 def _history_in(path: Path) -> RunHistory | None:
