@@ -100,10 +100,6 @@ FOUND: dict[str, tuple[dict[str, str], str]] = {
     "no golden set": ({}, "found  no golden set: no file with a name such as golden, eval or qa"),
     "a golden set": ({"eval/qa.csv": "query,ground_truth\nWhy?,So.\n"}, "found  golden set eval/qa.csv: 1 sample"),
     "columns": ({"qa.csv": "query,ground_truth\nWhy?,So.\n"}, "question from 'query', reference from 'ground_truth'"),
-    "a reply without an answer": (
-        {"main.py": "app = FastAPI()\n@app.post('/ask')\ndef ask(): return {'words': f(request.json['question'])}\n"},
-        'to do  which field of its reply is the answer: set answer_field = "words"',
-    ),
     "services": (
         {"services/search/Dockerfile": "", "services/billing/Dockerfile": ""},
         "found  2 services: services/billing, services/search; run `ragstone init FOLDER`",

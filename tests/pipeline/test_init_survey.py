@@ -129,7 +129,6 @@ def test_a_route_is_an_address_with_the_fields_of_its_models(tmp_path: Path) -> 
     assert proposal.entrypoint == "http://127.0.0.1:8000/v1/ask"
     assert proposal.question_field == "query"
     assert proposal.settings == {"answer_field": "reply", "contexts_field": "passages"}
-    assert proposal.unknown is None
 
 
 FLASK = """
@@ -152,7 +151,6 @@ def test_a_route_without_models_is_read_by_its_keys(tmp_path: Path) -> None:
         ('CMD ["uvicorn", "server:app", "--host", "0.0.0.0", "--port", "8080"]', 8080),
         ("CMD gunicorn --bind 0.0.0.0:9000 server:app", 9000),
         ("CMD uvicorn server:app --port ${PORT:-7000}", 7000),
-        ("EXPOSE 6000\nCMD ./start.sh", 6000),
         ("CMD ./start.sh", 5000),
     ],
 )

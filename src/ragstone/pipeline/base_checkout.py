@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -166,9 +166,8 @@ def base_from_git(
                 commit, "rev-list", "--first-parent", "--max-count=100", commit
             )
             notes: tuple[str, ...] = ()
-            if git.text_or("", "status", "--porcelain", "--untracked-files=no"):
-                notes = ("This run includes changes that are not committed.",)
-            elif git.text_or("", "rev-parse", "HEAD") == commit:
+            changed = git.text_or("", "status", "--porcelain", "--untracked-files=no")
+            if not changed and git.text_or("", "rev-parse", "HEAD") == commit:
                 notes = (
                     "The base commit is the current one, so any difference is noise.",
                 )
@@ -179,7 +178,7 @@ def base_from_git(
                     build_system,
                     system,
                     root=root,
-                    environ=_moved(context.environ, top, folder),
+                    environ=context.environ,
                     log=log,
                     within=None,
                     not_from=top,
@@ -189,18 +188,6 @@ def base_from_git(
                 spent=accepted_at(policy, settings, root),
                 notes=notes,
             )
-
-
-def _moved(environ: Mapping[str, str], top: Path, folder: Path) -> dict[str, str]:
-    """`environ` with the folders of PYTHONPATH that are in the current checkout moved
-    to the base's."""
-    moved = []
-    for entry in map(
-        Path, filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
-    ):
-        is_inside = entry.is_relative_to(top)
-        moved.append(str(folder / entry.relative_to(top) if is_inside else entry))
-    return {**environ, "PYTHONPATH": os.pathsep.join(moved)} if moved else {**environ}
 
 
 @contextmanager

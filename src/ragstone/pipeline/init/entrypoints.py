@@ -31,8 +31,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 class Proposal(Struct, frozen=True):
     """An entrypoint to propose, the surest with the lowest `rank`. `why` is a clause,
-    `settings` more keys of [system], `glue` the source of a module that is yet to be
-    written, and `unknown` what the user has to fill in."""
+    `settings` more keys of [system], and `glue` the source of a module that is yet to be
+    written."""
 
     entrypoint: str
     why: str
@@ -40,7 +40,6 @@ class Proposal(Struct, frozen=True):
     settings: dict[str, str] = {}
     question_field: str = "question"
     glue: str | None = None
-    unknown: str | None = None
 
 
 class Module(NamedTuple):
@@ -208,17 +207,10 @@ def route_proposals(
             if not question or not re.fullmatch(r"[\w/.~-]*", path, re.ASCII):
                 continue
             settings = _reply_settings(reply)
-            unknown = None
-            is_usual = _first_of(SYSTEM_NAMES["answer"], reply)
-            if reply and "answer_field" not in settings and not is_usual:
-                unknown = (
-                    "which field of its reply is the answer: "
-                    f'set answer_field = "{reply[0]}", or another, under [system]'
-                )
             url = f"http://127.0.0.1:{port}{path}"
             why = f"POST {path} in {module.path}, served on port {port}"
             rank = SERVICE if PATTERNS["asks"].search(url) else OTHER_SERVICE
-            yield Proposal(url, why, rank, settings, question, unknown=unknown)
+            yield Proposal(url, why, rank, settings, question)
 
 
 def _prefix_of(router: str, source: str) -> str:

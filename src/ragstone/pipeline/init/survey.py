@@ -37,8 +37,6 @@ class Survey(NamedTuple):
     """What its source reads of the environment."""
     services: list[str]
     """Folders that look like services of their own."""
-    app: tuple[str, str] | None
-    """A framework and what it serves: ``main:app``."""
     python: str | None
     python_version: str | None
 
@@ -54,7 +52,7 @@ def survey(directory: Path) -> Survey:
             if size <= MAX_DATA_BYTES:
                 modules.append(entrypoints.parse_module(path, text))
     golden_file, golden = _find_golden(directory, files)
-    patterns, variables, app = set[str](), set[str](), None
+    patterns, variables = set[str](), set[str]()
     paths = [module.path for module in modules]
     for path in (*paths, PurePosixPath(golden_file or STARTER)):
         is_in_folder = len(path.parts) > 1
@@ -64,10 +62,6 @@ def survey(directory: Path) -> Survey:
         # What an SDK reads by itself.
         vendors = PATTERNS["sdk"].findall(module.text)
         variables.update(f"{vendor.upper()}_API_KEY" for vendor in vendors)
-        served = PATTERNS["app"].search(module.text)
-        if app is None and served is not None and module.path.suffix == ".py":
-            name = ".".join(module.path.with_suffix("").parts)
-            app = served[2], f"{name}:{served[1]}"
     services = {
         path.parent.as_posix()
         for path in files
@@ -81,7 +75,6 @@ def survey(directory: Path) -> Survey:
         sources=sorted(patterns),
         variables=sorted(filter(may_pass, variables)),
         services=sorted(services),
-        app=app,
         python=python,
         python_version=version,
     )
@@ -140,10 +133,8 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     models: dict[str, list[str]] = {}
     for module in modules:
         models |= module.fields()
-    # That of the Dockerfile's command, or else the exposed one, or the source's.
-    dockerfile = read_text(directory, "Dockerfile")
-    named_port = PATTERNS["command_port"].search(dockerfile)
-    named_port = named_port or PATTERNS["exposed_port"].search(dockerfile)
+    # That of the Dockerfile's command, or else the source's.
+    named_port = PATTERNS["command_port"].search(read_text(directory, "Dockerfile"))
     for module in modules:
         port = entrypoints.port_of(module.text)
         if named_port is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -73,7 +72,6 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
         "port": address.port or 80 if is_local else 0,
         "address": without_secrets(proposal.entrypoint) if address.hostname else "",
         "placeholder": PLACEHOLDER,
-        "shell": shlex.quote,
     }
     texts = {
         "ragstone.toml": _rendered("ragstone.toml", **values),

@@ -364,8 +364,8 @@ def refuse_modules_from(folder: str) -> None:
         if file.startswith(forbidden) and not file.startswith(allowed):
             raise EntrypointError(
                 f"it imports '{name}' from the current checkout ({file}), so the base commit would be asked with the "
-                "current code. Evaluate the base commit in an environment of its own (`ragstone run`), and "
-                "name that run with --baseline."
+                "current code. Let PYTHONPATH name folders relative to that of the config, or evaluate the base commit "
+                "in an environment of its own (`ragstone run`), and name that run with --baseline."
             )
 
 
