@@ -24,7 +24,6 @@ OF_OTHER_TOOLS = {
     "--quiet --show-prefix --show-toplevel --untracked-files --verify",
     "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --quiet --verify",
     "pipeline/init/names.toml": "--bind --port",
-    "pipeline/init/starter/workflow.yml.j2": "--app --port",
     "pipeline/invocation.py": "--porcelain --show-toplevel --untracked-files",
     "pipeline/reproduce.py": "--dir --name",
     "system/command_line.py": "--flag",

@@ -9,8 +9,16 @@ from pathlib import Path
 import click
 
 from ragstone.cli.context import run_to_end
-from ragstone.cli.convert import COLUMNS, columns_from
-from ragstone.cli.options import CONFIG, FORMAT, PATH, option, setting, settings_from
+from ragstone.cli.options import (
+    COLUMNS,
+    CONFIG,
+    FORMAT,
+    PATH,
+    columns_from,
+    option,
+    setting,
+    settings_from,
+)
 from ragstone.cli.output import check_output, say, show, write_text
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import CACHE, RunDirectory

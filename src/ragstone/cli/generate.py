@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ragstone.cli.context import redactor, run_to_end
-from ragstone.cli.convert import check_target, write_samples
+from ragstone.cli.golden_file import check_target, write_samples
 from ragstone.cli.options import (
     CONFIG,
     JSON_LINES,

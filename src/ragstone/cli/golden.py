@@ -1,4 +1,5 @@
-"""`ragstone golden`: what is in a golden set, and what in it needs a look."""
+"""`ragstone golden`: what is in a golden set, what in it needs a look, and the set as
+native JSON Lines."""
 
 from __future__ import annotations
 
@@ -6,7 +7,16 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.options import CONFIG, FORMAT, option, settings_from
+from ragstone.cli.golden_file import explain, write_golden_set
+from ragstone.cli.options import (
+    COLUMNS,
+    CONFIG,
+    FORCE,
+    FORMAT,
+    columns_from,
+    option,
+    settings_from,
+)
 from ragstone.cli.output import show
 from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
@@ -32,30 +42,49 @@ from ragstone.tools.generate.golden_report import golden_report
     is_flag=True,
     help="Exit with 3 if questions are repeated or references are missing.",
 )
+@option(
+    "-o",
+    "--output",
+    value="FILE",
+    help="Write the golden set to this JSON Lines file instead (-: standard output).",
+)
+@COLUMNS
+@FORCE
 @CONFIG
 @FORMAT
 def command(
     files: tuple[str, ...],
     corpus: Path | None,
     strict: bool,
+    output: Path | None,
+    columns: tuple[str, ...],
+    force: bool,
     config: Path | None,
     form: str,
     history: Path | None,
 ) -> int:
     """Report on a golden set: tags, near-duplicates, lost references, the record of
-    each question, what loss it shows.
+    each question, what loss it shows; or convert it.
 
-    FILE is a name or a glob, in any format that Ragstone reads; without it, the golden
-    set of the config. With --corpus, relevant ids and reference contexts are looked up
+    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx);
+    without it, the golden set of the config. The mapping of columns to fields is
+    printed to standard error. With --output, the set is written in the native format,
+    and not reported on. With --corpus, relevant ids and reference contexts are looked up
     in the documents. With a history, questions are named that no version ever answered,
     that every one answers, and that flip-flop.
 
     \b
-    Example:
+    Examples:
+      ragstone golden questions.csv --column question=frage -o golden.jsonl
       ragstone golden golden.jsonl --corpus docs --history main-run/history.jsonl
     """
     settings = settings_from({"config": config})
-    golden = read_golden_set(settings, files)
+    named = {**settings.golden.columns, **columns_from(columns)}
+    golden = read_golden_set(settings.having("golden.columns", named), files)
+    explain(golden)
+    if output is not None:
+        write_golden_set(golden, output, force=force)
+        return 0
     path = history or history_file(settings)
     if history is not None and not path.exists():
         raise ConfigError(

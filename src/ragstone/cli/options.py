@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 
+from ragstone.errors import ConfigError
 from ragstone.settings.load import (
     CONFIG_FILE,
     OPTIONS,
@@ -123,6 +124,13 @@ OUTPUT = option(
 JSON_LINES = option(
     "-o", "--output", value="FILE", required=True, help="JSON Lines file to write."
 )
+COLUMNS = option(
+    "--column",
+    "columns",
+    value="FIELD=COLUMN",
+    multiple=True,
+    help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
+)
 FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
 
 
@@ -200,3 +208,17 @@ def settings_from(
         config=config if isinstance(config, Path) else None,
         within=within,
     )
+
+
+def columns_from(options: tuple[str, ...]) -> dict[str, str]:
+    """The column of each field that --column names. Raises ConfigError."""
+    columns = {}
+    for text in options:
+        field, sign, column = text.partition("=")
+        if not sign:
+            raise ConfigError(
+                f"--column {text}: expected FIELD=COLUMN.",
+                hint="For example: --column question=frage",
+            )
+        columns[field.strip()] = column.strip()
+    return columns

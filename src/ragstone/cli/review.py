@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.convert import write_samples
+from ragstone.cli.golden_file import write_samples
 from ragstone.cli.options import CONFIG, FORCE, option, settings_from
 from ragstone.cli.output import check_output, say
 from ragstone.errors import ConfigError

@@ -265,7 +265,7 @@ def _digest(content: object) -> str:
 
 
 class ColumnMapping(Struct, frozen=True):
-    """The column mapping of a file, for `ragstone convert` and for messages.
+    """The column mapping of a file, for `ragstone golden` and for messages.
 
     `columns` maps a field of Sample to the column (dotted path) it was read from;
     `ignored` are columns that were not used; `recorded` maps response fields (answer,

@@ -1,4 +1,4 @@
-"""`ragstone convert`, run as a user runs it."""
+"""`ragstone golden -o`, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.project import Completed, ragstone
 
 
 def convert(folder: Path, *arguments: str, exit_code: int = 0) -> Completed:
-    return ragstone(["convert", *arguments], folder, exit_code=exit_code)
+    return ragstone(["golden", *arguments], folder, exit_code=exit_code)
 
 
 def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
@@ -38,11 +38,11 @@ def test_a_foreign_golden_set_becomes_native_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", ["", '[golden.columns]\nquestion = "other"\nreference = "antwort"\n'])
-def test_without_an_output_file_the_lines_go_to_standard_output(tmp_path: Path, config: str) -> None:
+def test_the_lines_can_go_to_standard_output(tmp_path: Path, config: str) -> None:
     (tmp_path / "ragstone.toml").write_text(config, encoding="utf-8")
     (tmp_path / "a.csv").write_text("frage,antwort\nWas?,Das.\n", encoding="utf-8")
     own = [] if config else ["--column", "reference=antwort"]
-    row = json.loads(convert(tmp_path, "a.csv", "--column", "question=frage", *own).stdout)
+    row = json.loads(convert(tmp_path, "a.csv", "--column", "question=frage", *own, "-o", "-").stdout)
     assert (row["question"], row["reference"]) == ("Was?", "Das.")
 
 

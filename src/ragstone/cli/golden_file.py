@@ -1,4 +1,4 @@
-"""`ragstone convert`: a golden set as native JSON Lines."""
+"""A golden set as a file: which columns it was read from, and native JSON Lines."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.options import CONFIG, FORCE, option, settings_from
 from ragstone.cli.output import check_output, say
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_texts
 from ragstone.formatting import counted
 from ragstone.golden.convert import native_lines
 from ragstone.golden.formats.registry import BY_ENDING, LINES
-from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import ColumnMapping, Sample
+from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
 from ragstone.printable import shown_name
 
 _OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
@@ -53,72 +51,29 @@ def write_samples(
         target.chmod(mode)
 
 
-COLUMNS = option(
-    "--column",
-    "columns",
-    value="FIELD=COLUMN",
-    multiple=True,
-    help="Read a field from this column; can be repeated. Overrides [golden.columns] in the config.",
-)
+def write_golden_set(golden: GoldenSet, target: Path, *, force: bool) -> None:
+    """Write `golden` to `target`, or to standard output if that is ``-``, and say so.
+    Raises ConfigError as `write_samples`."""
+    if str(target) == "-":
+        with click.open_file("-", "wb") as stream:
+            stream.writelines(f"{line}\n".encode() for line in native_lines(golden))
+        return
+    write_samples(golden, target, force=force)
+    say(
+        f"wrote {counted(len(golden), 'sample')} to {shown_name(str(target))}", err=True
+    )
 
 
-@click.command(name="convert")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option(
-    "-o",
-    "--output",
-    value="FILE",
-    help="JSON Lines file to write  [default: standard output]",
-)
-@COLUMNS
-@FORCE
-@CONFIG
-def command(
-    files: tuple[str, ...],
-    output: Path | None,
-    columns: tuple[str, ...],
-    force: bool,
-    config: Path | None,
-) -> None:
-    """Convert any golden set that Ragstone can read to native JSONL.
-
-    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx). The
-    mapping of columns to fields is printed to standard error.
-    """
-    of_config = settings_from({"config": config}).golden
-    named = {**of_config.columns, **columns_from(columns)}
-    golden = load_golden_set(files, columns=named, history=of_config.history)
+def explain(golden: GoldenSet) -> None:
+    """Say on standard error which columns the fields of each file were read from."""
     counts = Counter(
         sample.origin.file for sample in golden if sample.origin is not None
     )
     for mapping in golden.mappings:
-        explain(mapping, counts[mapping.file])
-    if output is None or str(output) == "-":
-        with click.open_file("-", "wb") as stream:
-            stream.writelines(f"{line}\n".encode() for line in native_lines(golden))
-        return
-    write_samples(golden, output, force=force)
-    say(
-        f"wrote {counted(len(golden), 'sample')} to {shown_name(str(output))}", err=True
-    )
+        _explain(mapping, counts[mapping.file])
 
 
-def columns_from(options: tuple[str, ...]) -> dict[str, str]:
-    """The column of each field that --column names. Raises ConfigError."""
-    columns = {}
-    for text in options:
-        field, sign, column = text.partition("=")
-        if not sign:
-            raise ConfigError(
-                f"--column {text}: expected FIELD=COLUMN.",
-                hint="For example: --column question=frage",
-            )
-        columns[field.strip()] = column.strip()
-    return columns
-
-
-def explain(mapping: ColumnMapping, samples: int) -> None:
-    """Say on standard error which column each field was read from."""
+def _explain(mapping: ColumnMapping, samples: int) -> None:
     rows = list(mapping.columns.items())
     if mapping.recorded:
         left_out = ", ".join(
