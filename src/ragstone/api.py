@@ -50,7 +50,7 @@ from ragstone.pipeline.decide import ComparedRun
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
-from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.pipeline.stored_report import read_report
 from ragstone.progress import progress_for
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
@@ -184,7 +184,7 @@ class Run(Struct, frozen=True):
         `policy`, that of `compare`.
         """
         if baseline is None and policy is None:
-            recorded = read_verdict(self.directory)
+            recorded = read_report(self.directory)
             if recorded is not None:
                 return Report(render(recorded, form), form)
         return compare(self, baseline, policy).report(form)

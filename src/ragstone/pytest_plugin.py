@@ -62,10 +62,10 @@ def assert_gate(run: Run) -> None:
 
     `run` is from `ragstone_run`, or opened from a directory that `ragstone gate` wrote.
     """
-    from ragstone.pipeline.verdict_file import read_verdict
+    from ragstone.pipeline.stored_report import read_report
     from ragstone.report.terminal import render_text
 
-    document = read_verdict(run.directory)
+    document = read_report(run.directory)
     if document is None:
         pytest.fail(
             f"{run.path} has no verdict: run `ragstone gate`, or use the fixture ragstone_run.",

@@ -168,5 +168,5 @@ def test_the_report_of_a_gates_run_shows_its_verdict(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "thresholds.toml").unlink()
     run = ragstone.Run.open("run")
-    assert run.report("html") == (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert run.report("md") == (tmp_path / "run/report.md").read_text(encoding="utf-8")
     assert run.report("json") != run.report("json", policy={"metrics": {"faithfulness": {"min": 0.5}}})

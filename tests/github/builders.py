@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragstone.evaluation.directory import VERDICT, read_manifest
+from ragstone.evaluation.directory import REPORT, read_manifest
 from ragstone.github.api.client import RetryPolicy
 from ragstone.github.run_job import run_on_github
 from ragstone.settings.load import load_settings
@@ -163,7 +163,7 @@ class Checkout:
         out = io.StringIO()
         code = asyncio.run(run_on_github(settings, environ=environ, out=out, patience=QUICK))
         run = settings.path(settings.run.out)
-        found = read_manifest(run) if self.reports_again and (run / VERDICT).is_file() else None
+        found = read_manifest(run) if self.reports_again and (run / REPORT).is_file() else None
         if found is not None and found.state == "finished":
             again(run, settings)
         return self.outcome(code, out.getvalue())

@@ -24,7 +24,7 @@ from ragstone.pipeline.accept import Accepted, Shown
 from ragstone.pipeline.gate import GateOutcome
 from ragstone.pipeline.gate_request import gate_request, read_policy
 from ragstone.pipeline.run_plan import run_plan
-from ragstone.pipeline.verdict_file import require_verdict
+from ragstone.pipeline.stored_report import require_report
 from ragstone.report.render import Format, render
 from ragstone.report.templates import own_templates
 from ragstone.settings.settings import Settings
@@ -52,7 +52,7 @@ async def rescore(
 def report(run: Path, form: Format, settings: Settings) -> str:
     """What `ragstone report` shows."""
     opened = RunDirectory.open(run)
-    return render(require_verdict(opened), form, templates=own_templates(settings.root))
+    return render(require_report(opened), form, templates=own_templates(settings.root))
 
 
 def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:

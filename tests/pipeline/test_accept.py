@@ -15,8 +15,8 @@ from ragstone.gate.findings import ACCEPT, Finding, Level
 from ragstone.gate.policy import Policy, load_policy
 from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.pipeline.accept import Shown, accept, drop_shown_by
-from ragstone.pipeline.verdict_file import write_verdict
 from ragstone.report.document import document_of
+from ragstone.report.render import render
 from tests.pipeline.conftest import write
 
 TODAY = date(2026, 11, 28)
@@ -36,7 +36,8 @@ def run_with(folder: Path, *offers: Offer) -> Path:
     for offer in offers:
         command = offer.command(run="a" * 16, baseline="b" * 16, folder="my app")
         findings.append(Finding(ACCEPT, Level.FACT, command, title_of(offer.metric, offer.slice)))
-    write_verdict(run, document_of(GateVerdict(Status.FAIL, "It fell.", tuple(findings)), run.scores()))
+    document = document_of(GateVerdict(Status.FAIL, "It fell.", tuple(findings)), run.scores())
+    (run.path / "report.json").write_text(render(document, "json"), encoding="utf-8")
     return run.path
 
 

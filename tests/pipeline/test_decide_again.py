@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import BaselineError, ConfigError, GoldenSetError, JudgeError
-from ragstone.evaluation.directory import MANIFEST, SAMPLES, VERDICT
+from ragstone.evaluation.directory import MANIFEST, REPORT, SAMPLES
 from ragstone.evaluation.round_facts import CONFIRM_FACTS, JUDGE_FACTS, ORACLE_FACTS
 from ragstone.gate.verdict import Status
 from tests.cli.project import append, git, ragstone, read_json
@@ -260,20 +260,20 @@ def with_higher_scores(run: Path) -> None:
 
 def with_a_stored_pass(run: Path) -> None:
     set_field(run, "verdict", "pass")
-    body = read_json(run / VERDICT)
-    body["document"]["verdict"] |= {"status": "pass", "passed": True, "exit_code": 0}
-    for check in body["document"]["checks"]:
+    body = read_json(run / REPORT)
+    body["verdict"] |= {"status": "pass", "passed": True, "exit_code": 0}
+    for check in body["checks"]:
         check["status"] = "pass"
-    (run / VERDICT).write_text(json.dumps(body), encoding="utf-8")
+    (run / REPORT).write_text(json.dumps(body), encoding="utf-8")
 
 
 def with_a_broken_verdict(run: Path) -> None:
-    (run / VERDICT).write_text("{", encoding="utf-8")
+    (run / REPORT).write_text("{", encoding="utf-8")
 
 
 def without_baseline_and_verdict(run: Path) -> None:
     set_field(run, "baseline", None)
-    (run / VERDICT).unlink()
+    (run / REPORT).unlink()
 
 
 @pytest.mark.attack(by="stored run", tries="write higher scores", stopped_by="checked by the judgements")
@@ -500,7 +500,7 @@ def in_the_order_and_number(run: Path, rng: random.Random) -> None:
 
 
 def in_a_bit(run: Path, rng: random.Random) -> None:
-    file = run / rng.choice([SAMPLES, MANIFEST, VERDICT])
+    file = run / rng.choice([SAMPLES, MANIFEST, REPORT])
     body = bytearray(file.read_bytes())
     body[rng.randrange(len(body))] ^= 1 << rng.randrange(8)
     file.write_bytes(body)
@@ -509,7 +509,7 @@ def in_a_bit(run: Path, rng: random.Random) -> None:
 def with_files_of_others(run: Path, rng: random.Random) -> None:
     """Manifest or verdict of the baseline, or of the run that passes; files of its own; a baseline."""
     source = run.parent / rng.choice(["baseline", "good"])
-    for name in rng.sample([MANIFEST, VERDICT], rng.randint(0, 2)):
+    for name in rng.sample([MANIFEST, REPORT], rng.randint(0, 2)):
         shutil.copy(source / name, run / name)
     for name in rng.sample(sorted(OWN_FILES), rng.randint(1, len(OWN_FILES))):
         (run / name).write_text(OWN_FILES[name], encoding="utf-8")

@@ -75,7 +75,7 @@ def test_the_verdict_of_the_gate_is_shown_in_every_format_wherever_the_run_is(ga
     shutil.rmtree(gated / "good")
     (elsewhere / "thresholds.toml").write_text(LENIENT, encoding="utf-8")
     assert ragstone(["report", "artifact"], elsewhere).stdout == (gated / "printed.txt").read_text(encoding="utf-8")
-    files = {"md": "report.md", "html": "report.html", "json": "report.json", "junit": "junit.xml"}
+    files = {"md": "report.md", "json": "report.json", "junit": "junit.xml"}
     for form, name in files.items():
         found = ragstone(["report", "artifact", "--format", form, "-o", f"new/{name}"], elsewhere)
         assert (found.returncode, found.stdout) == (0, ""), found.stderr
@@ -101,35 +101,35 @@ def test_the_config_says_which_run_and_templates(gated: Path, tmp_path: Path) ->
 def test_a_run_that_was_evaluated_again_has_no_verdict_left(gated: Path) -> None:
     again = ("run", "--golden", "golden.jsonl", "--entrypoint", "file:bad.jsonl", "--out", "gated")
     ragstone([*again], gated, exit_code=0)
-    assert (gated / "gated" / "verdict.json").is_file()
+    assert (gated / "gated" / "report.json").is_file()
     assert "this run has no verdict" in ragstone(["report", "gated"], gated).stderr
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[" * 100_000, "not a valid verdict: Expected `object`, got `array`"),
-        ('{"run": "r', "not a valid verdict: Input data was truncated"),
-        ('{"more": ' + "[" * 100_000, "not a valid verdict: its values are nested too deeply"),
-        ("{}", "not a valid verdict: Object missing required field `run`"),
-        (None, "not a valid verdict: Invalid enum value 'great' - at `$.document.verdict.status`"),
+        ("[" * 100_000, "not a valid report: Expected `object`, got `array`"),
+        ('{"run": "r', "not a valid report: Input data was truncated"),
+        ('{"more": ' + "[" * 100_000, "not a valid report: its values are nested too deeply"),
+        ("{}", "not a valid report: Object missing required field `verdict`"),
+        (None, "not a valid report: Invalid enum value 'great' - at `$.verdict.status`"),
     ],
 )
 def test_a_damaged_verdict_is_named(gated: Path, text: str | None, says: str) -> None:
-    file = gated / "gated" / "verdict.json"
+    file = gated / "gated" / "report.json"
     body = read_json(file)
-    body["document"]["verdict"]["status"] = "great"
+    body["verdict"]["status"] = "great"
     file.write_text(json.dumps(body) if text is None else text, encoding="utf-8")
     found = ragstone(["report", "gated"], gated, exit_code=2)
-    assert f"{Path('gated') / 'verdict.json'}: {says}" in found.stderr
+    assert f"{Path('gated') / 'report.json'}: {says}" in found.stderr
 
 
 def test_a_verdict_that_is_a_pipe_does_not_block(gated: Path) -> None:
-    file = gated / "gated" / "verdict.json"
+    file = gated / "gated" / "report.json"
     file.unlink()
     os.mkfifo(file)
     found = ragstone(["report", "gated"], gated, exit_code=2)
-    assert "verdict.json: can't be read" in found.stderr
+    assert "report.json: can't be read" in found.stderr
 
 
 @pytest.mark.heavy
@@ -137,10 +137,10 @@ def test_hostile_text_in_a_verdict_is_escaped_and_a_secret_is_not_in_it(gated: P
     shutil.copy(gated / "thresholds.toml", gated / "good-secret-key.toml")
     command = [*GATE, "--out", "new", "--thresholds", "good-secret-key.toml"]
     ragstone(command, gated, env={"RAGSTONE_JUDGE_API_KEY": "good-secret-key"}, exit_code=1)
-    file = gated / "new" / "verdict.json"
+    file = gated / "new" / "report.json"
     assert "good-secret" not in file.read_text(encoding="utf-8")
     body = read_json(file)
-    body["document"]["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
+    body["reason"] = "<script>alert(1)</script>\x1b[31m @octocat"
     file.write_text(json.dumps(body), encoding="utf-8")
     assert "<script>alert" not in ragstone(["report", "new", "--format", "html"], gated).stdout
     assert "\x1b" not in ragstone(["report", "new"], gated).stdout

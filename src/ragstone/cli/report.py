@@ -96,7 +96,7 @@ def command(
     from ragstone.evaluation.directory import RunDirectory
     from ragstone.evaluation.redact import Redactor
     from ragstone.pipeline.known_secrets import known_secrets
-    from ragstone.pipeline.verdict_file import require_verdict
+    from ragstone.pipeline.stored_report import require_report
     from ragstone.report.render import Format
     from ragstone.report.templates import own_templates
 
@@ -119,7 +119,7 @@ def command(
     )
     if not decide:
         _refuse_without_decide(commit, flags)
-        show(require_verdict(opened))
+        show(require_report(opened))
         return 0
 
     from datetime import UTC, datetime

@@ -12,9 +12,9 @@ from ragstone.evaluation.directory import (
     CACHE,
     HISTORY,
     ORACLE,
+    REPORT,
     RUN_FILES,
     SPENT,
-    VERDICT,
 )
 from ragstone.evaluation.files import open_new, writing_to
 from ragstone.evaluation.lineage import CARRIED, drop_carried
@@ -24,7 +24,7 @@ JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
 """The judge's files in a run directory. SQLite stores additional files next to the
 database."""
 
-_PARTS = (*RUN_FILES, HISTORY, VERDICT, *JUDGED)
+_PARTS = (*RUN_FILES, HISTORY, REPORT, *JUDGED)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:

@@ -28,7 +28,7 @@ from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import GUARDS
 from ragstone.metrics.registry import METRICS, find_metric
-from ragstone.pipeline.verdict_file import require_verdict
+from ragstone.pipeline.stored_report import require_report
 from ragstone.settings.load import read_text
 from ragstone.settings.source import MAX_RULES_BYTES
 
@@ -137,7 +137,7 @@ def accept(
 def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
     """The drop of `metric` (or the edit) in the run in `path`, as the command in its
     report names it. Raises ConfigError if there is none."""
-    document = require_verdict(RunDirectory.open(path))
+    document = require_report(RunDirectory.open(path))
     offers: dict[str, str] = {}
     for finding in document.findings:
         if finding.kind == ACCEPT and finding.where is not None:

@@ -6,7 +6,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.verdict import Check, CheckKind, Status
-from ragstone.pipeline.verdict_file import read_verdict
+from ragstone.pipeline.stored_report import read_report
 
 
 def failed_samples(run: RunDirectory) -> tuple[str, ...]:
@@ -16,7 +16,7 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
 
     Raises ConfigError if there are none, and RunDirectoryError.
     """
-    scores, document = run.scores(), read_verdict(run)
+    scores, document = run.scores(), read_report(run)
     failed = set(scores.system.failures)
     for metric in scores.metrics.values():
         failed |= metric.failed.keys()

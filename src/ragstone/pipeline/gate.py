@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ragstone.evaluation.directory import BASE_COMMIT, RunDirectory
+from ragstone.evaluation.directory import BASE_COMMIT, REPORT, RunDirectory
 from ragstone.evaluation.earlier import difference_from, with_earlier_run
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
@@ -43,14 +43,13 @@ from ragstone.pipeline.history import RunHistory, add_run
 from ragstone.pipeline.page import page_of
 from ragstone.pipeline.rejudge import rejudge
 from ragstone.pipeline.role import Role, baseline_fact
-from ragstone.pipeline.verdict_file import write_verdict
 from ragstone.report.parts import Document, Links
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
 REPORT_FILES: dict[Format, str] = {
     "md": "report.md",
-    "json": "report.json",
+    "json": REPORT,
     "junit": "junit.xml",
     "html": "report.html",
 }
@@ -301,7 +300,6 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
         drop_carried(run.path)
     if past is not None:
         past.store(run, history)
-    write_verdict(run, document)
     for name, file in REPORT_FILES.items():
         page: Iterable[str] = ()
         if name == "html":

@@ -320,7 +320,7 @@ class RunPart(Struct, frozen=True, kw_only=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """A report: what `report.json` and `verdict.json` have, and all that the other
+    """A report: what `report.json` has, and all that the other
     formats show."""
 
     schema_version: Literal[1] = 1

@@ -1,4 +1,4 @@
-"""verdict.json: what is read from it is shown as it was, and what is none is refused."""
+"""report.json: what is read from it is shown as it was, and what is none is refused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.directory import VERDICT, RunDirectory
+from ragstone.evaluation.directory import REPORT, RunDirectory
 from ragstone.gate.verdict import CheckKind, Status
-from ragstone.pipeline.verdict_file import read_verdict, write_verdict
+from ragstone.pipeline.stored_report import read_report
 from ragstone.report.document import check_part
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
@@ -31,10 +31,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 def stored(run: RunDirectory, document: Document) -> Document:
-    status = document.verdict.status
-    decided = run.with_manifest(run.manifest.model_copy(update={"verdict": status.value}))
-    write_verdict(decided, document)
-    document_read = read_verdict(decided)
+    (run.path / REPORT).write_text(render(document, "json"), encoding="utf-8")
+    facts = {"verdict": document.verdict.status.value}
+    facts |= {"created_at": document.run.created_at, "answers": document.run.answers}
+    document_read = read_report(run.with_manifest(run.manifest.model_copy(update=facts)))
     assert document_read is not None
     return document_read
 
@@ -62,20 +62,20 @@ def test_a_stored_report_reads_as_it_was_written(run: RunDirectory, status: Stat
 
 HOSTILE = {
     "no JSON": b"{",
-    "nested too deeply": b'{"run":"x","document":' + b"[" * 100_000,
-    "not UTF-8": b'{"run":"\xff"}',
-    "half a character": b'{"run":"\\ud800","document":{}}',
+    "nested too deeply": b'{"checks":' + b"[" * 100_000,
+    "not UTF-8": b'{"title":"\xff"}',
+    "half a character": b'{"title":"\\ud800"}',
     "a list": b"[]",
-    "another type": b'{"run":"x","document":"x","schema_version":1}',
-    "another version": b'{"run":"x","document":{},"schema_version":2}',
+    "another type": b'{"verdict":"x"}',
+    "another version": b'{"schema_version":2}',
 }
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
-def test_what_is_no_verdict_is_refused_with_its_place(run: RunDirectory, body: bytes) -> None:
-    (run.path / VERDICT).write_bytes(body)
-    with pytest.raises(RunDirectoryError, match=r"verdict\.json"):
-        read_verdict(run)
+def test_what_is_no_report_is_refused_with_its_place(run: RunDirectory, body: bytes) -> None:
+    (run.path / REPORT).write_bytes(body)
+    with pytest.raises(RunDirectoryError, match=r"report\.json"):
+        read_report(run)
 
 
 def types_in(kind: Any) -> Iterator[type]:
