@@ -32,8 +32,8 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
     from ragstone.api import Run
     from ragstone.cli.context import redactor, run_context
     from ragstone.errors import ConfigError, RagstoneError
+    from ragstone.pipeline.folder_gate import open_request
     from ragstone.pipeline.gate import gate
-    from ragstone.pipeline.gate_request import gate_request
     from ragstone.report.escape import terminal
     from ragstone.settings.load import load_settings
     from ragstone.settings.settings import Settings
@@ -44,11 +44,11 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
         redact = redactor(settings)
         with (
             run_context(settings) as context,
-            ThreadPoolExecutor(1) as thread,
-        ):  # the test may have a loop of its own
-            outcome = thread.submit(
-                asyncio.run, gate(gate_request(settings, context), context)
-            ).result()
+            ThreadPoolExecutor(1) as thread,  # the test may have a loop of its own
+            open_request(settings, context) as opened,
+        ):
+            evaluating = gate(opened.request, context)
+            outcome = thread.submit(asyncio.run, evaluating).result()
         if outcome.run is None:
             raise ConfigError("there was nothing to run.")
         return Run(outcome.run)

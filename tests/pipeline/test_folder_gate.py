@@ -17,8 +17,7 @@ from ragstone.evaluation.directory import read_manifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import MIN_SAVED, BaselineFolder
 from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
-from ragstone.pipeline.folder_gate import CheckoutFolder, why_no_baseline
-from ragstone.pipeline.gate_request import gate_request
+from ragstone.pipeline.folder_gate import open_request, why_no_baseline
 from ragstone.pipeline.git import Git, GitFailed
 from ragstone.settings.load import load_settings
 from tests.cli.project import Completed, git, ragstone, read_rows, words
@@ -105,8 +104,8 @@ def test_a_shallow_clone_says_what_is_missing(repository: Repository) -> None:
     settings = load_settings(
         directory=repository.job("1", "", "--depth=1"), environ={}, overrides={"gate.baseline_folder": "baselines"}
     )
-    store = CheckoutFolder.of(settings, RunContext(environ=dict(os.environ))).store
-    assert "This is a shallow clone" in open_baseline_in(store, repository.root / "found").reason
+    with open_request(settings, RunContext(environ=dict(os.environ))) as opened:
+        assert "This is a shallow clone" in opened.request.warnings[0]
 
 
 def kept_run(repository: Repository) -> tuple[BaselineFolder, str, Path]:
@@ -203,16 +202,9 @@ def test_outside_of_a_checkout_and_without_git_there_is_no_baseline(tmp_path: Pa
         Git(tmp_path, {"PATH": str(tmp_path)}, "gate.baseline_folder").head()
 
 
-def test_another_front_door_says_that_it_does_not_read_the_folder(repository: Repository) -> None:
-    repository.commit("first")
-    settings = load_settings(directory=repository.root / "work", environ={}, overrides={"gate.baseline_folder": "x"})
-    (warning,) = gate_request(settings, RunContext(environ={})).warnings
-    assert "only the command `ragstone gate` reads it" in warning
-
-
 @pytest.mark.heavy
 def test_check_looks_the_baseline_up(repository: Repository) -> None:
     store, commit, _ = kept_run(repository)
     variables = {"RAGSTONE_BASELINE_FOLDER": str(store.folder)}
     done = ragstone(["check"], repository.root / "work", env=variables, exit_code=0)
-    assert f"baseline     Baseline: commit {commit[:12]}" in done.stdout
+    assert f"baseline     commit {commit[:12]}" in done.stdout

@@ -14,8 +14,7 @@ from ragstone.gate.verdict import Action
 from ragstone.github.api.event import HOSTS
 from ragstone.judge.llm.account_settings import judge_hosts
 from ragstone.pipeline.check import CheckResult, check
-from ragstone.pipeline.folder_gate import look_up
-from ragstone.pipeline.gate_request import gate_request
+from ragstone.pipeline.folder_gate import open_request
 from ragstone.report.escape import clip, one_line
 from ragstone.report.filters import sentence
 from ragstone.report.templates import render_text_template
@@ -36,10 +35,8 @@ def command(**flags: object) -> int:
     """
     settings = settings_from(flags)
     with run_context(settings) as context:
-        stored = None
-        if settings.gate.baseline_folder is not None:
-            stored = look_up(settings, context)
-        result = run_to_end(check(gate_request(settings, context), context))
+        with open_request(settings, context) as opened:
+            result = run_to_end(check(opened.request, context))
         hosts = [f"{host}:443" for host in HOSTS]
         hosts = [*judge_hosts(settings.judge, context.environ), *hosts]
     judge, estimate, must = result.judge, result.estimate, result.policy.must_pass
@@ -66,7 +63,7 @@ def command(**flags: object) -> int:
         blocks=", ".join(_rules(result, Action.BLOCK)),
         warns=", ".join(_rules(result, Action.WARN)),
         must_pass=list(must_pass),
-        baseline=result.baseline or stored,
+        baseline=result.baseline,
         cost=cost,
         measured=bool(result.baseline) and not settings.gate.baseline_commit,
         hosts=hosts,

@@ -52,8 +52,8 @@ def command(
     """
     from ragstone.cli.context import run_context, run_to_end
     from ragstone.errors import ConfigError
+    from ragstone.pipeline.folder_gate import open_request
     from ragstone.pipeline.gate import REPORT_FILES, GateOutcome, gate
-    from ragstone.pipeline.gate_request import gate_request
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report
@@ -100,10 +100,9 @@ def command(
         print_report(outcome.document, verbose=verbose, files=pages)
 
     with run_context(settings) as context:
-        if settings.gate.baseline_folder is not None:
-            from ragstone.pipeline.folder_gate import gate_with_folder
-
-            return run_to_end(gate_with_folder(settings, context, show)).exit_code
-        outcome = run_to_end(gate(gate_request(settings, context), context))
-    show(outcome)
+        with open_request(settings, context) as opened:
+            outcome = run_to_end(gate(opened.request, context))
+        show(outcome)
+        if settings.gate.save_baseline:
+            opened.save(outcome, context)
     return outcome.exit_code

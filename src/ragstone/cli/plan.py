@@ -16,14 +16,15 @@ from ragstone.cli.output import show
 @option(
     "--drop",
     type=float,
-    help="The true drop to detect  [default: the next beyond what the policy allows]",
+    default=0.1,
+    help="The true drop to detect  [default: 0.1]",
 )
 @CONFIG
 @POLICY
 @FORMAT
 def command(
     run: Path | None,
-    drop: float | None,
+    drop: float,
     config: Path | None,
     thresholds: Path | None,
     form: str,
@@ -42,7 +43,7 @@ def command(
     from ragstone.judge.names import split_name
     from ragstone.pipeline.compare import read_side
     from ragstone.pipeline.gate_request import policy_without_labels
-    from ragstone.pipeline.plan import plan, plan_text, usual_drop
+    from ragstone.pipeline.plan import plan, plan_text
     from ragstone.pipeline.run_plan import golden_size
 
     flags = {
@@ -53,7 +54,7 @@ def command(
     policy = policy_without_labels(settings)
     sample_plan = plan(
         policy,
-        drop=usual_drop(policy) if drop is None else drop,
+        drop=drop,
         run=None if run is None else read_side(run).scores,
         offline=split_name(settings.judge.name)[0] == "offline",
         size=golden_size(settings) if run is None else None,

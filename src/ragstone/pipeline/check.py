@@ -115,7 +115,7 @@ def _described(
 ) -> CheckResult:
     plan, policy, judge = session.plan, inputs.terms.policy, session.judge.identity
     golden, metrics, first = plan.golden, plan.selected_metrics(), rehearsed[0]
-    part, base, named = plan.system.settings.part, inputs.base, inputs.request.baseline
+    part, base, request = plan.system.settings.part, inputs.base, inputs.request
     round_ = session.round(
         golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy)
     )
@@ -137,7 +137,11 @@ def _described(
         baseline=inputs.terms.baseline if base is None else best,
         required=inputs.terms.baseline_run is not None,
     )
-    baseline = named.name if isinstance(named, NamedRun) else None
+    baseline = None
+    if isinstance(request.baseline, NamedRun):
+        baseline = request.baseline.name
+    elif request.links is not None:
+        baseline = request.links.baseline_name
     if base is not None:
         baseline = f"{base.name}, asked in the same job"
     return CheckResult(

@@ -1,9 +1,10 @@
-"""The gate with a baseline from a folder that keeps the runs of a branch."""
+"""The gate's request with a baseline from a folder that keeps the runs of a branch."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,12 +13,8 @@ from msgspec.structs import replace
 from ragstone.errors import BaselineError
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import BaselineFolder
-from ragstone.pipeline.baseline_search import (
-    Comparison,
-    StoreFailed,
-    open_baseline_in,
-)
-from ragstone.pipeline.gate import GateOutcome, gate
+from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
+from ragstone.pipeline.gate import GateOutcome, GateRequest
 from ragstone.pipeline.gate_request import gate_request
 from ragstone.pipeline.git import Git
 from ragstone.pipeline.history import RunHistory
@@ -30,58 +27,69 @@ DEFAULT_BRANCH = "main"
 _SETTING = "gate.baseline_folder"
 
 
-class CheckoutFolder(Struct, frozen=True):
-    """The folder in the settings, for the commit that is checked out."""
+class OpenedRequest(Struct, frozen=True):
+    """What the gate is asked for, and where its run is saved, if the settings name a
+    folder: as `commit`, unless there is a `refusal`."""
 
-    git: Git
-    store: BaselineFolder
-    commit: str
+    request: GateRequest
+    folder: BaselineFolder | None = None
+    commit: str = ""
+    refusal: str | None = None
 
-    @classmethod
-    def of(cls, settings: Settings, context: RunContext) -> CheckoutFolder:
-        """Raises ConfigError."""
-        git = Git(settings.root.absolute(), context.environ, _SETTING)
-        commit = git.head()
-        folder = settings.path(settings.gate.baseline_folder or "").absolute()
-        store = BaselineFolder(folder, git.ancestors(), git.is_shallow())
-        return cls(git, store, commit)
+    def save(self, outcome: GateOutcome, context: RunContext) -> None:
+        """Save the run in the folder, if it may be. Raises BaselineError if a run that
+        passed can't be saved."""
+        run, refusal = outcome.run, self.refusal
+        if run is not None and run.manifest.system.commit != self.commit:
+            refusal = (
+                refusal or "it is of another commit than the one that is checked out"
+            )
+        if self.folder is None or run is None or refusal is not None:
+            context.say(f"The run was not saved as a baseline: {refusal}.")
+            return
+        try:
+            place = self.folder.save(self.commit, run.path)
+        except StoreFailed as failed:
+            problem = (
+                f"could not be saved to the folder: {context.redact(str(failed))}."
+            )
+            if outcome.exit_code:
+                context.say(f"The run {problem}")
+                return
+            raise BaselineError(
+                f"the run passed, but {problem}",
+                where="gate.save_baseline",
+                hint="Without it, later changes are compared with an older run, or with none.",
+            ) from None
+        fact, what = run.manifest.standing, "as a baseline"
+        if not fact.eligible:
+            what = f"with the baseline it was compared with ({fact.reason})"
+        context.say(context.redact(f"Saved to {shown_name(place)}, {what}."))
 
 
-def _sentence(comparison: Comparison) -> str:
-    """What was found in a folder."""
-    trusted = comparison.trusted
-    if trusted is None:
-        return comparison.reason
-    return f"Baseline: commit {trusted.sha[:12]}, {trusted.created_at}, from {trusted.place}."
-
-
-def look_up(settings: Settings, context: RunContext) -> str:
-    """What the gate would find in the folder, in a sentence. Raises ConfigError."""
-    folder = CheckoutFolder.of(settings, context)
-    with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        comparison = open_baseline_in(folder.store, Path(private) / "baseline")
-    return context.redact(_sentence(comparison))
-
-
-async def gate_with_folder(
-    settings: Settings, context: RunContext, show: Callable[[GateOutcome], None]
-) -> GateOutcome:
-    """`gate` with the newest baseline of the folder. Then `show` is called; then the
-    run is saved, if it may be.
-
-    Raises BaselineError if a run that passed should be saved and can't be.
-    """
-    folder = CheckoutFolder.of(settings, context)
-    refusal = why_no_baseline(folder.git, settings.gate.baseline_branch)
+@contextmanager
+def open_request(settings: Settings, context: RunContext) -> Iterator[OpenedRequest]:
+    """What the gate is asked for by `settings`. The newest baseline of their folder, if
+    they name one, stays open for the block. Raises as `gate_request`."""
     request = gate_request(settings, context)
+    if settings.gate.baseline_folder is None:
+        yield OpenedRequest(request)
+        return
+    git = Git(settings.root.absolute(), context.environ, _SETTING)
+    commit = git.head()
+    path = settings.path(settings.gate.baseline_folder).absolute()
+    folder = BaselineFolder(path, git.ancestors(), git.is_shallow())
+    refusal = why_no_baseline(git, settings.gate.baseline_branch)
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
-        comparison = open_baseline_in(folder.store, Path(private) / "baseline")
-        context.say(context.redact(_sentence(comparison)))
-        name, warnings = None, comparison.damage
-        if comparison.trusted is None:
+        comparison = open_baseline_in(folder, Path(private) / "baseline")
+        trusted, warnings = comparison.trusted, comparison.damage
+        name = None
+        if trusted is None:
             warnings = (comparison.reason, *warnings)
         else:
-            name = f"commit {comparison.trusted.sha[:12]}"
+            name = f"commit {trusted.sha[:12]}"
+            found = f"Baseline: {name}, {trusted.created_at}, from {trusted.place}."
+            context.say(context.redact(found))
         request = replace(
             request,
             baseline=comparison.run,
@@ -91,11 +99,7 @@ async def gate_with_folder(
             warnings=warnings,
             unproven=comparison.unproven,
         )
-        outcome = await gate(request, context)
-    show(outcome)
-    if settings.gate.save_baseline:
-        _save(folder, outcome, refusal, context)
-    return outcome
+        yield OpenedRequest(request, folder, commit, refusal)
 
 
 def why_no_baseline(git: Git, branch: str | None) -> str | None:
@@ -110,33 +114,3 @@ def why_no_baseline(git: Git, branch: str | None) -> str | None:
     if git.branch_has_head(branch):
         return None
     return f"its commit is not on '{branch}', whose runs are baselines"
-
-
-def _save(
-    folder: CheckoutFolder,
-    outcome: GateOutcome,
-    refusal: str | None,
-    context: RunContext,
-) -> None:
-    run = outcome.run
-    if run is not None and run.manifest.system.commit != folder.commit:
-        refusal = refusal or "it is of another commit than the one that is checked out"
-    if run is None or refusal is not None:
-        context.say(f"The run was not saved as a baseline: {refusal}.")
-        return
-    try:
-        place = folder.store.save(folder.commit, run.path)
-    except StoreFailed as failed:
-        problem = f"could not be saved to the folder: {context.redact(str(failed))}."
-        if outcome.exit_code:
-            context.say(f"The run {problem}")
-            return
-        raise BaselineError(
-            f"the run passed, but {problem}",
-            where="gate.save_baseline",
-            hint="Without it, later changes are compared with an older run, or with none.",
-        ) from None
-    fact, what = run.manifest.standing, "as a baseline"
-    if not fact.eligible:
-        what = f"with the baseline it was compared with ({fact.reason})"
-    context.say(context.redact(f"Saved to {shown_name(str(place))}, {what}."))

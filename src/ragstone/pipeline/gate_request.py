@@ -97,11 +97,6 @@ def gate_policy(settings: Settings) -> Policy:
     return policy
 
 
-_FOLDER_NOT_READ = (
-    "The baseline folder was not looked at: only the command `ragstone gate` reads it."
-)
-
-
 def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     """What the gate is asked for by `settings`, in a trusted checkout. Raises
     ConfigError, and what reading raises."""
@@ -125,5 +120,4 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
         base=base,
         past=past,
         templates=own_templates(settings.root),
-        warnings=() if gate.baseline_folder is None else (_FOLDER_NOT_READ,),
     )

@@ -23,9 +23,6 @@ _SKIPPED = "S"
 """What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one
 with ``assume-unchanged``."""
 
-_CACHES = ":(top,exclude,glob)**/__pycache__/**"
-_OWN_OUTPUT = ("run.out", "run.history", "gate.baseline", "gate.baseline_folder")
-
 
 def invocation_of(
     settings: Settings,
@@ -45,7 +42,7 @@ def invocation_of(
     if context.trusts_checkout:
         toplevel = _git(root, environ, "rev-parse", "--show-toplevel")
         top = Path(toplevel) if toplevel else None
-        changed = None if top is None else _changed_files(settings, top, environ)
+        changed = None if top is None else _changed_files(top, environ)
     reference = settings.of_file or Settings(root=root)
     flags: list[str] = []
     for option in OPTIONS:
@@ -96,20 +93,10 @@ def _value(settings: Settings, key: str) -> object:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def _changed_files(
-    settings: Settings, top: Path, environ: Mapping[str, str]
-) -> int | None:
-    """The number of tracked files that differ from the commit, without what Ragstone
-    itself writes; None if git can't say."""
-    real_top = os.path.realpath(top)
-    excluded = [_CACHES]
-    for key in _OWN_OUTPUT:
-        value = _value(settings, key)
-        path = os.path.realpath(settings.path(str(value)))
-        if value is not None and Path(path).is_relative_to(real_top):
-            excluded.append(f":(exclude){path}")
-    command = ("status", "--porcelain", "--untracked-files=no", "--", ":/")
-    status = _git(settings.root, environ, *command, *excluded)
+def _changed_files(top: Path, environ: Mapping[str, str]) -> int | None:
+    """The number of tracked files that differ from the commit; None if git can't
+    say."""
+    status = _git(top, environ, "status", "--porcelain", "--untracked-files=no")
     listing = _git(top, environ, "ls-files", "-v", "-z")
     if status is None or listing is None:
         return None

@@ -3,8 +3,6 @@ that takes JSON with a `text`."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 
 import httpx2
@@ -15,55 +13,38 @@ from ragstone.errors import ConfigError
 NOTIFY = "RAGSTONE_NOTIFY"
 """The environment variable with the address, which is a secret."""
 
-_PAUSES_S = (1.0, 4.0)
-"""Before each further attempt."""
 _TIMEOUT_S = 20.0
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _NO_MENTIONS = str.maketrans("<>", "‹›")
 """Slack takes what is in pointed brackets for mentions and links."""
 
 
-def notify(
-    address: str,
-    text: str,
-    *,
-    link: str | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> str | None:
+def notify(address: str, text: str, *, link: str | None = None) -> str | None:
     """Post `text` and a `link` to the webhook at `address`. Returns why that failed,
     without the address; None if not.
 
-    Tried three times, unless the receiver refuses. Redirects are not followed, and the
-    body of a reply is not read. Raises ConfigError for an address that is neither https
-    nor of this machine.
+    Redirects are not followed, and the body of a reply is not read. Raises ConfigError
+    for an address that is neither https nor of this machine.
     """
     url = checked_address(address)
     safe_text = text.translate(_NO_MENTIONS)
     body = {"text": safe_text if link is None else f"{safe_text}\n{link}"}
-    problem = ""
-    for pause in (*_PAUSES_S, 0.0):
-        try:
-            # The body of a reply may be endless, and is not read.
-            with httpx2.stream(
-                "POST",
-                url,
-                json=body,
-                headers={"User-Agent": f"ragstone/{__version__}"},
-                timeout=_TIMEOUT_S,
-                follow_redirects=False,
-                trust_env=False,
-            ) as reply:
-                status = reply.status_code
-        except httpx2.HTTPError as error:
-            problem = type(error).__name__
-        else:
-            if httpx2.codes.is_success(status):
+    try:
+        # The body of a reply may be endless, and is not read.
+        with httpx2.stream(
+            "POST",
+            url,
+            json=body,
+            headers={"User-Agent": f"ragstone/{__version__}"},
+            timeout=_TIMEOUT_S,
+            follow_redirects=False,
+            trust_env=False,
+        ) as reply:
+            if reply.is_success:
                 return None
-            problem = f"it answered {status}"
-            may_recover = status == httpx2.codes.TOO_MANY_REQUESTS
-            if not may_recover and not httpx2.codes.is_server_error(status):
-                break
-        sleep(pause)
+            problem = f"it answered {reply.status_code}"
+    except httpx2.HTTPError as error:
+        problem = type(error).__name__
     return f"The webhook in {NOTIFY} could not be reached: {problem}."
 
 

@@ -110,23 +110,6 @@ def plan(
     return SamplePlan(drop, policy.alpha, tuple(rows))
 
 
-DROPS = (0.05, 0.1, 0.2, 0.3, 0.5)
-"""One of these is planned for if none is asked for."""
-
-_CLEAR = 0.025
-"""By how much it must exceed what the policy allows."""
-
-
-def usual_drop(policy: Policy) -> float:
-    """The smallest of `DROPS` that clearly exceeds what `policy` allows; else the
-    largest."""
-    allowed = [
-        rule.max_drop or rule.max_rise or 0.0 for rule in policy.in_force.values()
-    ]
-    least = max(allowed, default=0.0) + _CLEAR
-    return next((drop for drop in DROPS if drop >= least), DROPS[-1])
-
-
 def plan_text(sample_plan: SamplePlan) -> str:
     """The plan as lines of text."""
     return render_text_template(
