@@ -31,7 +31,7 @@ def test_the_page_on_the_architecture_draws_the_rooms_of_the_contract_and_descri
 
 FRONT_DOOR = ("settings", "github", "tools", "cli")
 """Rooms that may see all settings at once: those that turn them into plans, and those that ask for that."""
-PLANNERS = {"base_checkout", "folder_gate", "gate_request", "invocation", "known_secrets"}
+PLANNERS = {"base_checkout", "open_request", "gate_request", "invocation", "known_secrets"}
 PLANNERS |= {"no_key_fallback", "run_plan"}
 """Modules of `pipeline` that may: they make of the settings what the use cases are given."""
 

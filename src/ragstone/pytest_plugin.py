@@ -32,8 +32,8 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
     from ragstone.api import Run
     from ragstone.cli.context import redactor, run_context
     from ragstone.errors import ConfigError, RagstoneError
-    from ragstone.pipeline.folder_gate import open_request
     from ragstone.pipeline.gate import gate
+    from ragstone.pipeline.open_request import open_request
     from ragstone.report.escape import terminal
     from ragstone.settings.load import load_settings
     from ragstone.settings.settings import Settings

@@ -14,7 +14,7 @@ from ragstone.gate.verdict import Action
 from ragstone.github.api.event import HOSTS
 from ragstone.judge.llm.account_settings import judge_hosts
 from ragstone.pipeline.check import CheckResult, check
-from ragstone.pipeline.folder_gate import open_request
+from ragstone.pipeline.open_request import open_request
 from ragstone.report.escape import clip, one_line
 from ragstone.report.filters import sentence
 from ragstone.report.templates import render_text_template

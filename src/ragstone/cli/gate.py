@@ -52,8 +52,8 @@ def command(
     """
     from ragstone.cli.context import run_context, run_to_end
     from ragstone.errors import ConfigError
-    from ragstone.pipeline.folder_gate import open_request
     from ragstone.pipeline.gate import REPORT_FILES, GateOutcome, gate
+    from ragstone.pipeline.open_request import open_request
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
     from ragstone.report.terminal import print_report

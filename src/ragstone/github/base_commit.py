@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import ConfigError, GitHubError, SystemUnderTestError
-from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.rounds.base_commit import BaseSystem
 from ragstone.github.api.base_tree import (
@@ -114,9 +113,8 @@ def prepare_base(
         within=checkout,
         not_from=workspace,
     )
-    earlier = request.baseline
     # The fingerprints of the branch's baselines, for accepted drops.
-    fingerprints = lineage(earlier) if isinstance(earlier, RunDirectory) else ()
+    fingerprints = () if request.baseline is None else lineage(request.baseline)
     return BaseSystem(
         commit,
         installed.settings,

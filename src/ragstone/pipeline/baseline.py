@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from msgspec import Struct
-
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import eligible_run
@@ -36,13 +34,6 @@ def open_baseline(path: Path) -> RunDirectory:
         where=str(path),
         hint="Use a run that did not fail.",
     )
-
-
-class NamedRun(Struct, frozen=True):
-    """The baseline in a run directory that the user named."""
-
-    path: Path
-    name: str
 
 
 def refuse_overlap(baseline: Path, out: Path) -> None:

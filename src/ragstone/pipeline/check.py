@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +29,6 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.metrics.metric import BaseMetric, Metric
-from ragstone.pipeline.baseline import NamedRun
 from ragstone.pipeline.decide import ComparedRun, decide
 from ragstone.pipeline.gate import GateInputs, GateRequest, read, refuse_impossible
 from ragstone.pipeline.judge_agreement import agreement_with_people
@@ -91,20 +90,19 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     refuse_foreign(plan.out)
     metrics = plan.selected_metrics()
     refuse_without_given(plan.golden, plan.system.settings.part)
-    with ExitStack() as stack:
-        inputs = read(request, context, stack)
-        session = Session(replace(plan, cached=False, resume=False), context)
-        try:
-            rehearsed = [
-                await rehearse(rehearsal, plan)
-                for rehearsal in rehearsals(plan, inputs.base, context)
-            ]
-            measures = plan.metrics.measures(metrics, context)
-            await _call_functions(measures, session.judge, rehearsed[0])
-            unrecorded = await _unrecorded(plan.system.build(context), plan.golden)
-            return _described(inputs, session, rehearsed, unrecorded)
-        finally:
-            await session.close()
+    inputs = read(request, context)
+    session = Session(replace(plan, cached=False, resume=False), context)
+    try:
+        rehearsed = [
+            await rehearse(rehearsal, plan)
+            for rehearsal in rehearsals(plan, request.base, context)
+        ]
+        measures = plan.metrics.measures(metrics, context)
+        await _call_functions(measures, session.judge, rehearsed[0])
+        unrecorded = await _unrecorded(plan.system.build(context), plan.golden)
+        return _described(inputs, session, rehearsed, unrecorded)
+    finally:
+        await session.close()
 
 
 def _described(
@@ -115,7 +113,8 @@ def _described(
 ) -> CheckResult:
     plan, policy, judge = session.plan, inputs.terms.policy, session.judge.identity
     golden, metrics, first = plan.golden, plan.selected_metrics(), rehearsed[0]
-    part, base, request = plan.system.settings.part, inputs.base, inputs.request
+    part, request = plan.system.settings.part, inputs.request
+    base = request.base
     round_ = session.round(
         golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy)
     )
@@ -138,10 +137,10 @@ def _described(
         required=inputs.terms.baseline_run is not None,
     )
     baseline = None
-    if isinstance(request.baseline, NamedRun):
-        baseline = request.baseline.name
-    elif request.links is not None:
-        baseline = request.links.baseline_name
+    if request.baseline is not None:
+        baseline = str(request.baseline.path)
+        if request.links is not None:
+            baseline = request.links.baseline_name
     if base is not None:
         baseline = f"{base.name}, asked in the same job"
     return CheckResult(

@@ -4,8 +4,7 @@ it found, and returns its own."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -27,7 +26,6 @@ from ragstone.formatting import counted
 from ragstone.gate.findings import ORACLE
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict
-from ragstone.pipeline.baseline import NamedRun, open_baseline, refuse_overlap
 from ragstone.pipeline.confirm import Confirmed, confirm_run
 from ragstone.pipeline.decide import (
     ComparedRun,
@@ -68,10 +66,6 @@ class GateOutcome(Struct, frozen=True):
     exit_code: int
 
 
-OpenBase = Callable[[], AbstractContextManager[BaseSystem]]
-"""Checks out the base commit's system for as long as the block lasts."""
-
-
 class GateRequest(Struct, frozen=True):
     """What the gate is asked for, read before any of the user's code runs."""
 
@@ -79,12 +73,14 @@ class GateRequest(Struct, frozen=True):
     policy: Policy
     """With `fail-on` applied."""
     fail_on: FailOn | None = None
-    baseline: RunDirectory | NamedRun | None = None
+    baseline: RunDirectory | None = None
     """Trusted, as `past` is."""
+    baseline_named: bool = False
+    """Whether the user named it; else it is the newest of a branch, as is `past`."""
     baseline_required: bool = False
     earlier: RunDirectory | None = None
     """A run of the same files, whose answers count too."""
-    base: BaseSystem | OpenBase | None = None
+    base: BaseSystem | None = None
     """A system to ask in the same job and compare with; then `baseline` only provides
     judgements and its lineage."""
     past: RunHistory | None = None
@@ -105,8 +101,6 @@ class GateInputs(Struct, frozen=True):
     as it can be compared."""
 
     request: GateRequest
-    base: BaseSystem | None
-    role: Role
     terms: Terms
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -118,10 +112,11 @@ async def gate(request: GateRequest, context: RunContext) -> GateOutcome:
     Raises RagstoneError if there can be no verdict; any verdict is returned.
     """
     refuse_impossible(request)
-    with ExitStack() as stack:
-        stack.enter_context(run_lock(request.run.out))
-        private = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragstone-"))
-        inputs = read(request, context, stack)
+    with (
+        run_lock(request.run.out),
+        tempfile.TemporaryDirectory(prefix="ragstone-") as private,
+    ):
+        inputs = read(request, context)
         async with open_session(request.run, context) as session:
             run, comparable = await evaluate(inputs, session, Path(private))
             decided = await decide_run(comparable, run, session)
@@ -141,36 +136,18 @@ def refuse_impossible(request: GateRequest) -> None:
 # --------------------------------------------------------------------------------------------------------------
 
 
-def read(request: GateRequest, context: RunContext, stack: ExitStack) -> GateInputs:
-    """What the run is compared with.
-
-    A base commit stays checked out until `stack` ends. Raises BaselineError,
-    ConfigError.
-    """
-    plan, base, notes = request.run, request.base, request.notes
-    baseline = None
-    if isinstance(request.baseline, NamedRun):
-        named = request.baseline
-        refuse_overlap(named.path, plan.out)
-        baseline = open_baseline(named.path)
-        if baseline.path != named.path:
-            notes += (
-                f"The run in {named.name} can't be a baseline; the baseline that it was compared with is used instead.",
-            )
-    else:
-        baseline = request.baseline
-    if base is not None and not isinstance(base, BaseSystem):
-        base = stack.enter_context(base())
-    policy, undrawn = policy_for(request.policy, plan.golden)
+def read(request: GateRequest, context: RunContext) -> GateInputs:
+    """What the run is compared with. Raises BaselineError."""
+    has_base = request.base is not None
+    policy, undrawn = policy_for(request.policy, request.run.golden)
     terms = Terms(
         policy,
-        ComparedRun.baseline(baseline),
+        ComparedRun.baseline(request.baseline),
         context.now().date(),
-        required=request.baseline_required or base is not None,
-        level=base is None and not isinstance(request.baseline, NamedRun),
+        required=request.baseline_required or has_base,
+        level=not has_base and not request.baseline_named,
     )
-    warnings = undrawn + request.warnings
-    return GateInputs(request, base, request.role, terms, notes, warnings)
+    return GateInputs(request, terms, request.notes, undrawn + request.warnings)
 
 
 # -- evaluate
@@ -182,7 +159,7 @@ async def evaluate(
 ) -> tuple[RunDirectory, GateInputs]:
     """Evaluate, and make the baseline comparable. `folder` is private and empty."""
     request, terms, plan = inputs.request, inputs.terms, session.plan
-    notes, base = inputs.notes, inputs.base
+    notes, base = inputs.notes, request.base
     baseline = terms.baseline_run
     run = await session.evaluate(
         baseline=baseline, base=base, policy_hash=policy_hash(request.policy)
@@ -199,7 +176,7 @@ async def evaluate(
                 f"The answers of an earlier run of the same files are not counted: {difference}."
             )
     # Whoever ends the job from here on leaves a run that is no baseline.
-    update_manifest(run, baseline=inputs.role.fact(baseline, NO_VERDICT))
+    update_manifest(run, baseline=request.role.fact(baseline, NO_VERDICT))
     if base is not None:
         before = base_run(run)
         return run, replace(
@@ -207,7 +184,6 @@ async def evaluate(
             terms=replace(
                 terms, baseline=ComparedRun.baseline(before), required=True, level=False
             ),
-            role=replace(inputs.role, carries=False),
             notes=(*notes, *base.notes, *missing_note(base, before)),
         )
     current = ComparedRun(run.scores(), run)
@@ -270,7 +246,7 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
     The document is redacted here, once, before anything is rendered from it; so is the
     reason in the manifest.
     """
-    request, terms, role = inputs.request, inputs.terms, inputs.role
+    request, terms, role = inputs.request, inputs.terms, inputs.request.role
     run, verdict, past = decided.run, decided.verdict, request.past
     if run.manifest.golden.selected:
         role, past = replace(role, refusal=SELECTED), None
@@ -292,7 +268,9 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
     document = context.redact.tree(document)
     if past is not None:
         history = add_run(past, run, current.scores, request.policy, verdict.checks)
-    carried = baseline if role.carries and not fact.eligible else None
+    carried = None
+    if role.carries and request.base is None and not fact.eligible:
+        carried = baseline
     if carried is not None:
         carry(carried, run.path)
     write_manifest(run.path, run.manifest)

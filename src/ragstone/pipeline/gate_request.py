@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -16,8 +15,8 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.history.file import read_history
-from ragstone.pipeline.base_checkout import base_from_git, refuse_two_baselines
-from ragstone.pipeline.baseline import NamedRun
+from ragstone.pipeline.base_checkout import refuse_two_baselines
+from ragstone.pipeline.baseline import open_baseline, refuse_overlap
 from ragstone.pipeline.compare import read_compare_policy
 from ragstone.pipeline.decide_again import DecisionTerms
 from ragstone.pipeline.gate import GateRequest
@@ -103,21 +102,26 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
     refuse_two_baselines(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
-    named, past, base = None, None, None
+    baseline, past, notes = None, None, tuple[str, ...]()
     if gate.baseline is not None:
-        named = NamedRun(settings.path(gate.baseline), gate.baseline)
+        path = settings.path(gate.baseline)
+        refuse_overlap(path, plan.out)
+        baseline = open_baseline(path)
+        if baseline.path != path:
+            notes = (
+                f"The run in {gate.baseline} can't be a baseline; the baseline that it was compared with is used instead.",
+            )
     file = settings.path_or_none(settings.run.history)
     if file is not None:
         past = RunHistory(read_history(file), file)
-    if gate.baseline_commit is not None:
-        base = partial(base_from_git, settings, context, policy)
     return GateRequest(
         run=plan.requiring(policy.named_metrics),
         policy=policy,
         fail_on=gate.fail_on,
-        baseline=named,
-        baseline_required=named is not None,
-        base=base,
+        baseline=baseline,
+        baseline_named=baseline is not None,
+        baseline_required=baseline is not None,
         past=past,
         templates=own_templates(settings.root),
+        notes=notes,
     )

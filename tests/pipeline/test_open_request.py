@@ -17,8 +17,8 @@ from ragstone.evaluation.directory import read_manifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import MIN_SAVED, BaselineFolder
 from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
-from ragstone.pipeline.folder_gate import open_request, why_no_baseline
 from ragstone.pipeline.git import Git, GitFailed
+from ragstone.pipeline.open_request import open_request, why_no_baseline
 from ragstone.settings.load import load_settings
 from tests.cli.project import Completed, git, ragstone, read_rows, words
 from tests.pipeline.repository import WORSE, Repository

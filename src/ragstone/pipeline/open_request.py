@@ -1,4 +1,5 @@
-"""The gate's request with a baseline from a folder that keeps the runs of a branch."""
+"""The gate's request in a checkout: with the system of a base commit, or with a baseline
+from a folder that keeps the runs of a branch."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from ragstone.errors import BaselineError
 from ragstone.evaluation.rounds.context import RunContext
+from ragstone.pipeline.base_checkout import base_from_git
 from ragstone.pipeline.baseline_folder import BaselineFolder
 from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
 from ragstone.pipeline.gate import GateOutcome, GateRequest
@@ -69,9 +71,16 @@ class OpenedRequest(Struct, frozen=True):
 
 @contextmanager
 def open_request(settings: Settings, context: RunContext) -> Iterator[OpenedRequest]:
-    """What the gate is asked for by `settings`. The newest baseline of their folder, if
-    they name one, stays open for the block. Raises as `gate_request`."""
+    """What the gate is asked for by `settings`. The base commit that they name stays
+    checked out for the block, and the newest baseline of their folder stays open.
+
+    Raises BaselineError, and as `gate_request`.
+    """
     request = gate_request(settings, context)
+    if settings.gate.baseline_commit is not None:
+        with base_from_git(settings, context, request.policy) as base:
+            yield OpenedRequest(replace(request, base=base))
+        return
     if settings.gate.baseline_folder is None:
         yield OpenedRequest(request)
         return
