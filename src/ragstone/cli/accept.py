@@ -85,7 +85,6 @@ def command(
         slice_=tag,
         expires=expires.date() if expires is not None else None,
         today=datetime.datetime.now(datetime.UTC).date(),
-        custom=settings.metrics,
     )
     entry = accepted.entry
     say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(accepted.file))}.")

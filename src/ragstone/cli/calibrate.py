@@ -26,7 +26,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.names import provider_of
 from ragstone.pipeline.compare import read_side
-from ragstone.pipeline.gate_request import policy_without_labels
+from ragstone.pipeline.gate_request import read_policy
 from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import Settings
@@ -125,7 +125,9 @@ def command(
     if fit is not None:
         return _fit(run, labels, fit, form)
     report = calibrate(
-        scores, labels, required=policy_without_labels(settings).labels.min_agreement
+        scores,
+        labels,
+        required=read_policy(settings, of_stored=True).labels.min_agreement,
     )
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")

@@ -22,7 +22,7 @@ from ragstone.errors import ConfigError
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.judge.names import split_name
-from ragstone.pipeline.gate_request import history_file, policy_without_labels
+from ragstone.pipeline.gate_request import history_file, read_policy
 from ragstone.pipeline.plan import PlannedMetric, plan
 from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.settings.settings import Settings
@@ -105,7 +105,7 @@ def command(
 def _visible_losses(settings: Settings, golden: GoldenSet) -> tuple[PlannedMetric, ...]:
     """Which loss the samples that count show in each metric; nothing if the policy
     allows no drop anywhere."""
-    policy = policy_without_labels(settings)
+    policy = read_policy(settings, of_stored=True)
     is_offline = split_name(settings.judge.name)[0] == "offline"
     try:
         return plan(policy, drop=1.0, offline=is_offline, size=golden.size()).metrics

@@ -14,7 +14,6 @@ from ragstone.cli.options import CONFIG, OUTPUT, PATH, option, settings_from
 from ragstone.cli.output import print_text
 from ragstone.errors import ConfigError
 from ragstone.formatting import counted
-from ragstone.gate.policy import Policy
 from ragstone.history.file import History, read_history, write_history
 from ragstone.history.lines import RunLine
 from ragstone.pipeline.gate_request import history_file, read_policy
@@ -93,7 +92,7 @@ def command(
     elif as_page:
         text = _page(settings, shown, versions)
     else:
-        policy = _policy(settings, past)
+        policy = read_policy(settings, of_stored=True)
         lines = [*list_lines(shown.runs), *loss_lines(past, policy)]
         text = "".join(f"{terminal(line)}\n" for line in lines)
         if not os.path.lexists(path):
@@ -155,7 +154,7 @@ def _page(settings: Settings, history: History, versions: str | None) -> str:
     )
     history = replace(history, runs=runs)
     chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
-    policy = _policy(settings, history)
+    policy = read_policy(settings, of_stored=True)
     page = history_page(
         history,
         policy,
@@ -164,10 +163,6 @@ def _page(settings: Settings, history: History, versions: str | None) -> str:
         notes=(*damage(history), *loss_lines(history, policy)),
     )
     return render_history(redact.tree(page))
-
-
-def _policy(settings: Settings, history: History) -> Policy:
-    return read_policy(settings, {name for run in history.runs for name in run.metrics})
 
 
 def _read(path: Path) -> History:

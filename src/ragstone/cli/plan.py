@@ -42,7 +42,7 @@ def command(
     """
     from ragstone.judge.names import split_name
     from ragstone.pipeline.compare import read_side
-    from ragstone.pipeline.gate_request import policy_without_labels
+    from ragstone.pipeline.gate_request import read_policy
     from ragstone.pipeline.plan import plan, plan_text
     from ragstone.pipeline.run_plan import golden_size
 
@@ -51,7 +51,7 @@ def command(
         "thresholds": None if thresholds is None else str(thresholds),
     }
     settings = settings_from(flags)
-    policy = policy_without_labels(settings)
+    policy = read_policy(settings, of_stored=True)
     sample_plan = plan(
         policy,
         drop=drop,

@@ -38,17 +38,16 @@ class StoredRun(Struct, frozen=True):
     """A run in a store, not read yet.
 
     `read` takes the limits of the members that are wanted, and raises ArchiveRefused
-    and StoreFailed. `commit` is the commit that the run is of; if `exact`, its manifest
-    must say so. `is_on_branch` tells whether a commit is on the store's branch: a run
-    carries the baseline it was compared with, which may be of any. `refused`: why the
-    run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of GitHub's run.
+    and StoreFailed. `commit` is the commit that the run is of. `is_on_branch` tells
+    whether a commit is on the store's branch: a run carries the baseline it was
+    compared with, which may be of any. `refused`: why the run needn't be read.
+    `run_id`, `url`, `branch` and `created_at` are those of GitHub's run.
     """
 
     place: str
     read: Callable[[Mapping[str, int]], dict[str, bytes]]
     is_on_branch: Callable[[str], bool]
     commit: str
-    exact: bool = False
     refused: str | None = None
     run_id: int = 0
     url: str = ""
@@ -184,11 +183,6 @@ class BaselineSearch(Struct):
             self.reads += 1
             files = stored.read(MEMBER_LIMITS)
             manifest = manifest_of(files)
-            commit = manifest.system.commit
-            if stored.exact and commit != stored.commit:
-                raise ArchiveRefused(
-                    f"it contains a run of commit {(commit or 'unknown')[:12]}"
-                )
             self.history = self.history or files.get(HISTORY)
             own = own_run(files)
         except ArchiveRefused as refused:

@@ -87,17 +87,16 @@ def compare_sides(
     return Compared(verdict, run_document(now, verdict, then), now, then)
 
 
-def read_compare_policy(thresholds: Path | None, *, calibration: bool = True) -> Policy:
+def read_compare_policy(thresholds: Path | None) -> Policy:
     """The policy in `thresholds`, else in thresholds.toml in the current directory,
     else the defaults.
 
     Metric names are checked against the scores, which may come from another evaluator.
-    If `calibration` is False, the file named in [labels] is not read.
     """
     if thresholds is None and not Path(POLICY_FILE).is_file():
         return default_policy(Path())
     file = thresholds or Path(POLICY_FILE)
-    return load_policy(file, known_metrics=None, calibration=calibration)
+    return load_policy(file, known_metrics=None)
 
 
 def compare(

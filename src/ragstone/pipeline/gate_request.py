@@ -4,7 +4,6 @@ terms."""
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.history.file import read_history
 from ragstone.pipeline.base_checkout import refuse_two_baselines
 from ragstone.pipeline.baseline import open_baseline, refuse_overlap
-from ragstone.pipeline.compare import read_compare_policy
 from ragstone.pipeline.decide_again import DecisionTerms
 from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.history import RunHistory
@@ -66,26 +64,24 @@ def history_file(settings: Settings) -> Path:
     return settings.path_or_none(settings.run.history) or own
 
 
-def read_policy(settings: Settings, scored: Collection[str] = ()) -> Policy:
+def read_policy(settings: Settings, *, of_stored: bool = False) -> Policy:
     """The policy file in `settings`, else thresholds.toml if it exists, else the
     defaults.
 
-    It can name the built-in metrics, those of `settings`, and `scored`.
+    It can name the built-in metrics and those of `settings`. For stored scores, it can
+    name any metric, and the file in its [labels] is not read.
     """
     file = settings.path(settings.gate.thresholds or POLICY_FILE)
     # A folder or a dangling link with that name is a policy that can't be read, not a
     # missing one.
     if settings.gate.thresholds is None and not os.path.lexists(file):
         return default_policy(settings.root, within=settings.within)
-    metric_names = {*settings.metrics, *scored}
-    return load_policy(file, known_metrics=metric_names, within=settings.within)
-
-
-def policy_without_labels(settings: Settings) -> Policy:
-    """The policy that `settings` name, whatever metrics it has, without the file in its
-    [labels]."""
-    file = settings.path_or_none(settings.gate.thresholds)
-    return read_compare_policy(file, calibration=False)
+    return load_policy(
+        file,
+        known_metrics=None if of_stored else settings.metrics,
+        calibration=not of_stored,
+        within=settings.within,
+    )
 
 
 def gate_policy(settings: Settings) -> Policy:
