@@ -25,7 +25,7 @@ OF_OTHER_TOOLS = {
     "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --quiet --verify",
     "pipeline/init/names.toml": "--bind --port",
     "pipeline/invocation.py": "--porcelain --show-toplevel --untracked-files",
-    "pipeline/reproduce.py": "--dir --name",
+    "report/reproduce.py": "--dir --name",
     "system/command_line.py": "--flag",
 }
 """Flags of git, docker and others, and in examples of a user's text, by the file that has them."""

@@ -25,7 +25,7 @@ from ragstone.evaluation.manifest import (
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.pipeline.invocation import invocation_of
-from ragstone.pipeline.reproduce import reproduce_lines
+from ragstone.report.reproduce import reproduce_lines
 from ragstone.settings.load import OPTIONS
 from ragstone.settings.settings import Settings
 from tests.cli.project import SYSTEM, append, commit, environment, git, make_project, ragstone, read_json

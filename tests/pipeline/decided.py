@@ -107,7 +107,7 @@ class World:
 def make_world(root: Path) -> World:
     make_project(root, n=N, policy=POLICY)
     (root / "worse.py").write_text(WORSE, encoding="utf-8")
-    (root / ".gitignore").write_text("baseline/\ngood/\nbad/\ntampered/\n", encoding="utf-8")
+    (root / ".gitignore").write_text("baseline/\ngood/\nbad/\ntampered/\n__pycache__/\n", encoding="utf-8")
     git(root, "init", "-q")
     commit(root)
     run_gate(root, "baseline", code=0)

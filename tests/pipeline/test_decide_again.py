@@ -310,10 +310,9 @@ def test_judgements_that_fit_no_answer_are_an_error_and_no_crash(world: World) -
 
 
 def test_drops_without_a_baseline_are_an_error(world: World) -> None:
-    code, said = world.refusal(world.good, gate__baseline=None)
-    assert code == NO_BASELINE
-    assert "no baseline is named" in said
-    assert "--baseline RUN" in said
+    decision = world.decide(world.good, gate__baseline=None)
+    assert (decision.verdict.status, decision.verdict.exit_code) == (Status.ERROR, NO_BASELINE)
+    assert "no baseline" in decision.verdict.reason.lower()
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,6 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, Scored
-from ragstone.pipeline.reproduce import reproduce_lines
 from ragstone.report.document import document_of
 from ragstone.report.parts import Document, FindingPart, Links
 from ragstone.settings.settings import SystemPrice
@@ -326,7 +325,6 @@ def helpdesk_report(
         {text.id: found} if details is None else details,
         baseline_details={text.id: before},
         links=LINKS if with_links else None,
-        reproduce=reproduce_lines(current.manifest),
     )
 
 

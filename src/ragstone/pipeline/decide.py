@@ -39,7 +39,6 @@ from ragstone.pipeline.history import (
     RunHistory,
     compare_with_history,
 )
-from ragstone.pipeline.reproduce import reproduce_lines
 from ragstone.report.document import document_of
 from ragstone.report.escape import one_line
 from ragstone.report.parts import Document, Links
@@ -334,11 +333,10 @@ def run_document(
     names = dict.fromkeys(regression.sample_id for regression in regressions)
     ids = tuple(names)[:MAX_DETAILS]
     failures = first_failures(current.scores, MAX_DETAILS)
-    scores, details, manifest = None, {}, None
+    scores, details = None, {}
     if baseline is not None:
         baseline = baseline.beside(current)
         scores, details = baseline.scores, baseline.find(ids)
-        manifest = scores.manifest
     return document_of(
         verdict,
         current.scores,
@@ -347,6 +345,5 @@ def run_document(
         baseline_details=details,
         links=links,
         drafts=current.drafts,
-        reproduce=reproduce_lines(current.scores.manifest, manifest),
         advisory=advisory,
     )

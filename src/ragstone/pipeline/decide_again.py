@@ -24,7 +24,7 @@ from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts, RoundFacts
 from ragstone.formatting import counted, some
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy, policy_hash
-from ragstone.gate.verdict import CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.metrics.metric import Metric
@@ -207,13 +207,6 @@ def _verdict(
         level=past is not None,
     )
     verdict = decide(current, decision_terms, past=past)
-    errors = {check.kind for check in verdict.checks if check.status is Status.ERROR}
-    if not has_baseline and CheckKind.BASELINE in errors:
-        raise BaselineError(
-            "the policy limits drops, and no baseline is named.",
-            hint="Name the run to compare with: --baseline RUN. For a first version, which has none, write "
-            'on_no_baseline = "pass" into the policy.',
-        )
     scored = {name for name, scores in current.scores.metrics.items() if scores.values}
     unguarded = uncompared_drops(policy, verdict.checks, scored)
     if has_baseline and verdict.status is Status.PASS and unguarded:

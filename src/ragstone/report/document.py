@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from msgspec.structs import asdict, replace
@@ -29,6 +29,7 @@ from ragstone.report.parts import (
     SamplesPart,
     VerdictPart,
 )
+from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.samples import RunSamples
 
 MAX_ROWS = 100
@@ -46,7 +47,6 @@ def document_of(
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links | None = None,
     drafts: RunScores | None = None,
-    reproduce: Iterable[str] = (),
     advisory: bool = False,
 ) -> Document:
     """Gather everything that a report shows.
@@ -55,7 +55,7 @@ def document_of(
     `verdict.explanation`, by id, and `details` also those of the first failures;
     samples without one are shown without answer and statements. `links` makes places
     clickable. `drafts` are samples that count in no check: rows of the table with the
-    tag ``draft``. `reproduce` are shell lines. `advisory`: the job goes on whatever the
+    tag ``draft``. `advisory`: the job goes on whatever the
     verdict. Pure; strings are not changed.
     """
     links = links or Links()
@@ -90,7 +90,7 @@ def document_of(
             rows=tuple(samples.rows(MAX_ROWS, drafts)),
         ),
         comparison=comparison_part(verdict, baseline, links),
-        run=run_part(current, links, reproduce),
+        run=run_part(current, baseline, links),
     )
 
 
@@ -138,7 +138,7 @@ def check_part(check: Check) -> CheckPart:
     )
 
 
-def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
+def run_part(run: RunScores, baseline: RunScores | None, links: Links) -> RunPart:
     """What was run. Pure."""
     part = RunPart(
         label=run.label,
@@ -164,7 +164,9 @@ def run_part(run: RunScores, links: Links, reproduce: Iterable[str]) -> RunPart:
         usage=system_usage(run),
         judge=None if is_unanswered(run) else judge,
         cost=manifest.cost,
-        reproduce=tuple(reproduce),
+        reproduce=reproduce_lines(
+            manifest, None if baseline is None else baseline.manifest
+        ),
     )
 
 

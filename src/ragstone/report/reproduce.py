@@ -14,7 +14,7 @@ BASELINE_FOLDER = "ragstone-baseline"
 
 
 def reproduce_lines(
-    manifest: Manifest | None, baseline: Manifest | None = None
+    manifest: Manifest, baseline: Manifest | None = None
 ) -> tuple[str, ...]:
     """Comments and commands, for a POSIX shell in the root of the repository; none if
     it is not known how.
@@ -23,7 +23,7 @@ def reproduce_lines(
     may have moved since. A run with uncommitted changes can't be reproduced from its
     commit, so that it is not checked out.
     """
-    if manifest is None or manifest.invocation is None:
+    if manifest.invocation is None:
         return ()
     invocation, used, base = manifest.invocation, manifest.used, None
     if baseline is not None and baseline.same_job:
