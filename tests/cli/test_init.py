@@ -133,7 +133,7 @@ def test_gitignore_gets_the_line_once(tmp_path: Path, line: str) -> None:
     repo = folder(tmp_path, in_git=True)
     (repo / ".gitignore").write_bytes(b"*.pyc\r\nbuild")
     assert "added  ragstone-run/ to .gitignore" in init(repo)
-    assert (repo / ".gitignore").read_bytes() == b"*.pyc\r\nbuild\r\nragstone-run/\r\n"
+    assert (repo / ".gitignore").read_bytes() == b"*.pyc\r\nbuild\nragstone-run/\n"
     (repo / ".gitignore").write_text(f"{line}\n")
     assert "added" not in init(repo)
     assert (repo / ".gitignore").read_text() == f"{line}\n"

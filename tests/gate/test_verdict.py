@@ -14,7 +14,7 @@ from ragstone.gate.checks.planted import PlantedAnswers, planted_warnings
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.findings import Finding, Level
-from ragstone.gate.judge_change import compare_judges, to_rejudge
+from ragstone.gate.judge_change import to_rejudge
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
 from tests.gate.verdicts import verdict_of
@@ -145,12 +145,6 @@ def test_a_baseline_of_another_judge(then: RunScores, on_judge_change: str, name
     said = 'the judge changed from openai old to openai new, and the policy says on_judge_change = "fail".'
     assert ([one.reason for one in verdict.checks if one.kind is CheckKind.BASELINE] == [said]) is (code == 6)
     assert verdict.exit_code == code
-
-
-def test_two_judges_are_compared_on_the_same_answers() -> None:
-    found = list(compare_judges(THEN, NOW))
-    assert "faithfulness on 3 answers of the baseline: 0.63 now and 0.77 before." in found
-    assert list(compare_judges(build_run({}), NOW)) == []
 
 
 def test_labels_that_were_drawn_unevenly_and_in_groups() -> None:

@@ -92,8 +92,6 @@ def test_an_entry_is_appended_once_and_may_end_today(tmp_path: Path, policy: Pol
     ("more", "says"),
     [
         ({"expires": TODAY - timedelta(days=1)}, "2026-11-27 is in the past"),
-        ({"metric": "golden set", "slice_": "even"}, "golden set has no slice"),
-        ({"metric": "system.broken", "slice_": "even"}, "system.broken has no slice"),
         ({"metric": "golden set"}, "`edit` is needed for the metric 'golden set'"),
         ({"shown": Shown(0.1, "a" * 16, "b" * 16, edit="c" * 16)}, "`edit` is needed for the metric 'golden set'"),
         ({"shown": Shown(7.0, "a" * 16, "b" * 16)}, "'drop'"),

@@ -59,14 +59,12 @@ def test_a_pull_request_that_changes_the_judge_and_loses_quality_fails(project: 
     assert "judged again by" in project.report("new")
 
 
-def test_a_stricter_judge_fails_no_unchanged_system_and_is_compared_with_the_old_one(project: Project) -> None:
+def test_a_stricter_judge_fails_no_unchanged_system(project: Project) -> None:
     doubting(project.fake, "\n0: right.", "\n1: right.", "\n2: right.")
     found = project.gate("new", "main", judge=NEW)
     assert found.exit_code == EXIT_PASS
     assert drop(found).estimate == 0.0
     assert project.calls == 2 * N, "answers in common are judged once"
-    (note,) = [note for note in found.verdict.notes if note.startswith("faithfulness on 12 answers")]
-    assert note.endswith("0.75 now and 1.00 before.")
 
 
 def test_the_baseline_stays_the_one_that_it_was(project: Project) -> None:

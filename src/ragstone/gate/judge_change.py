@@ -1,13 +1,10 @@
-"""A baseline by another judge: which drops it leaves unguarded, and how far the two
-judges agree."""
+"""A baseline by another judge: which drops it leaves unguarded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import counted, score
 from ragstone.gate.comparability import outdated
 from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.policy import Policy
@@ -36,16 +33,3 @@ def scored_otherwise(
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
     reasons = outdated(current, baseline)
     return {name: why for name, why in reasons.items() if name in drops}
-
-
-def compare_judges(then: RunScores, now: RunScores) -> Iterator[str]:
-    """A sentence for each metric on its means by two judges, over the answers that both
-    scored."""
-    for metric, scores in now.metrics.items():
-        values_then = then.scores_of(metric).values
-        ids = values_then.keys() & scores.values.keys()
-        if ids:
-            before = score(fmean(values_then[sample_id] for sample_id in ids))
-            after = score(fmean(scores.values[sample_id] for sample_id in ids))
-            answers = counted(len(ids), "answer")
-            yield f"{metric} on {answers} of the baseline: {after} now and {before} before."

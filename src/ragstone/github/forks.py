@@ -132,7 +132,6 @@ async def _decided(
         current,
         terms,
         past=past,
-        notes=rejudged.notes,
         warnings=tuple(warning for warning in warnings if warning),
         unproven=UNVERIFIED if vouched.doubts else base.unproven or comparison.unproven,
     )

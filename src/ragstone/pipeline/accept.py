@@ -14,7 +14,6 @@ from msgspec import Struct
 from ragstone.errors import ConfigError, parse_errors
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
-from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import some
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
@@ -25,7 +24,6 @@ from ragstone.gate.accepted import (
 )
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import GUARDS
 from ragstone.pipeline.stored_report import require_report
 from ragstone.settings.load import read_text
 from ragstone.settings.source import MAX_RULES_BYTES
@@ -86,10 +84,6 @@ def accept(
     `shown` is the drop, or the directory of the run with it. Raises ConfigError if
     there is no such drop, or the entry can't be written.
     """
-    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
-        raise ConfigError(
-            f"{metric} has no slice.", where="--slice", hint="Remove --slice."
-        )
     if expires is not None and expires < today:
         raise ConfigError(
             f"{expires} is in the past.", where="--expires", hint="Use a future date."

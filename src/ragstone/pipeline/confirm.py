@@ -95,8 +95,6 @@ async def confirm_run(
         except TimeLimitReached:
             return first.standing(NO_TIME)
         except (JudgeError, SystemUnderTestError) as error:
-            if error.where == "judge.max_cost_usd":
-                return first.standing(NO_BUDGET)
             why = f"asking again failed: {error.message.rstrip('.')}"
             return first.standing(why)
         if _all_alike(more):

@@ -195,7 +195,7 @@ async def evaluate(
     return run.with_manifest(run.manifest.model_copy(update={"cost": cost})), replace(
         inputs,
         terms=replace(terms, baseline=rejudged.baseline),
-        notes=notes + rejudged.notes,
+        notes=notes,
         warnings=inputs.warnings + rejudged.warnings,
     )
 

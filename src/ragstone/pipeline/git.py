@@ -98,17 +98,10 @@ class Git(Struct, frozen=True):
         )
 
     def branch_has_head(self, branch: str) -> bool:
-        """Whether the current commit is on `branch` of the remote `origin`; without
-        such a branch there, on ours."""
-        remote, own = f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"
-        reference = (
-            remote
-            if self.text_or("", "rev-parse", "--verify", "--quiet", remote)
-            else own
-        )
-        return (
-            self.text_or("no", "merge-base", "--is-ancestor", "HEAD", reference) == ""
-        )
+        """Whether the current commit is on `branch` of the remote `origin`."""
+        reference = f"refs/remotes/origin/{branch}"
+        ancestor = ("merge-base", "--is-ancestor", "HEAD", reference)
+        return self.text_or("no", *ancestor) == ""
 
     def is_shallow(self) -> bool:
         return self.text_or("", "rev-parse", "--is-shallow-repository") == "true"

@@ -42,10 +42,6 @@ class OpenedRequest(Struct, frozen=True):
         """Save the run in the folder, if it may be. Raises BaselineError if a run that
         passed can't be saved."""
         run, refusal = outcome.run, self.refusal
-        if run is not None and run.manifest.system.commit != self.commit:
-            refusal = (
-                refusal or "it is of another commit than the one that is checked out"
-            )
         if self.folder is None or run is None or refusal is not None:
             context.say(f"The run was not saved as a baseline: {refusal}.")
             return

@@ -20,7 +20,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.formatting import counted, dollars, some
 from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
-from ragstone.gate.judge_change import compare_judges, to_rejudge
+from ragstone.gate.judge_change import to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
@@ -35,12 +35,11 @@ class Rejudged(Struct, frozen=True):
     """The baseline to compare with, its new scores in place of those that can't be
     compared, and what it cost.
 
-    `warnings` say what was done or left undone, `notes` how far the two judges agree.
+    `warnings` say what was done or left undone.
     """
 
     baseline: ComparedRun | None
     warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
     cost: Cost = field(default_factory=Cost)
 
 
@@ -168,11 +167,8 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejud
         f"{plan.why}: the baseline's answers were judged again by {judged.manifest.judge.label()}{paid}, so drops "
         "compare like with like."
     )
-    notes: tuple[str, ...] = ()
     if plan.judge_changed:
-        notes = tuple(compare_judges(baseline.scores, scores))
-    if notes:
-        warning += " Floors were set for the old scores; the notes say how far the new ones differ."
+        warning += " Floors were set for the old scores."
     warnings, unjudged = [warning], set[str]()
     for metric in scores.metrics.values():
         failures = metric.failed.items()
@@ -186,7 +182,7 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejud
     if plan.judge_changed:
         scores = _as_judged_now(merged, plan.current)
         rejudged = replace(baseline, scores=scores, details=judged)
-    return Rejudged(rejudged, tuple(warnings), notes, spent)
+    return Rejudged(rejudged, tuple(warnings), spent)
 
 
 def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:

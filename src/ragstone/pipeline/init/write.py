@@ -162,6 +162,5 @@ def _edit(path: Path, change: Callable[[str], str]) -> bool:
 def _ignoring_runs(text: str) -> str:
     if RUN in text:
         return text
-    newline = "\r\n" if "\r\n" in text else "\n"
-    before = f"{text.rstrip()}{newline}" if text.strip() else ""
-    return f"{before}{RUN}/{newline}"
+    before = f"{text.rstrip()}\n" if text.strip() else ""
+    return f"{before}{RUN}/\n"
