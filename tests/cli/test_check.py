@@ -114,7 +114,7 @@ def returning(value: str) -> str:
     ("system", "says"),
     [
         (returning('"An answer."'), "No contexts were returned"),
-        (returning("""('{"answer": "A.", "sources": []}', ["a context"])"""), "The answer is JSON text"),
+        (returning("""('{"answer": "A.", "sources": []}', ["a context"])"""), "The answer looks like JSON"),
         (returning('("", ["a context"])'), "The answer is empty."),
     ],
 )

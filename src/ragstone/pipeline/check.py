@@ -3,9 +3,7 @@ of judging."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -213,11 +211,6 @@ def remarks(
     relevant: dict[str, None] = {}
     for sample in golden:
         relevant |= dict.fromkeys(map(one_line, sample.relevant_ids))
-    is_json = False
-    if answer[:1] in ("[", "{"):
-        with suppress(ValueError, RecursionError):
-            json.loads(answer)
-            is_json = True
     return render_lines(
         "remarks.txt.j2",
         "ragstone.pipeline",
@@ -225,7 +218,6 @@ def remarks(
         part=part,
         mappings=golden.mappings,
         answer=answer,
-        is_json=is_json,
         contexts=contexts,
         names=ids if response.without_texts else [],
         unmeasured=[

@@ -85,8 +85,8 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
     where, manifest, golden = str(run.path), run.manifest, terms.golden
     require_run(manifest, terms.part, terms.commit, where)
     require_judge(manifest.judge, terms.judge, where)
-    metrics, unverified = recomputable(manifest, terms.metrics)
-    measured = {metric.info.name for metric in metrics}
+    _, unverified = recomputable(manifest, terms.metrics)
+    measured = manifest.metrics.keys() - unverified.keys()
     require_metrics(measured, terms.required, unverified, where)
     require_questions(run.records(), golden, where)
     golden_manifest = GoldenManifest(

@@ -39,11 +39,13 @@ class OpenedRequest(Struct, frozen=True):
     refusal: str | None = None
 
     def save(self, outcome: GateOutcome, context: RunContext) -> None:
-        """Save the run in the folder, if it may be. Raises BaselineError if a run that
-        passed can't be saved."""
-        run, refusal = outcome.run, self.refusal
-        if self.folder is None or run is None or refusal is not None:
-            context.say(f"The run was not saved as a baseline: {refusal}.")
+        """Save the run in the folder, if there is one and it may be. Raises
+        BaselineError if a run that passed can't be saved."""
+        run = outcome.run
+        if self.folder is None or run is None:
+            return
+        if self.refusal is not None:
+            context.say(f"The run was not saved as a baseline: {self.refusal}.")
             return
         try:
             place = self.folder.save(self.commit, run.path)
