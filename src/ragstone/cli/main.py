@@ -40,7 +40,7 @@ _TOOL_COMMANDS = {
     "history": "List past runs, add finished ones, write a page of them.",
     "generate": "Write draft questions from your documents.",
     "review": "Review the drafts of a golden set.",
-    "golden": "Show what is in a golden set and what needs a look, or convert it.",
+    "golden": "Show what is in a golden set, or convert it.",
     "label": "Let people label answers of a run.",
     "calibrate": "Compare the judge with human labels.",
 }
