@@ -46,7 +46,7 @@ def test_the_exit_code_is_the_verdicts_and_another_format_is_all_that_is_printed
 def test_what_is_not_named_is_as_in_the_config(world: World) -> None:
     command = ["report", "good", "--decide", "--commit", world.commit]
     ragstone([*command, "--baseline", "baseline"], world.root, exit_code=0)
-    assert "--baseline RUN" in ragstone(command, world.root, exit_code=6).stderr
+    assert "--baseline RUN" in ragstone(command, world.root, exit_code=6).stdout
 
 
 HOW = '--commit "$(git rev-parse HEAD)"'

@@ -22,7 +22,7 @@ OF_OTHER_TOOLS = {
     "judge/llm/prompts/statements.toml": "--log",
     "pipeline/base_checkout.py": "--detach --end-of-options --first-parent --full-tree --max-count --porcelain "
     "--quiet --show-prefix --show-toplevel --untracked-files --verify",
-    "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --quiet --verify",
+    "pipeline/git.py": "--is-ancestor --is-shallow-repository --max-count --verify",
     "pipeline/init/names.toml": "--bind --port",
     "pipeline/invocation.py": "--porcelain --show-toplevel --untracked-files",
     "report/reproduce.py": "--dir --name",

@@ -101,7 +101,7 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
         past = _history_in(terms.baseline)
     verdict = _verdict(current, baseline, past, terms)
     document = redact.tree(run_document(current, verdict, baseline))
-    against = "no drop was checked, since no baseline is named"
+    against = "no drop was checked, since no baseline is named (--baseline RUN)"
     if terms.baseline is not None:
         against = f"baseline {shown_name(str(terms.baseline))}"
     policy = shown_name(terms.policy.file or "the default policy")
