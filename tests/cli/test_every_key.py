@@ -24,7 +24,7 @@ from ragstone.settings.load import OPTIONS, option_of
 from ragstone.settings.settings import Settings
 from tests.cli.project import golden_lines, write_rows
 from tests.judge.conftest import FakeLlm, Loop
-from tests.loopback import answering, write_certificate
+from tests.loopback import answering
 
 pytestmark = pytest.mark.heavy
 
@@ -174,9 +174,7 @@ EXAMPLES: Mapping[str, Example] = {
     "half of a system": Example(
         {"system": {"part": "retrieval", **PYTHON}, "gate": {"baseline": ""}}, {"gate": {"min_coverage": 0.5}}
     ),
-    "offline judge": Example(
-        {"judge": {"name": "offline", "model_digests": ["0" * 64], "ca_bundle": "{ca}", "canaries": 2, "planted": 1}}
-    ),
+    "offline judge": Example({"judge": {"name": "offline", "model_digests": ["0" * 64], "canaries": 2, "planted": 1}}),
     "judge": Example(
         {
             "judge": {
@@ -321,7 +319,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, objec
     write(root / "ragstone.toml", BASE)
     labels = [f"{row['id']},{'fail' if n < 2 else 'pass'}\n" for n, row in enumerate(rows)]
     (root / "labels.csv").write_text("id,faithfulness\n" + "".join(labels), encoding="utf-8")
-    public, _ = write_certificate(root.parent / "ca", "localhost")
     loop = Loop()
     with pytest.MonkeyPatch.context() as patch, answering(ThreadingHTTPServer(("127.0.0.1", 0), Service)) as service:
         patch.chdir(root)
@@ -331,7 +328,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, objec
         for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "All of it"]):
             subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], check=True)
         http = f"http://127.0.0.1:{service.server_address[1]}/"
-        yield {"root": root, "http": http, "llm": loop.serve(FakeLlm()).url, "ca": public}
+        yield {"root": root, "http": http, "llm": loop.serve(FakeLlm()).url}
     loop.close()
 
 

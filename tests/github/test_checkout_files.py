@@ -77,7 +77,6 @@ KINDS: dict[str, Make] = {
     "a device": lambda path, _: path.symlink_to("/dev/zero"),
     "10 GB": sparse,
 }
-CA = '[judge]\nname = "openai-compatible:m"\nbase_url = "https://127.0.0.1:9/v1"\nca_bundle = "ca.pem"\n'
 LABELS = '[metrics.faithfulness]\nmin = 0.1\n[labels]\nfile = "calibration.json"\n'
 FILES: dict[str, tuple[str, dict[str, str]]] = {
     "the golden set": ("golden.jsonl", {}),
@@ -93,7 +92,6 @@ FILES: dict[str, tuple[str, dict[str, str]]] = {
     "recorded answers": ("outputs.jsonl", {}),
     "calibration": ("calibration.json", {"thresholds.toml": LABELS}),
     "a script": ("script.json", {"ragstone.toml": f'{CONFIG}[judge]\nname = "scripted:script.json"\n'}),
-    "certificates": ("ca.pem", {"ragstone.toml": CONFIG + CA}),
     "a template": ("templates/report.md.j2", {"templates/other.md.j2": "x"}),
     "a second template": ("templates/second.md.j2", {"templates/report.md.j2": "x"}),
     "a run": ("old-run/manifest.json", {"old-run/samples.jsonl": "{}\n"}),

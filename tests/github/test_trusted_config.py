@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,7 +22,7 @@ from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import reviewed_base
 from ragstone.github.commit_files import BaseFiles
 from ragstone.github.inputs import read_inputs
-from ragstone.github.trusted_config import CLUSTER, DIGESTS, GUARDED, restrict_to_base
+from ragstone.github.trusted_config import DIGESTS, GUARDED, restrict_to_base
 from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
 from ragstone.judge.offline.model import judge_version
 from ragstone.settings.load import OPTIONS, load_settings
@@ -107,10 +107,6 @@ class Base:
         assert self.folder is not None
         return load_settings(directory=self.folder, environ={})
 
-    def read(self, paths: Iterable[str]) -> dict[str, Path]:
-        assert self.folder is not None
-        return {path: self.folder / path for path in paths if (self.folder / path).exists()}
-
 
 @dataclass(frozen=True)
 class Change:
@@ -126,19 +122,14 @@ def as_in_base(config: str, environ: Mapping[str, str] | None = None) -> Change:
 
 
 def held(folder: Path, change: Change) -> Any:
-    """The settings that a pull request gets, and notes. Certificates are the base's in good.pem, its own in ca.pem."""
+    """The settings that a pull request gets, and notes."""
     head, base = folder / "head", folder / "base"
     texts = {(head, "ragstone.toml"): change.config, (base, "ragstone.toml"): change.base or ""}
-    pems = {
-        (head, "ca.pem"): "forged",
-        (base, "ca.pem"): "good",
-        (head, "good.pem"): "good",
-        (base, "good.pem"): "good",
-    }
-    for (place, name), text in (texts | pems | {(head, "creds.json"): "{}", (folder, "creds.json"): "{}"}).items():
+    for (place, name), text in (texts | {(head, "creds.json"): "{}", (folder, "creds.json"): "{}"}).items():
         place.mkdir(exist_ok=True)
         (place / name).write_text(text.replace("$HEAD", str(head)), encoding="utf-8")
     (folder / "link.json").symlink_to(head / "creds.json")
+    (head / "out.json").symlink_to(folder / "creds.json")
     environ = {name: value.replace("$HEAD", str(head)) for name, value in change.environ.items()}
     settings = load_settings(directory=head, environ=environ, within=head)
     files: Any = Base(None if change.base is None else base, head)
@@ -183,6 +174,7 @@ REFUSED = {
         "the key for embeddings alone": Change(
             f'{OFFLINE}embeddings = "openai-compatible:m"\n{ELSEWHERE}', "", JUDGES_KEY
         ),
+        "an address without a key": Change(COMPATIBLE + ELSEWHERE),
         "the job's identity at OpenAI": Change(OPENAI + ELSEWHERE, "", OPENAIS_IDENTITY),
         "the job's identity at Anthropic": Change(CLAUDE + ELSEWHERE, "", ANTHROPICS_IDENTITY),
         "without the gateway": Change(OPENAI, OPENAI + GATEWAY, OPENAIS_KEY),
@@ -194,17 +186,6 @@ REFUSED = {
     "judge.embeddings_base_url": {
         "the embeddings' own key": Change(OFFLINE + EMBEDDINGS_ELSEWHERE, "", EMBEDDINGS_KEY),
         "without the embeddings' gateway": Change(OPENAI, f"{OPENAI}embeddings_{GATEWAY}", OPENAIS_KEY),
-    },
-    "judge.ca_bundle": {
-        "without the certificates": Change(OPENAI, f'{OPENAI}ca_bundle = "ca.pem"\n', OPENAIS_KEY),
-        "certificates of its own": as_in_base(f'{OPENAI}ca_bundle = "ca.pem"\n', OPENAIS_KEY),
-        "certificates of its own that the workflow names": Change(
-            OPENAI, OPENAI, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/ca.pem"}
-        ),
-        "certificates that the base does not have": Change(
-            OPENAI, OPENAI, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/creds.json"}
-        ),
-        "certificates outside, without a key": Change(f'{COMPATIBLE}ca_bundle = "/etc/ca.pem"\n'),
     },
     "judge.prices": {
         "without the prices": Change(OPENAI, OPENAI + FREE.replace("0.0", "99.0"), OPENAIS_KEY),
@@ -224,6 +205,7 @@ REFUSED = {
     "run.dask": {
         "another cluster": Change(CLUSTER_ELSEWHERE),
         "another cluster than the base's": Change(CLUSTER_ELSEWHERE, '[run]\ndask = "tcp://ours:1"\n'),
+        "without the cluster": Change("", '[run]\ndask = "tcp://ours:1"\n'),
     },
     DIGESTS: {"a fitted judge of its own": Change(FITTED + DIGEST, FITTED)},
     "passes the secret OPENAI_API_KEY": {
@@ -238,10 +220,18 @@ REFUSED = {
     "passes the secret SEARCH_TOKEN": {"another secret": Change('[system]\nenv = ["SEARCH_*"]\n', "", SEARCH)},
     "in the workspace, 'creds.json'": {
         "credentials in the workspace": Change(VERTEX, VERTEX, {GOOGLES: "creds.json"}),
-        "a link to them": Change(VERTEX, VERTEX, {GOOGLES: "$HEAD/../link.json"}),
         "credentials, and an unreadable base": Change(VERTEX, None, {GOOGLES: "$HEAD/creds.json"}),
+        "certificates of its own": Change(OPENAI, OPENAI, {**OPENAIS_KEY, "SSL_CERT_FILE": "$HEAD/creds.json"}),
     },
-    "is a file in the workspace": {"a fitted judge that nobody names": Change(FITTED, FITTED)},
+    "in the workspace, 'link.json'": {"a link to credentials": Change(VERTEX, VERTEX, {GOOGLES: "$HEAD/../link.json"})},
+    "in the workspace, 'out.json'": {
+        "a link out, which it could replace": Change(OPENAI, OPENAI, {"SSL_CERT_FILE": "out.json"})
+    },
+    "in the workspace, 'certs'": {"a folder of certificates": Change(COMPATIBLE, None, {"SSL_CERT_DIR": "certs"})},
+    "is a file in the workspace": {
+        "a fitted judge that nobody names": Change(FITTED, FITTED),
+        "such a judge, and an unreadable base": Change(FITTED, None),
+    },
 }
 ATTEMPTS = {name: (says, change) for says, changes in REFUSED.items() for name, change in changes.items()}
 
@@ -255,7 +245,7 @@ ATTEMPTS = {name: (says, change) for says, changes in REFUSED.items() for name, 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_a_pull_request_says_neither_where_the_key_goes_nor_what_it_costs(tmp_path: Path, attempt: str) -> None:
     says, change = ATTEMPTS[attempt]
-    if says in (*GUARDED, "judge.name", DIGESTS, CLUSTER):
+    if says in (*GUARDED, "judge.name"):
         says = f"'{says}' differs from the base branch"
     with pytest.raises(ConfigError) as caught:
         held(tmp_path, change)
@@ -269,26 +259,22 @@ ACCEPTED = {
     "the workflow's in place of the base's": Change(
         OPENAI, OPENAI + GATEWAY, {**OPENAIS_KEY, "RAGSTONE_JUDGE_BASE_URL": "https://a.b"}
     ),
-    "any address without a key": Change(COMPATIBLE + ELSEWHERE),
     "another model": Change(OPENAI.replace("-mini", ""), OPENAI, JUDGES_KEY),
     "the workflow's provider": Change(OPENAI, OPENAI, {**JUDGES_KEY, "RAGSTONE_JUDGE": "anthropic:claude-haiku-4-5"}),
     "another provider with a key of its own": Change(CLAUDE, OPENAI, {"ANTHROPIC_API_KEY": KEY}),
     "a provider where the base has none": Change(CLAUDE, OFFLINE, JUDGES_KEY),
     "ordinary parameters": Change(f"{OPENAI}[judge.parameters]\ntemperature = 0.2\nseed = 1\n", "", OPENAIS_KEY),
-    "the base's certificates": as_in_base(f'{OPENAI}ca_bundle = "good.pem"\n', OPENAIS_KEY),
-    "certificates of its own without a key": Change(f'{COMPATIBLE}ca_bundle = "ca.pem"\n'),
-    "the workflow's certificates outside": Change(COMPATIBLE, None, {"RAGSTONE_CA_BUNDLE": "/etc/ca.pem"}),
+    "the workflow's certificates outside": Change(COMPATIBLE, None, {"SSL_CERT_FILE": "/etc/ca.pem"}),
+    "certificates that no judge needs": Change("", "", {"SSL_CERT_FILE": "creds.json"}),
     "the workflow's cluster": Change("", "", {"RAGSTONE_DASK": "tcp://ours:1"}),
     "the base's cluster": as_in_base('[run]\ndask = "tcp://ours:1"\n'),
     "a secret that the base passes": Change(
         '[system]\nenv = ["SEARCH_TOKEN"]\n', '[system]\nenv = ["SEARCH_*"]\n', SEARCH
     ),
     "a secret that the workflow passes": Change("", "", {**SEARCH, "RAGSTONE_SYSTEM_ENV": "SEARCH_TOKEN"}),
-    "digests of fitted judges that are not used": Change(f"{OFFLINE}{DIGEST}", None),
     "a fitted judge of the base": Change(FITTED + DIGEST, FITTED + DIGEST),
     "a fitted judge of the workflow": Change(FITTED, "", {"RAGSTONE_MODEL_DIGESTS": f"sha256:{'0' * 64}"}),
     "credentials outside": Change(VERTEX, VERTEX, {GOOGLES: "$HEAD/../creds.json"}),
-    "credentials that are not there": Change(VERTEX, VERTEX, {GOOGLES: "gone.json"}),
     "credentials of another provider": Change(OPENAI, OPENAI, {**OPENAIS_KEY, GOOGLES: "creds.json"}),
 }
 
@@ -302,9 +288,8 @@ def test_what_the_base_or_the_workflow_says_counts(tmp_path: Path, change: Chang
     ("change", "named"),
     [
         (Change(OPENAI + ELSEWHERE, None, OPENAIS_KEY), "judge.base_url"),
-        (Change(OPENAI, None, {**OPENAIS_KEY, "RAGSTONE_CA_BUNDLE": "$HEAD/ca.pem"}), "judge.ca_bundle"),
         (Change('[system]\nenv = ["SEARCH_TOKEN"]\n', None, SEARCH), "system.env"),
-        (Change(FITTED, None), "judge.model_digests"),
+        (Change(FITTED + DIGEST, None), "judge.model_digests"),
         (Change(CLUSTER_ELSEWHERE, None), "run.dask"),
     ],
 )
@@ -323,7 +308,7 @@ def test_what_is_only_the_bases_to_say_needs_the_base(tmp_path: Path, change: Ch
         ("max_cost_usd = 1\n", "max_cost_usd = 2\n", {}, 1.0, False),
         ("max_cost_usd = 3\n", "", {}, 3.0, False),
         ("", "max_cost_usd = 2\n", {"RAGSTONE_MAX_COST_USD": "3"}, 3.0, False),
-        ("max_cost_usd = 3\n", None, {}, 3.0, True),
+        ("max_cost_usd = 3\n", None, {}, 3.0, False),
         ("", None, {"RAGSTONE_MAX_COST_USD": "3"}, 3.0, False),
     ],
 )
@@ -334,8 +319,6 @@ def test_a_pull_request_can_lower_the_budget_and_not_lift_it(
     found = held(tmp_path, Change(OPENAI + mine, base, {**OPENAIS_KEY, **environ}))
     assert found.settings.judge.max_cost_usd == limit
     assert bool(found.notes) is is_noted
-    (tmp_path / "again").mkdir()
-    assert held(tmp_path / "again", Change(OPENAI + mine, base)).notes == [], "without a key nothing is spent"
 
 
 @pytest.mark.parametrize(
@@ -344,6 +327,7 @@ def test_a_pull_request_can_lower_the_budget_and_not_lift_it(
         ('[gate]\nfail_on = "never"\n', "", {}, "'gate.fail_on' is not set (as in the base branch)"),
         ('[gate]\nfail_on = "never"\n', '[gate]\nfail_on = "fail"\n', {}, "'gate.fail_on' is 'fail'"),
         ('[gate]\nfail_on = "never"\n', '[gate]\nfail_on = "never"\n', {}, None),
+        ("", '[gate]\nfail_on = "inconclusive"\n', {}, "'gate.fail_on' is 'inconclusive'"),
         ('[gate]\nfail_on = "never"\n', "", {"RAGSTONE_FAIL_ON": "never"}, None),
         ('[gate]\nfail_on = "never"\n', None, {}, "'gate.fail_on' is not set (the base branch can't"),
         ("[golden]\nlimit = 2\n", "[golden]\nlimit = 3\n", {}, "'golden.limit' is 3"),
@@ -441,12 +425,12 @@ HARMLESS = {*("concurrency", "patience_s", "timeout_s"), *("context_window", "ca
 def test_every_setting_of_the_judge_has_a_decision_on_pull_requests() -> None:
     """A new setting is secret, or in one of these sets, or in `github/trusted_config.py` if it can move a key."""
     secret = [option.name for option in OPTIONS if option.table == "judge" and option.secret and not option.in_file]
-    guarded = [key.removeprefix("judge.") for key in (*GUARDED, DIGESTS, "judge.max_cost_usd")]
+    guarded = [key.removeprefix("judge.") for key in (*GUARDED, "judge.max_cost_usd") if key.startswith("judge.")]
     assert sorted([*secret, *guarded, *PROVIDER, *HARMLESS]) == sorted(JudgeSettings.model_fields)
     in_tables = {f"{table}.{name}" for table in TABLES[:-1] for name in type(getattr(Settings(), table)).model_fields}
     addresses = {key for key in in_tables if key.endswith(("url", "folder", "dask", "entrypoint", "http"))}
     assert addresses == {
-        *("judge.base_url", "judge.embeddings_base_url", CLUSTER),
+        *("judge.base_url", "judge.embeddings_base_url", "run.dask"),
         *("gate.baseline_folder", "gate.baseline_entrypoint"),  # refused in a job: see test_base_commit.py
         *("system.entrypoint", "system.http"),  # the system under test, which never gets a judge's key
     }

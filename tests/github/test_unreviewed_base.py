@@ -62,15 +62,19 @@ WAYS = [WAYS_TO_THE_KEY[0], WAYS_TO_THE_KEY[3], WAYS_TO_THE_KEY[5]]
 def test_the_key_does_not_go_where_such_a_base_says(
     checkout: Checkout, listener: Listener, judge: str, variable: str, without_key: str
 ) -> None:
-    in_the_evil_base(checkout, "ragstone.toml", config(judge.format(url=listener.url)) + without_key)
-    found = checkout.gate("pull_request", TO_EVIL, AWS_REGION="eu-west-1", **{variable: KEY}, **identity(listener))
+    text = config(judge.format(url=listener.url)) + without_key
+    in_the_evil_base(checkout, "ragstone.toml", text)
+    given = {"AWS_REGION": "eu-west-1", variable: KEY, **identity(listener)}
+    found = checkout.gate("pull_request", TO_EVIL, **given)
+    assert (found.code, "'judge.base_url' differs from the base branch" in found.log) == (2, True)
+    not_passed(found)
+    # Not even where the default branch has that address, too.
+    checkout.github.files[BASE_SHA]["ragstone.toml"] = text.encode()
+    found = checkout.gate("pull_request", TO_EVIL, **given)
     assert listener.heard == []
     not_passed(found)
-    if "bedrock" in judge:  # the machine may have an identity, so the address is the default branch's or none
-        assert "'judge.base_url' differs from the base branch" in found.log
-    else:
-        assert found.code == 8
-        assert "no key for a change whose base is not reviewed" in found.summary
+    assert found.code == 8
+    assert "no key for a change whose base is not reviewed" in found.summary
     assert KEY not in found.log.replace(f"::add-mask::{KEY}", "")
 
 

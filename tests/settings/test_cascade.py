@@ -250,16 +250,15 @@ def test_a_secret_that_is_not_valid_is_not_shown(tmp_path: Path, key: str) -> No
 
 
 def test_the_paths_of_a_judge_start_from_the_file_or_from_here(tmp_path: Path) -> None:
-    text = '[judge]\nname = "fitted:judge.json"\nca_bundle = "ca.pem"\n[run]\ndask = " tcp://host:8786 "\n'
+    text = '[judge]\nname = "fitted:judge.json"\n[run]\ndask = " tcp://host:8786 "\n'
     config = write(tmp_path / "eval" / "ragstone.toml", text)
     settings = load(tmp_path, config=config)
     assert settings.judge.name == f"fitted:{tmp_path / 'eval' / 'judge.json'}"
-    assert settings.judge.ca_bundle == str(tmp_path / "eval" / "ca.pem")
     assert settings.run.dask == "tcp://host:8786"
-    overrides = {"judge.name": "fitted:judge.json", "judge.ca_bundle": "", "run.dask": " "}
+    overrides = {"judge.name": "fitted:judge.json", "run.dask": " "}
     settings = load(tmp_path, config=config, overrides=overrides)
     assert settings.judge.name == f"fitted:{tmp_path / 'judge.json'}"
-    assert (settings.judge.ca_bundle, settings.run.dask) == (None, None)
+    assert settings.run.dask is None
 
 
 def test_as_many_metrics_as_the_limit_may_be_defined(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def load_settings(
             own = merged.setdefault(option.table, {})
             own[option.name] = _placed_value(option, value, directory, root)
             origin[option.key] = source
-        _place(merged, option, base, root)
+        _place(merged, option, base)
     from_file = frozenset(key for key, source in origin.items() if source == where)
     placed = {"root": root, "within": within, "config": config, "file": file}
     of_file = _of_file(table, placed, root) if file else None
@@ -364,20 +364,13 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     return os.path.relpath(directory / value, root)
 
 
-def _place(
-    merged: Mapping[str, dict[str, Any]], option: Option, base: Path, root: Path
-) -> None:
-    """Make the paths of the judge, which are not taken from `root` later, relative to
-    the current directory.
-
-    The file of a fitted judge is taken from `base`.
-    """
+def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path) -> None:
+    """Take the file of a fitted judge, which is not taken from the settings' root
+    later, from `base`."""
     judge = merged.get("judge", {})
     file = option.path_in(str(judge.get("name", "")))
     if option.key == "judge.name" and file is not None:
         judge["name"] = f"{option.path_after}:{base / file}"
-    if option.key == "judge.ca_bundle" and judge.get("ca_bundle"):
-        judge["ca_bundle"] = str(root / str(judge["ca_bundle"]))
 
 
 def _of_file(
@@ -387,7 +380,7 @@ def _of_file(
     valid by themselves."""
     merged = {name: dict(value) for name, value in table.items()}
     for option in OPTIONS:
-        _place(merged, option, root, root)
+        _place(merged, option, root)
     try:
         return Settings.model_validate({**merged, **placed})
     except ValidationError:

@@ -172,7 +172,6 @@ class JudgeSettings(_Table):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     max_cost_usd: float | None = Field(default=None, gt=0)
     prices: dict[str, Price] = Field(default_factory=dict)
-    ca_bundle: str | None = None
     canaries: int | None = Field(default=None, ge=0, le=500)
     planted: int = Field(default=3, ge=0, le=20)
     earlier_contexts: bool = True

@@ -8,7 +8,7 @@ import json
 import logging
 import ssl
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,15 @@ from ragstone.judge.llm.account import Account, parse_address, random_looking
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.features import FeatureRefused
 from ragstone.judge.llm.provider import Broken, Busy, Rejected
-from ragstone.judge.llm.transport import body_error, connection_error, encoded, refusal, retry_after_s, status_error
+from ragstone.judge.llm.transport import (
+    body_error,
+    connection_error,
+    encoded,
+    refusal,
+    retry_after_s,
+    status_error,
+    tls_context,
+)
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 from ragstone.settings.settings import JudgeSettings
 from tests.loopback import write_certificate
@@ -503,11 +511,19 @@ class Proxy:
         await asyncio.gather(pump(reader, back), pump(there, writer), return_exceptions=True)
 
 
+@pytest.fixture
+def certificates() -> Iterator[None]:
+    """What clients trust is read anew in the test, and after it."""
+    tls_context.cache_clear()
+    yield
+    tls_context.cache_clear()
+
+
 @pytest.mark.parametrize("name", [OPENAI, ANTHROPIC])
-def test_a_proxy_and_a_ca_bundle_of_one_s_own_are_used(
-    world: Any, event_loop_thread: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_proxy_and_certificates_of_one_s_own_are_used(
+    world: Any, event_loop_thread: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificates: None
 ) -> None:
-    """The server is behind TLS, with a certificate for judge.test of an authority that only its bundle knows."""
+    """The server is behind TLS, with a certificate for judge.test of an authority that only this bundle knows."""
     bundle, keys = write_certificate(tmp_path, "judge.test")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(bundle, keys)
@@ -515,18 +531,24 @@ def test_a_proxy_and_a_ca_bundle_of_one_s_own_are_used(
     monkeypatch.setenv("HTTPS_PROXY", world.run(proxy.start()))
     base = "https://judge.test/v1" if name == OPENAI else "https://judge.test"
     try:
-        assert world.ask(name=name, base_url=base, ca_bundle=str(bundle)).statements
-        assert proxy.tunnels[0] == "judge.test:443"
         with pytest.raises(JudgementFailed, match=r"no connection to judge\.test.*certificate"):
             world.ask(name=name, base_url=base)
+        tls_context.cache_clear()
+        monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+        assert world.ask(name=name, base_url=base).statements
+        assert proxy.tunnels[0] == "judge.test:443"
     finally:
         world.run(proxy.stop())
 
 
-def test_a_ca_bundle_that_is_none_is_named(world: Any, tmp_path: Path) -> None:
+def test_certificates_that_can_not_be_read_are_named(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificates: None
+) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("not a certificate")
-    for path, reason in ((broken, "CA bundle"), (tmp_path / "missing.pem", "No such file")):
-        with pytest.raises(ConfigError, match=reason) as caught:
-            world.judge(OPENAI, ca_bundle=str(path))
-        assert "None" not in str(caught.value)
+    for path in (broken, tmp_path / "missing.pem"):
+        tls_context.cache_clear()
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+        with pytest.raises(ConfigError, match="the certificates can't be read") as caught:
+            world.judge(OPENAI)
+        assert "SSL_CERT_FILE" in str(caught.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from msgspec import Struct, field
@@ -89,7 +88,6 @@ class Account(Struct, frozen=True):
     key_variable: str
     timeout_s: float
     connections: int
-    ca_bundle: Path | None
     variables: Mapping[str, SecretStr] = {}
     as_job: bool = False
     tokens: TokenStore = field(default_factory=TokenStore)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -88,7 +87,6 @@ def make_account(
         key_variable=key_variable,
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
-        ca_bundle=Path(settings.ca_bundle) if settings.ca_bundle else None,
         variables=variables,
         as_job=identity is not None,
         tokens=TokenStore(tell_secret),

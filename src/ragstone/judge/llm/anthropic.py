@@ -60,7 +60,7 @@ def make_client(account: Account) -> Any:
     if account.as_job and account.provider.job_identity is not None:
         audience = account.provider.job_identity.audience
         exchange = httpx2.Client(
-            verify=transport.tls_context(account.ca_bundle),
+            verify=transport.tls_context(),
             timeout=account.timeout_s,
             limits=httpx2.Limits(max_keepalive_connections=0),  # nothing closes it
         )

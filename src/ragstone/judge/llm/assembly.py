@@ -83,7 +83,7 @@ def assemble(
         environ,
         tell_secret,
     )
-    tls_context(account.ca_bundle)
+    tls_context()
     price = _price(settings, account)
     scheduler = Scheduler(
         concurrency=settings.concurrency,
@@ -199,7 +199,6 @@ def _by_embeddings(
     clock: Clock,
 ) -> EmbeddingSimilarity:
     """Embeddings of `account`."""
-    tls_context(account.ca_bundle)
     price = _price(settings, account)
 
     def make() -> OpenAIEmbedder:

@@ -41,7 +41,7 @@ def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
         limits=httpx2.Limits(
             max_connections=connections, max_keepalive_connections=connections
         ),
-        verify=transport.tls_context(account.ca_bundle),
+        verify=transport.tls_context(),
         follow_redirects=False,
         headers=ACCEPTED,
         event_hooks={"request": [note_token], "response": [transport.bound]},

@@ -11,13 +11,11 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.files import read_regular
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty, text_or_empty
 from ragstone.judge.llm.features import FeatureRefused
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
     import httpx2
 
 
-MAX_CA_BYTES = 4 * 1024 * 1024
-_CERTIFICATE = re.compile(
-    r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----"
-)
 MAX_REPLY_BYTES = 4 * 1024**2
 """A chat reply: a model's longest output, with each character escaped, plus room for a
 server's additions."""
@@ -83,32 +77,24 @@ _FILTERED = (
 )
 
 
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""They name the certificates that are trusted in place of the system's."""
+
+
 @cache
-def _client_context() -> ssl.SSLContext:
-    """What a client makes for itself, made once for all: reading the certificates takes
-    tens of milliseconds."""
+def tls_context() -> ssl.SSLContext:
+    """The certificates that a client chooses, read once for all, which takes tens of
+    milliseconds. Raises ConfigError."""
     import httpx2
 
-    return httpx2.create_ssl_context()
-
-
-def tls_context(ca_bundle: Path | None) -> ssl.SSLContext:
-    """The system's certificates plus those of `ca_bundle`; without a bundle, those that
-    a client chooses."""
-    if ca_bundle is None:
-        return _client_context()
-    context = ssl.create_default_context()
     try:
-        text = read_regular(ca_bundle, limit=MAX_CA_BYTES).decode("latin-1")
-        context.load_verify_locations(cadata="\n".join(_CERTIFICATE.findall(text)))
-    except (OSError, ValueError) as error:  # ssl's own errors included
-        reason = getattr(error, "strerror", None) or error
+        return httpx2.create_ssl_context()
+    except OSError as error:  # ssl's own errors included
         raise ConfigError(
-            f"the CA bundle can't be used: {reason}.",
-            where=str(ca_bundle),
+            f"the certificates can't be read: {error.strerror or error}.",
+            where=" or ".join(CERTIFICATE_VARIABLES),
             hint="Name a PEM file that exists, with at least one certificate in it.",
         ) from None
-    return context
 
 
 async def bound(reply: httpx2.Response) -> None:
