@@ -185,9 +185,9 @@ def check_markdown(text: str) -> None:
     blocks = [token.content for token in tokens if token.type == "html_block"]
     assert all(re.fullmatch(r"(</?(details|summary|sub)>|<!-- ragstone:[^>]*-->|[^<>]|\n)*", each) for each in blocks)
     lines = text.split("\n")
-    assert not [line for line in lines[1:-1] if "<!--" in line]
-    assert re.fullmatch(r"<!-- ragstone:block:[0-9a-f:]+:gate -->|[^<]*", lines[-1])
-    assert lines[0].count("<!--") <= 1
+    own = 2 if lines[0].startswith("<!-- ragstone:comment:") else 0
+    assert all(re.fullmatch(r"<!-- ragstone:[a-z]+:[\w:-]+ -->", line) for line in lines[:own])
+    assert not [line for line in lines[own:] if "<!--" in line]
     outside = text_of([token for token in tokens if "](http" not in token.content])
     assert not [pattern.pattern for pattern in ACTIVE if pattern.search(outside)], outside
     assert not [line for line in re.split("[\r\n]", text) if line.lstrip().startswith("::") or "##[" in line]

@@ -64,11 +64,35 @@ def test_a_green_job_does_not_hide_the_red_one_of_the_same_run(checkout: Checkou
     assert checkout.gate(GITHUB_JOB="search", GITHUB_RUN_ATTEMPT="1").code == 1
     checkout.answer_well()
     mode = "failures" if quiet else "always"
-    assert checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="1", RAGSTONE_COMMENT=mode).code == 0
+    found = checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="1", RAGSTONE_COMMENT=mode)
+    assert found.code == 0
+    assert any("Give each its own `comment-id`" in line for line in found.annotations)
     [comment] = checkout.comments
     assert "❌ Blocked" in comment
-    assert ("### billing" in comment) is not quiet
-    assert ("`comment-id`" in comment) is not quiet
+    checkout.github.fail("GET", "/actions/workflows/", 403, times=99)
+    found = checkout.gate(GITHUB_JOB="billing", GITHUB_RUN_ATTEMPT="2", RAGSTONE_COMMENT=mode)
+    assert (found.code, found.verdict) == (0, "inconclusive")
+    assert "❌ Blocked" in checkout.comments[0]
+
+
+def test_a_red_job_is_shown_in_place_of_a_green_one_until_there_is_a_new_commit(checkout: Checkout) -> None:
+    checkout.is_base()
+    assert checkout.gate(GITHUB_JOB="billing").code == 0
+    checkout.answer_badly()
+    for _ in range(2):
+        assert checkout.gate(GITHUB_JOB="search").code == 1
+        [comment] = checkout.comments
+        assert "❌ Blocked" in comment
+        assert "Give each its own `comment-id`" in comment
+    checkout.answer_well()
+    assert checkout.gate(GITHUB_JOB="search").code == 0
+    assert "❌ Blocked" in checkout.comments[0], "whether the other one is green is not known"
+    pushed = pull_request()
+    pushed["pull_request"]["head"]["sha"] = "d" * 40
+    assert checkout.gate("pull_request", pushed, GITHUB_JOB="billing").code == 0
+    [comment] = checkout.comments
+    assert "Blocked" not in comment
+    assert "`comment-id`" not in comment
 
 
 @pytest.mark.parametrize("variable", ["RAGSTONE_ONLY", "RAGSTONE_TAG"])

@@ -129,7 +129,6 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 }
 _TABLES: dict[str, dict[str, Any]] = read_table("inputs.toml", __package__)
 
-DEFAULT_ARTIFACT: str = _TABLES["artifact-name"]["default"]
 INPUTS = tuple(
     Input(name, **{**row, "read": _READERS[row.get("read", "text")]})
     for name, row in _TABLES.items()

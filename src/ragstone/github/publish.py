@@ -4,14 +4,13 @@ or stop the job."""
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from ragstone.errors import EXIT_PASS
 from ragstone.github.annotations import annotations_on, error_annotation
-from ragstone.github.api.blocks import Block, is_settled, joined, others_beside
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import (
     Annotation,
@@ -21,17 +20,20 @@ from ragstone.github.api.commands import (
     write_outputs,
     write_summary,
 )
+from ragstone.github.api.comment_writer import SEVERAL, CommentWriter, writer_of
 from ragstone.github.api.posts import MAX_BODY, marker, post_comment
-from ragstone.github.inputs import DEFAULT_ARTIFACT, CommentMode
+from ragstone.github.inputs import CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
 from ragstone.pipeline.notify import notify
 from ragstone.settings.variables import Variables
 
-_SUMMARY_LIMITS = (400_000, 200_000, MAX_BODY, 20_000)
+_MAX_SUMMARY = 250_000
+"""Characters, of at most four bytes each."""
 _ROOM = 1_000
-"""Characters of a body that are reserved for markers, headings and footer."""
+"""Characters of a comment that are reserved for markers and a note."""
+_SHARED = "Several jobs comment here, and one that failed is shown. Give each its own `comment-id`."
 
 _NO_COMMENT = (
     "the token can't write to pull requests. For a pull request from a fork that is expected, and the workflow_run "
@@ -46,9 +48,8 @@ def publish(job: Job, report: Report) -> None:
     path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
     if not report.is_empty:
         with _noting(notices, "Can't write the job summary"):
-            # With less detail if it would be too large.
-            renderings = map(report.markdown, _SUMMARY_LIMITS)
-            if path is not None and not write_summary(path, renderings):
+            is_written = write_summary(path, report.markdown(_MAX_SUMMARY))
+            if path is not None and not is_written:
                 notices.append("The job summary is full: the report was not added.")
         with _noting(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
@@ -99,7 +100,7 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     address, "" if there is none.
 
     An existing comment is always updated; what a pull request changes about the gate
-    always makes one.
+    always makes one. Of several jobs with one `comment-id`, one that failed is shown.
     """
     mode = job.inputs.comment
     if report.pull_request is None or mode is CommentMode.OFF:
@@ -110,43 +111,40 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     is_quiet = mode is CommentMode.FAILURES and report.passed
     only_update = is_quiet and not report.changes
     mark = marker(job.inputs.comment_id)
-    block = _block(job)
+    writer = _writer(job)
 
     def body_for(existing: str) -> str | None:
-        nonlocal block
-        others = others_beside(block, existing)
-        if only_update and (others or not existing):
+        before = writer_of(existing)
+        is_shared = before is not None and before.is_other_job(writer)
+        if is_shared and report.exit_code == EXIT_PASS:
+            notices.append(_SHARED)
             return None
-        room = MAX_BODY - _ROOM - len(mark) - sum(len(other.marked) for other in others)
-        block = replace(block, text=report.markdown(room))
-        return joined(block, others)
+        if only_update and not existing:
+            return None
+        text = report.markdown(MAX_BODY - _ROOM)
+        if is_shared:
+            return (
+                f"{replace(writer, job=SEVERAL).marker}> [!NOTE]\n> {_SHARED}\n\n{text}"
+            )
+        return writer.marker + text
 
-    return post_comment(
-        job.api,
-        report.pull_request,
-        mark,
-        body_for,
-        lambda body: is_settled(block, body),
+    return post_comment(job.api, report.pull_request, mark, body_for)
+
+
+def _writer(job: Job) -> CommentWriter:
+    variables, inputs, event = Variables(job.environ), job.inputs, job.event
+    identity = (
+        event.workflow or "",
+        variables.get("GITHUB_JOB"),
+        variables.get("GITHUB_ACTION"),
+        inputs.working_directory,
+        inputs.config or "",
+        inputs.artifact_name,
     )
-
-
-def _block(job: Job) -> Block:
-    """This job's part, without its text, of a comment that it may share with others."""
-    variables = Variables(job.environ)
-    inputs, event = job.inputs, job.event
-    name = variables.get("GITHUB_JOB") or "gate"
-    places = [inputs.working_directory, inputs.config or "", inputs.artifact_name]
-    own = [event.workflow or "", name, variables.get("GITHUB_ACTION"), *places]
-    label = [
-        name,
-        *(place for place in places if place not in ("", ".", DEFAULT_ARTIFACT)),
-    ]
     attempt = variables.get("GITHUB_RUN_ATTEMPT")
-    return Block(
+    return CommentWriter(
         commit=event.report_sha,
-        writer=hashlib.sha256("\0".join(own).encode()).hexdigest()[:16],
+        job=hashlib.sha256("\0".join(identity).encode()).hexdigest()[:16],
         run_id=event.run_id,
         attempt=int(attempt) if attempt.isdecimal() else 1,
-        label=re.sub(r"[^\w./ -]|--", "_", " ".join(label))[:100],
-        text="",
     )

@@ -31,7 +31,7 @@ def test_outputs_and_summary_are_written_to_regular_files_only(tmp_path: Path, f
     with pytest.raises(OSError, match=r"."):
         write_outputs(path, {"verdict": "fail"})
     with pytest.raises(OSError, match=r"."):
-        write_summary(path, ["text"])
+        write_summary(path, "text")
     assert precious.read_text(encoding="utf-8") == "keep"
     assert not precious.with_name("new").exists()
 

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError
+from ragstone.github.api.comment_writer import CommentWriter, writer_of
 from ragstone.github.api.posts import marker
 from ragstone.github.api.posts import post_comment as post_to
 from tests.github.api.fake import Actor, FakeGitHub
@@ -115,23 +117,30 @@ def test_two_502s_leave_at_most_one_comment(github: FakeGitHub, api: GitHubApi) 
     assert github.bodies() == []
 
 
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_part_that_another_job_wrote_over_at_the_same_time_is_written_again(
-    github: FakeGitHub, api: GitHubApi, exists: bool
-) -> None:
-    if exists:
-        github.add_comment(7, f"{MARK}\n", BOT, "Bot")
-    pauses = []
+WRITER = CommentWriter("a" * 40, "0" * 16, 900, 1)
 
-    def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 1:  # the other job read the comment before we wrote
-            github.comments[0]["comment"]["body"] = f"{MARK}\ntheirs"
 
-    api.sleep = sleep
-    post_to(api, 7, MARK, lambda old: f"{old} ours".strip(), lambda body: "ours" in body)
-    assert github.bodies() == [f"{MARK}\ntheirs ours"]
-    assert len(pauses) == 2
+@pytest.mark.parametrize(
+    ("later", "is_other"),
+    [
+        (WRITER, True),
+        (replace(WRITER, job="1" * 16), True),
+        (replace(WRITER, job="1" * 16, attempt=2), True),
+        (replace(WRITER, attempt=2), False),
+        (replace(WRITER, run_id=901), False),
+        (replace(WRITER, commit="b" * 40), False),
+        (replace(WRITER, commit="b" * 40, job="1" * 16), False),
+    ],
+    ids=[
+        *("another cell of a matrix", "another job", "another job, run again", "run again", "another run"),
+        *("a new commit", "another job of a new commit"),
+    ],
+)
+def test_a_comment_of_another_job_on_the_same_commit_is_told_apart(later: CommentWriter, is_other: bool) -> None:
+    assert WRITER.is_other_job(later) is is_other
+    assert writer_of(f"{WRITER.marker}## Passed\n") == WRITER
+    assert writer_of(f"{WRITER.marker}## Passed\n".replace("\n", "\r\n")) == WRITER
+    assert writer_of(f"## Passed\n{WRITER.marker}") is None, "text further down may come from anyone"
 
 
 def test_an_update_survives_a_502(github: FakeGitHub, api: GitHubApi) -> None:

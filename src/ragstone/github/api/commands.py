@@ -99,23 +99,21 @@ MAX_BYTES = 1024 * 1024
 _MARGIN = 4096
 
 
-def write_summary(path: Path | None, renderings: Iterable[str]) -> bool:
-    """Append the first of `renderings` (most detailed first) that fits next to what the
-    step has already written.
+def write_summary(path: Path | None, text: str) -> bool:
+    """Append `text` if it fits next to what the step has already written.
 
-    Returns False if there is no file or nothing fits; nothing is ever truncated. Raises
+    Returns False if there is no file or no room; nothing is ever truncated. Raises
     OSError, also if the file is not regular.
     """
     if path is None:
         return False
     with appending(path) as file:
         used_bytes = os.fstat(file.fileno()).st_size
-        for text in renderings:
-            body = (text.removesuffix("\n") + "\n").encode("utf-8", "replace")
-            if used_bytes + len(body) + 1 <= MAX_BYTES - _MARGIN:
-                file.write(b"\n" + body if used_bytes else body)
-                return True
-    return False
+        body = (text.removesuffix("\n") + "\n").encode("utf-8", "replace")
+        if used_bytes + len(body) + 1 > MAX_BYTES - _MARGIN:
+            return False
+        file.write(b"\n" + body if used_bytes else body)
+    return True
 
 
 MAX_PER_LEVEL = 10

@@ -111,16 +111,12 @@ def post_comment(
     number: int,
     mark: str,
     body_for: Callable[[str], str | None],
-    is_in: Callable[[str], bool] = lambda _: True,
 ) -> str:
     """Update our comment on pull request `number`, or create one. Returns its address,
     "" if nothing was posted.
 
     `body_for` makes its text from the text that it has, "" if there is none; None
-    changes nothing. Doubles of earlier races are deleted, and one that another job's
-    comment won is added to that. `is_in` says whether our part is in a text: where
-    another job, which read the comment before we wrote, took it out at the same time,
-    it is written again. Raises GitHubApiError.
+    changes nothing. Doubles of earlier races are deleted. Raises GitHubApiError.
     """
     thread = api.repository.get_issue(number)
     login = own_login(api)
@@ -145,15 +141,6 @@ def post_comment(
         if comment.body not in (None, text):
             comment.edit(text_after(comment.body) or comment.body)
     with suppress(GitHubApiError):
-        for _ in range(_LOOKS):
-            api.sleep(api.patience.settle_s)
-            bodies = [post.body or "" for post in find() if post.id == comment.id]
-            if not bodies or is_in(bodies[0].partition("\n")[2]):
-                break
-            rewritten = text_after(bodies[0])
-            if rewritten is None:
-                break
-            comment.edit(rewritten)
         for double in own[1:]:
             double.delete()
     return comment.html_url
