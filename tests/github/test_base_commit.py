@@ -9,15 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from github.GitTreeElement import GitTreeElement
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import ConfigError
 from ragstone.github.api import base_tree
-from ragstone.github.api.base_tree import add_left_out, compared_commit, download_tree
+from ragstone.github.api.base_files import SUBMODULE
+from ragstone.github.api.base_tree import compared_commit, download_tree
 from ragstone.github.api.client import GitHubApi
 from ragstone.github.api.event import build_event
 from ragstone.github.api.reviewed import ReviewedBase, reviewed_base
-from ragstone.github.base_commit import find_base_commit, refuse_submodules
+from ragstone.github.base_commit import find_base_commit
 from ragstone.github.plan import BaselineSource, JobPlan, JobTask
 from tests.github.api import fake as fakes
 from tests.github.api.fake import BASE_SHA, FakeGitHub
@@ -200,20 +202,6 @@ def test_in_the_container_the_base_commit_needs_a_user_of_its_own() -> None:
         find_base_commit(job)
 
 
-def test_submodules_in_use_are_an_error(tmp_path: Path) -> None:
-    base, workspace = tmp_path / "base", tmp_path / "workspace"
-    (workspace / "data" / "docs").mkdir(parents=True)
-    base.mkdir()
-    (base / ".gitmodules").write_text('[submodule "x"]\n\tpath = data/docs \n\turl = ../docs\n', encoding="utf-8")
-    refuse_submodules(base, workspace, BASE_SHA)  # this checkout does without the submodule, too
-    (workspace / "data" / "docs" / "one.txt").touch()
-    with pytest.raises(ConfigError, match=r"a submodule that this checkout uses \(data/docs\)"):
-        refuse_submodules(base, workspace, BASE_SHA)
-    (base / "data" / "docs").mkdir(parents=True)
-    (base / "data" / "docs" / "one.txt").touch()
-    refuse_submodules(base, workspace, BASE_SHA)
-
-
 # -- the tree of a commit ----------------------------------------------------------------------------------------------
 
 Entry = tuple[str, str | bytes]
@@ -256,7 +244,7 @@ def test_an_archive_writes_nothing_outside_of_its_folder_and_no_more_than_is_bou
     inside = tmp_path / "inner" / "checkout"
     inside.parent.mkdir()
     with pytest.raises(ArchiveRefused):
-        download_tree(api, BASE_SHA, inside)
+        download_tree(api, BASE_SHA, inside, tmp_path)
     assert [path for path in tmp_path.rglob("outside") if not path.is_relative_to(inside)] == []
 
 
@@ -274,7 +262,8 @@ def test_a_tree_is_written_as_it_is_up_to_its_limits(
     monkeypatch.setattr(base_tree, "MAX_FILES", len(entries))
     monkeypatch.setattr(base_tree, "MAX_TREE_BYTES", 4)
     folder = tmp_path / "checkout"
-    download_tree(api, BASE_SHA, folder)
+    monkeypatch.setattr(base_tree, "list_commit_files", lambda *_: ())
+    download_tree(api, BASE_SHA, folder, tmp_path)
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b", "l"]
     assert (folder / "b").read_text(encoding="utf-8") == "text"
     assert str((folder / "l").readlink()) == "/etc/x"
@@ -289,60 +278,20 @@ def leave_out(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     )
 
 
-@pytest.mark.heavy
-@pytest.mark.attack(
-    by="pull request", tries="an archive without some files (`export-ignore`)", stopped_by="they are read one by one"
-)
-def test_a_base_whose_archive_leaves_files_out_is_asked_with_them_all_the_same(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.attack(by="pull request", tries="an archive without some files (`export-ignore`)", stopped_by="an error")
+def test_a_base_whose_archive_leaves_files_out_blocks(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its facts, its code, its config, or its policy, the base would look worse or would be read wrongly."""
-    names = ("rag.py", "facts.jsonl", "ragstone.toml", "thresholds.toml", "golden.jsonl", ".gitattributes", "run.sh")
-    attributes = "".join(f"{name} export-ignore\n" for name in names)
-    more: dict[str, bytes | str] = {".gitattributes": attributes.encode(), "run.sh": b"#!/bin/sh\n", "to": "rag.py"}
-    repository.commit(BASE_SHA, **more)
-    leave_out(monkeypatch, *names)
+    repository.commit(BASE_SHA, link="rag.py")
     assert repository.gate().code == 0
-    assert repository.manifest("base-commit")["counts"]["scored"] == repository.manifest()["counts"]["scored"]
-    repository.checkout.write("rag.py", repository.rag(broken=True))
-    assert repository.gate().code == 1
+    for name in ("facts.jsonl", "link"):
+        with monkeypatch.context() as patched:
+            leave_out(patched, name)
+            found = repository.gate()
+        assert found.code == 7, found.log
+        assert any(f"lacks '{name}'" in line and "baseline: artifact" in line for line in found.annotations)
 
 
-def test_files_that_were_left_out_are_written_as_they_are_and_nowhere_else(
-    api: GitHubApi, github: FakeGitHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    github.files[BASE_SHA] = {"a/b.txt": b"text", "c.txt": b"$Format:%H$", "link": "a/b.txt", "away": "/etc/hostname"}
-    leave_out(monkeypatch, "a/b.txt", "c.txt")
-    folder = tmp_path / "inner" / "checkout"
-    folder.parent.mkdir()
-    download_tree(api, BASE_SHA, folder)
-    assert add_left_out(api, BASE_SHA, folder) == ()
-    assert (folder / "link").read_text(encoding="utf-8") == "text"
-    assert (folder / "c.txt").read_bytes() == b"$Format:%H$"
-    assert (folder / "c.txt").stat().st_mode & 0o777 == 0o644
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"away": "/etc/hostname"}, "lacks 'away', which can't be read apart"),
-        ({f"docs/{n}.md": b"text" for n in range(201)}, "201 files"),
-    ],
-    ids=["a link out", "too many"],
-)
-def test_a_base_that_can_not_be_completed_blocks(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch, more: dict[str, bytes | str], says: str
-) -> None:
-    repository.commit(BASE_SHA, **more)
-    leave_out(monkeypatch, *more)
-    found = repository.gate()
-    assert found.code == 7, found.log
-    assert any("can't be downloaded" in line and says in line for line in found.annotations)
-
-
-def test_a_base_of_more_files_than_github_lists_is_asked_and_says_so(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_base_of_more_files_than_github_lists_blocks(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = repository.github._tree
 
     def cut(*arguments: Any) -> Any:
@@ -351,6 +300,17 @@ def test_a_base_of_more_files_than_github_lists_is_asked_and_says_so(
         return reply
 
     monkeypatch.setattr(repository.github, "_tree", cut)
-    found = repository.gate()
-    assert found.code == 0, found.log
-    assert "so the base lacks those that" in found.summary
+    assert repository.gate().code == 7
+
+
+def test_a_submodule_is_missed_where_the_workspace_has_it(
+    api: GitHubApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {"path": "data/docs", "type": "commit", "mode": SUBMODULE, "sha": "d" * 40}
+    monkeypatch.setattr(base_tree, "list_commit_files", lambda *_: (GitTreeElement(api, {}, entry),))
+    workspace = tmp_path / "workspace"
+    (workspace / "data" / "docs").mkdir(parents=True)
+    download_tree(api, BASE_SHA, tmp_path / "first", workspace)  # this checkout does without the submodule, too
+    (workspace / "data" / "docs" / "one.txt").touch()
+    with pytest.raises(ArchiveRefused, match="lacks 'data/docs'"):
+        download_tree(api, BASE_SHA, tmp_path / "second", workspace)

@@ -3,19 +3,13 @@ its environment, its system."""
 
 from __future__ import annotations
 
-import re
 from functools import partial
-from pathlib import Path
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import ConfigError, GitHubError, SystemUnderTestError
 from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.rounds.base_commit import BaseSystem
-from ragstone.github.api.base_tree import (
-    add_left_out,
-    compared_commit,
-    download_tree,
-)
+from ragstone.github.api.base_tree import compared_commit, download_tree
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.commands import Write
 from ragstone.github.container.user_environment import Installed
@@ -31,7 +25,6 @@ from ragstone.pipeline.gate import GateRequest
 from ragstone.pipeline.known_secrets import known_secrets
 
 CHECKOUT = "checkout"
-_SUBMODULE = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
 def find_base_commit(job: Job) -> str | None:
@@ -49,11 +42,7 @@ def find_base_commit(job: Job) -> str | None:
             hint="Set the input `baseline: commit`.",
         )
     if job.api is None:
-        raise GitHubError(
-            "the base commit can't be downloaded: there is no GitHub token.",
-            where="input 'baseline'",
-            hint="Leave `github-token` as it is, and give the job `permissions: contents: read`.",
-        )
+        raise _not_downloaded("there is no GitHub token")
     try:
         return compared_commit(job.api, job.base)
     except GitHubApiError as api_error:
@@ -79,13 +68,11 @@ def prepare_base(
         above = container.base.folder
     checkout = above / CHECKOUT
     assert job.api is not None  # noqa: S101 - for the type checker
+    workspace = job.places.workspace.resolve()
     try:
-        download_tree(job.api, commit, checkout)
-        notes = add_left_out(job.api, commit, checkout)
+        download_tree(job.api, commit, checkout, workspace)
     except (GitHubApiError, ArchiveRefused) as error:
         raise _not_downloaded(str(error)) from None
-    workspace = job.places.workspace.resolve()
-    refuse_submodules(checkout, workspace, commit)
     root = checkout / settings.root.resolve().relative_to(workspace)
     root.mkdir(parents=True, exist_ok=True)
     apart = container is not None
@@ -122,33 +109,13 @@ def prepare_base(
         log=log,
         lineage=(*fingerprints, commit_fingerprint(commit)),
         spent=accepted_drops,
-        notes=notes,
     )
-
-
-def refuse_submodules(checkout: Path, workspace: Path, commit: str) -> None:
-    """Raise ConfigError for submodules that are in use, which GitHub's archive of the
-    commit lacks."""
-    modules, text = checkout / ".gitmodules", ""
-    if modules.is_file():
-        text = modules.read_text(encoding="utf-8", errors="replace")
-    for path in _SUBMODULE.findall(text):
-        if _is_filled(workspace / path) and not _is_filled(checkout / path):
-            raise ConfigError(
-                f"commit {commit[:12]} has a submodule that this checkout uses ({path}), and GitHub's archive of a "
-                "commit has none.",
-                where="input 'baseline'",
-                hint="Use `baseline: artifact`, or `ragstone gate --baseline-commit` in a `run:` step.",
-            )
-
-
-def _is_filled(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.iterdir())
 
 
 def _not_downloaded(why: str) -> GitHubError:
     return GitHubError(
         f"the base commit can't be downloaded: {why}.",
         where="input 'baseline'",
-        hint="Give the job `permissions: contents: read`, or use `baseline: artifact`.",
+        hint="Give the job `permissions: contents: read`. If files are lacking, use `baseline: artifact`, "
+        "or `ragstone gate --baseline-commit` in a `run:` step.",
     )

@@ -71,6 +71,11 @@ LINKS = frozenset({LINK, SUBMODULE})
 """The modes of entries that lead elsewhere."""
 
 
+def is_filled(submodule: Path) -> bool:
+    """Whether a submodule is checked out in its folder."""
+    return submodule.is_dir() and any(submodule.iterdir())
+
+
 @reading_replies()
 def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
     """All files, links and submodules of commit `sha`, each with `path`, `mode` and

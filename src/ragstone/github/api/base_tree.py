@@ -18,16 +18,14 @@ from urllib.parse import quote
 
 from ragstone.archive import ArchiveRefused
 from ragstone.github.api.artifacts import download
-from ragstone.github.api.base_files import SUBMODULE, list_commit_files, read_base_files
+from ragstone.github.api.base_files import SUBMODULE, is_filled, list_commit_files
 from ragstone.github.api.client import (
-    ApiErrorKind,
     GitHubApi,
     GitHubApiError,
     if_present,
     reading_replies,
 )
 from ragstone.github.api.reviewed import ReviewedBase, base_commit
-from ragstone.golden.sample import Texts
 
 MAX_FILES = 200_000
 MAX_TREE_BYTES = 2 * 1024**3
@@ -57,14 +55,14 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     return parents[0] if parents[1:] == [pull.head_sha] else base
 
 
-def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
+def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> None:
     """Write the files of commit `sha` to `folder`, which must not exist yet and whose
     parent nobody else writes to.
 
-    Files that Git LFS keeps elsewhere, those of submodules, and those that the commit
-    leaves out of archives are not included: see `add_left_out`.
-    Raises GitHubApiError; ArchiveRefused for more than MAX_FILES files, or
-    MAX_TREE_BYTES in total.
+    Of files that Git LFS keeps elsewhere, only the pointers are included. Raises
+    GitHubApiError, also if GitHub doesn't list all files of the commit; ArchiveRefused
+    for more than MAX_FILES files, or MAX_TREE_BYTES in total, and if GitHub's archive
+    lacks a file of the commit, or a submodule that is checked out in `workspace`.
     """
     archive = download(api, f"tarball/{quote(sha, safe='')}")
     folder.mkdir(mode=0o700)
@@ -75,39 +73,16 @@ def download_tree(api: GitHubApi, sha: str, folder: Path) -> None:
         raise ArchiveRefused(
             f"the files of commit {sha[:12]} can't be unpacked ({error})"
         ) from None
-
-
-@reading_replies()
-def add_left_out(api: GitHubApi, sha: str, folder: Path) -> Texts:
-    """Add the files that the `.gitattributes` of commit `sha` leave out of its archive;
-    returns notes on the result.
-
-    Raises GitHubApiError, also for more files than `read_base_files` reads, and
-    ArchiveRefused.
-    """
-    try:
-        files = list_commit_files(api, sha)
-    except GitHubApiError as error:
-        if error.kind is not ApiErrorKind.INVALID:
-            raise
-        return (
-            f"{error}, so the base lacks those that `export-ignore` leaves out of its archive, if there are any.",
-        )
-    left_out = {
-        file.path: file.mode
-        for file in files
-        if file.mode != SUBMODULE and not os.path.lexists(folder / file.path)
-    }
-    copies = read_base_files(api, sha, left_out, folder.with_name("left-out"))
-    for path, mode in left_out.items():
-        if path not in copies:
-            raise ArchiveRefused(
-                f"GitHub's archive of commit {sha[:12]} lacks {path!r}, which can't be read apart"
-            )
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        copies[path].chmod(0o755 if mode == "100755" else 0o644)
-        copies[path].rename(folder / path)
-    return ()
+    with reading_replies():
+        for file in list_commit_files(api, sha):
+            if file.mode == SUBMODULE:
+                is_missing = is_filled(workspace / file.path)
+            else:  # `export-ignore` in .gitattributes leaves it out
+                is_missing = not os.path.lexists(folder / file.path)
+            if is_missing:
+                raise ArchiveRefused(
+                    f"GitHub's archive of commit {sha[:12]} lacks {file.path!r}"
+                )
 
 
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
@@ -139,11 +114,7 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
             with source, target.open("xb") as out:
                 shutil.copyfileobj(source, out)
             target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
-    for target, where in links:
-        inside = target.relative_to(folder)
-        if any((folder / above).is_symlink() for above in inside.parents):
-            raise ArchiveRefused(
-                f"it contains a path below a link: {inside.as_posix()[:80]!r}"
-            )
+    # Of a link and one below it, that comes first, and then a folder is in the way.
+    for target, where in sorted(links, reverse=True):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(where)

@@ -15,7 +15,12 @@ from typing import BinaryIO
 from github.GitTreeElement import GitTreeElement
 
 from ragstone.files import open_regular
-from ragstone.github.api.base_files import LINK, SUBMODULE, list_commit_files
+from ragstone.github.api.base_files import (
+    LINK,
+    SUBMODULE,
+    is_filled,
+    list_commit_files,
+)
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.golden.sample import Texts
 
@@ -42,7 +47,7 @@ def changed_files(api: GitHubApi, sha: str, checkout: Path) -> Texts | None:
         for file in list_commit_files(api, sha):
             path = checkout / file.path
             if file.mode == SUBMODULE:
-                if path.is_dir() and any(path.iterdir()):
+                if is_filled(path):
                     return None
                 continue
             total_bytes += path.lstat().st_size if os.path.lexists(path) else 0
