@@ -43,8 +43,7 @@ def test_requirements_go_into_an_environment_of_the_users_own(step: Runner) -> N
     assert first.code in (0, 1, 5), first.log
     assert "4" not in first.outputs["verdict"]
     assert step.run(**inputs).code == first.code
-    (environment,) = (step.folder / "runner_temp").glob("ragstone-*/env")
-    assert environment.is_dir()
+    assert not list((step.folder / "runner_temp").glob("*/env")), "nothing is left behind"
 
 
 @pytest.mark.parametrize(

@@ -113,16 +113,7 @@ def confine(
         raise ConfigError(
             f"the kernel refuses no_new_privs: {os.strerror(ctypes.get_errno())}."
         )
-    for above in (temporary, Path("/tmp")):  # noqa: S108 - inside the container, for the user's code only
-        folder = above / f"ragstone-{uid}"
-        home, own_temporary = folder / "home", folder / "tmp"
-        confinement = Confinement(RunAs(uid, gid, home), folder, root_owns)
-        mkdir = confinement.call(["/bin/mkdir", "-p", str(home), str(own_temporary)])
-        if mkdir.returncode == 0:
-            return confinement
-    raise ConfigError(
-        f"can't create a folder for your system: {mkdir.stderr.decode('utf-8', 'replace').strip()}"
-    )
+    return _confinement(uid, gid, "system-under-test-", root_owns=root_owns)
 
 
 def confine_base(
@@ -131,8 +122,7 @@ def confine_base(
     """A second user, to run the code of the base commit as, so that neither can change
     or signal the other.
 
-    Its folder is closed to everybody else. Call after `confine`, before any user code
-    runs. Raises ConfigError.
+    Call after `confine`, before any user code runs. Raises ConfigError.
     """
     uid = next(
         uid
@@ -140,12 +130,19 @@ def confine_base(
         if uid != head.run_as.uid and not living(uid)
     )
     gid = _group_for(uid, (head.run_as.gid,), sockets, itertools.count(uid, -1))
-    folder = Path(tempfile.mkdtemp(prefix="ragstone-base-"))
-    base = Confinement(RunAs(uid, gid, folder / "home"), folder)
+    return _confinement(uid, gid, "ragstone-base-")
+
+
+def _confinement(
+    uid: int, gid: int, prefix: str, *, root_owns: bool = False
+) -> Confinement:
+    """That of user `uid`, with a new folder that is closed to everybody else."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    confinement = Confinement(RunAs(uid, gid, folder / "home"), folder, root_owns)
     for name in ("home", "tmp"):
         (folder / name).mkdir()
-    give_to(base, folder)
-    return base
+    give_to(confinement, folder)
+    return confinement
 
 
 def _group_for(

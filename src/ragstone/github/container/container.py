@@ -144,8 +144,8 @@ class Container(Struct, frozen=True):
             with suppress(SystemUnderTestError):
                 self._end_strays()
                 self.folders.give_back()
-            if self.base is not None:
-                shutil.rmtree(self.base.folder, ignore_errors=True)
+            for confinement in self._users:
+                shutil.rmtree(confinement.folder, ignore_errors=True)
 
     def seal(self) -> None:
         """The user's code is done: kill what is left of it, and create the files for

@@ -15,7 +15,7 @@ from ragstone.settings.variables import Environ
 
 _CLOSED = 0o770
 _PASSABLE = 0o771
-"""For a folder on the way to the workspace, or to the folder of the user's code."""
+"""For a folder on the way to the workspace."""
 
 
 class RunnerFolders:
@@ -61,14 +61,9 @@ class RunnerFolders:
             if _is_out_of_reach(status):
                 return
             self._owners.setdefault(folder, status)
-            ways = (self._workspace, confinement.folder.resolve())
+            is_on_the_way = self._workspace.is_relative_to(folder)
             os.fchown(descriptor, 0, -1)
-            os.fchmod(
-                descriptor,
-                _PASSABLE
-                if any(way.is_relative_to(folder) for way in ways)
-                else _CLOSED,
-            )
+            os.fchmod(descriptor, _PASSABLE if is_on_the_way else _CLOSED)
         if confinement.call(["/usr/bin/test", "-w", str(folder)]).returncode == 0:
             raise _not_closed(folder, "your system may still write to it")
 

@@ -127,8 +127,6 @@ class SystemSetup(Struct, frozen=True):
                 hint="Take the action's own image.",
             )
         target = str(steps.confinement.folder / "env")
-        # What an earlier job left there may be half an environment.
-        steps.confinement.call(["/bin/rm", "-rf", "--", target])
         version = self.python_version
         steps.run(
             [uv, "venv", "--seed", "--python", version or base_python(), target],
