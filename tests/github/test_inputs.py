@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ragstone.errors import ConfigError
 from ragstone.github.inputs import INPUTS, ActionInputs, CommentMode, read_inputs, read_variables
 from ragstone.settings.load import load_settings, option_of
+from ragstone.system.environment import passed_names
 
 
 def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
@@ -34,12 +35,10 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
     assert settings.gate.fail_on == "never"
 
 
-@pytest.mark.attack(by="pull request", tries="the gate's own variables in `system-env`", stopped_by="refused")
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("COMMENT", "sometimes", "not one of its values"),
-        ("FAIL-ON", "failed", "Did you mean 'fail'"),
+        ("COMMENT", "sometimes", "is not `always`"),
         ("ANNOTATIONS", "yes", "neither true nor false"),
         ("COMMENT-ID", "a -->", "letters, digits"),
         ("COMMENT-ID", "x" * 65, "64 at most"),
@@ -47,14 +46,6 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
         ("PYTHON-VERSION", "--help", "such as 3.11"),
         ("ARTIFACT-NAME", "../run", "can't be an artifact's name"),
         ("ARTIFACT-NAME", "a\nb", "can't be an artifact's name"),
-        ("MAX-COST-USD", "free", "a number above 0"),
-        ("MAX-COST-USD", "nan", "a number above 0"),
-        ("TIME-LIMIT", "0", "a number above 0"),
-        ("SYSTEM-ENV", "KEY=value", "not a variable name"),
-        ("SYSTEM-ENV", "INPUT_JUDGE", "never passed"),
-        ("SYSTEM-ENV", "actions_runtime_token", "never passed"),
-        ("SYSTEM-ENV", "GITHUB_TOKEN", "never passed"),
-        ("SYSTEM-ENV", "RAGSTONE_JUDGE_API_KEY", "never passed"),
         ("ENTRYPOINT", "a\0b", "NUL"),
     ],
 )
@@ -63,6 +54,32 @@ def test_each_bad_value_is_named_with_its_input(name: str, value: str, says: str
         read_inputs({f"INPUT_{name}": value})
     assert says in str(caught.value)
     assert f"input '{name.lower()}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "key"),
+    [
+        ("FAIL-ON", "failed", "gate.fail_on"),
+        ("MAX-COST-USD", "free", "judge.max_cost_usd"),
+        ("MAX-COST-USD", "nan", "judge.max_cost_usd"),
+        ("TIME-LIMIT", "0", "run.time_limit_s"),
+    ],
+)
+def test_a_bad_value_of_a_setting_is_named_with_the_setting(tmp_path: Path, name: str, value: str, key: str) -> None:
+    found = read_inputs({f"INPUT_{name}": value})
+    with pytest.raises(ConfigError, match=rf"option for {key}.*must .*found"):
+        load_settings(directory=tmp_path, environ={}, overrides=found.overrides)
+
+
+@pytest.mark.attack(by="pull request", tries="the gate's own variables in `system-env`", stopped_by="refused")
+@pytest.mark.parametrize(
+    "name", ["INPUT_JUDGE", "ACTIONS_RUNTIME_TOKEN", "GITHUB_TOKEN", "RAGSTONE_JUDGE_API_KEY", "*"]
+)
+def test_the_gates_own_variables_are_not_passed_on(tmp_path: Path, name: str) -> None:
+    found = read_inputs({"INPUT_SYSTEM-ENV": f"MINE {name}"})
+    settings = load_settings(directory=tmp_path, environ={}, overrides=found.overrides)
+    with pytest.raises(ConfigError, match=r"system\.env"):
+        passed_names(settings.system.env, {})
 
 
 def test_a_secret_is_shown_nowhere() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from pydantic import SecretStr
 
-from ragstone.errors import ConfigError, suggestion
+from ragstone.errors import ConfigError
 from ragstone.files import read_table
 from ragstone.golden.sample import Texts
 from ragstone.pipeline.notify import checked_address
@@ -30,32 +30,10 @@ class CommentMode(StrEnum):
 
 
 _OF_SETTINGS = ("config", "working-directory")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NEVER_PASSED = ("INPUT_", "ACTIONS_", "GITHUB_", "RUNNER_", "RAGSTONE_")
 
 
 def _lines(value: str) -> Texts:
     return tuple(line.strip() for line in value.splitlines() if line.strip())
-
-
-def _words(value: str) -> Texts:
-    return tuple(value.replace(",", " ").split())
-
-
-def _variables(value: str) -> Texts:
-    names = _words(value)
-    for name in names:
-        if not _VARIABLE.fullmatch(name):
-            raise ConfigError(
-                f"'{name[:80]}' is not a variable name.",
-                hint="List names only, never name=value.",
-            )
-        if name.upper().startswith(_NEVER_PASSED):
-            hint = "Copy the value to a variable with another name, under `env:` of the step."
-            raise ConfigError(
-                f"'{name}' is never passed to the system under test.", hint=hint
-            )
-    return names
 
 
 class Input(Struct, frozen=True):
@@ -64,19 +42,17 @@ class Input(Struct, frozen=True):
 
     Without a `key`, it is about GitHub or the container. `read` turns text that isn't
     empty into the value. Text that doesn't fit `pattern` as a whole is refused, with
-    what `invalid` says of it and a `hint`.
+    what `invalid` says of it; that for a setting is parsed with the other settings.
     """
 
     name: str
     text: str = ""
     default: str = ""
     key: str | None = None
-    choices: Sequence[str] = ()
     container_only: bool = False
     read: Callable[[str], object] = str
     pattern: str = ""
     invalid: str = ""
-    hint: str | None = None
     secret: bool = False
 
     @property
@@ -92,13 +68,8 @@ class Input(Struct, frozen=True):
         """The value of `text`. Raises ConfigError, which does not name the input."""
         if "\0" in text:
             raise ConfigError("contains a NUL character.")
-        if self.choices and text not in self.choices:
-            raise ConfigError(
-                f"'{text}' is not one of its values.",
-                hint=suggestion(text, self.choices),
-            )
         if self.pattern and not re.fullmatch(self.pattern, text):
-            raise ConfigError(f"'{text[:80]}' {self.invalid}", hint=self.hint)
+            raise ConfigError(f"'{text[:80]}' {self.invalid}")
         return self.read(text)
 
     @property
@@ -117,10 +88,7 @@ class Input(Struct, frozen=True):
 _READERS: Mapping[str, Callable[[str], object]] = {
     "text": str,
     "lines": _lines,
-    "words": _words,
     "boolean": lambda text: text.lower() == "true",
-    "amount": float,
-    "variables": _variables,
     "comment": CommentMode,
     "secret": SecretStr,
     "webhook": lambda text: SecretStr(checked_address(text)),
