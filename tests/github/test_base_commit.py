@@ -144,8 +144,6 @@ def test_the_base_is_the_one_that_was_merged_with(
     if parents is not None:
         repository.github.parents[MERGE_SHA] = parents
     assert compared_commit(api, base_of(api)) == compared
-    unreviewed = base_of(api, base="evil-base", base_sha="9" * 40)
-    assert compared_commit(api, unreviewed) == BASE_SHA, "the default branch's"
 
 
 def test_the_system_of_the_base_has_its_settings_and_files(repository: Repository) -> None:

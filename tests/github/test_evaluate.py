@@ -19,10 +19,9 @@ QUEUE = payload_of("merge_group")
 TOPIC_QUEUE = {"merge_group": {"base_ref": "refs/heads/topic"}, "repository": QUEUE["repository"]}
 
 
-def job(event: Event, *, unreviewed: str | None = None, **more: Any) -> Any:
+def job(event: Event, **more: Any) -> Any:
     """As much of a job as these decisions go by."""
-    base = SimpleNamespace(unreviewed=unreviewed, named="evil")
-    return SimpleNamespace(event=event, base=base, inputs=read_inputs({}), **more)
+    return SimpleNamespace(event=event, inputs=read_inputs({}), **more)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +48,6 @@ def test_a_run_of_the_branch_may_be_its_baseline_and_carries_the_one_it_had(
     baseline.carried_by = 5
     assert _role(job(event), baseline).artifact == (5, "ragstone-run")
     assert not _role(job(event), None).carries
-    of_evil = _role(job(event, unreviewed="is not known"), baseline)
-    assert (of_evil.refusal, of_evil.carries) == ("its base, 'evil', is not known", False)
 
 
 HTTP, PYTHON, RECORDED = "http://127.0.0.1:1/ask", "python:rag:answer", "file:outputs.jsonl"

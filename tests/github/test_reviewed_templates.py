@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.github.api.fake import BASE_SHA
-from tests.github.builders import Checkout, Outcome, pull_request
+from tests.github.builders import Checkout, Outcome
 
 REPORT = "report.md.j2"
 TEMPLATE = '{% extends "ragstone/report.md.j2" %}{% block header %}WORDS\n{% endblock %}'
@@ -62,11 +62,3 @@ def test_the_templates_of_the_base_are_used(
         assert ("Ask the help desk." in text) is is_used
         assert "All is well" not in text
     assert [text for text in (DIFFER, UNREAD) if text in found.log] == ([] if note is None else [note])
-
-
-def test_a_template_of_an_unreviewed_base_is_not_used(checkout: Checkout) -> None:
-    checkout.write(f"templates/{REPORT}", THEIRS[REPORT])
-    checkout.is_commit("9" * 40)
-    checkout.github.branches["evil-base"] = "9" * 40
-    found = checkout.gate("pull_request", pull_request(base="evil-base", base_sha="9" * 40))
-    assert not any("All is well" in text for text in said(found, checkout))

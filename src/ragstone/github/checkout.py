@@ -12,18 +12,12 @@ from ragstone.gate.policy import Policy
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
 from ragstone.github.commit_files import BaseFiles
-from ragstone.github.credentials import asks_a_server
 from ragstone.github.job import Job
 from ragstone.github.trusted_config import TrustedSettings
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.llm.account_settings import needs_key
 from ragstone.pipeline.gate_request import gate_policy
-from ragstone.pipeline.no_key_fallback import (
-    NOT_JUDGED,
-    NOT_REVIEWED,
-    Narrowed,
-    without_key,
-)
+from ragstone.pipeline.no_key_fallback import Narrowed, without_key
 from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.report.templates import ENDING, FOLDER, Templates, own_templates
 from ragstone.settings.settings import Settings
@@ -47,15 +41,10 @@ class Checkout(Struct, frozen=True):
 
 
 def read_checkout(
-    job: Job, allowed: TrustedSettings, base_files: BaseFiles, notes: list[str]
+    settings: TrustedSettings, base_files: BaseFiles, notes: list[str]
 ) -> Checkout:
     """Everything in the checkout that affects the verdict. Adds to `notes` what does
     not count. Raises ConfigError, and what reading raises."""
-    settings: Settings = allowed
-    if job.base.unreviewed is not None and settings.gate.fail_on != "never":
-        # A commit's checks, that of the job among them, count for every change that it
-        # heads: without a reviewed base, the job must not end with success.
-        settings = settings.having("gate.fail_on", "inconclusive")
     policy = gate_policy(settings)
     templates = _reviewed_templates(settings, base_files, notes)
     if settings.golden.only or settings.golden.tags:
@@ -68,9 +57,7 @@ def read_checkout(
         notes.append(
             "`[run] history` is ignored: on GitHub the history comes with the baseline."
         )
-    return Checkout(
-        TrustedSettings(settings), policy, read_golden_set(settings), templates
-    )
+    return Checkout(settings, policy, read_golden_set(settings), templates)
 
 
 def _reviewed_templates(
@@ -108,20 +95,14 @@ def choose_judge(job: Job, checkout: Checkout) -> Narrowed:
     """How to judge with the keys that this job has, and what the run then leaves out.
     Raises ConfigError."""
     settings = checkout.settings
-    without_secrets = job.event.without_secrets
-    lacks_key = without_secrets and needs_key(settings.judge, job.environ)
-    if job.base.unproven is not None:
-        lacks_key = asks_a_server(settings.judge)
     narrowed = Narrowed(settings, ())
-    if lacks_key:
-        why = NOT_JUDGED if without_secrets else NOT_REVIEWED
-        narrowed = without_key(settings, checkout.golden, checkout.policy, why)
+    if job.event.without_secrets and needs_key(settings.judge, job.environ):
+        narrowed = without_key(settings, checkout.golden, checkout.policy)
     if narrowed.outcome is not None:
         document = job.redact.tree(narrowed.outcome.document)
         return replace(narrowed, outcome=replace(narrowed.outcome, document=document))
     own = _with_canaries(narrowed.settings, job.event.kind)
-    unproven = job.base.unproven or narrowed.unproven
-    return replace(narrowed, settings=own, unproven=unproven)
+    return replace(narrowed, settings=own)
 
 
 def _with_canaries(settings: Settings, kind: EventKind) -> Settings:

@@ -13,10 +13,9 @@ from ragstone.evaluation.archive_members import read_members, write_members
 from ragstone.evaluation.directory import MANIFEST, RunDirectory
 from ragstone.evaluation.lineage import CARRIED
 from ragstone.evaluation.replay import confirm
-from ragstone.github.api.client import ApiErrorKind, GitHubApiError
 from ragstone.github.api.commands import Write
 from ragstone.github.api.reviewed import why_unreviewed
-from ragstone.github.api.trusted_runs import GitHubArtifacts, workflow_id
+from ragstone.github.api.trusted_runs import GitHubArtifacts
 from ragstone.github.job import Job
 from ragstone.github.plan import BaselineSource
 from ragstone.pipeline.baseline import open_baseline
@@ -48,13 +47,13 @@ def refuse_own_baseline(job: Job) -> None:
             where=chosen[0],
             hint="Remove it, and set the input `baseline` (--baseline artifact, commit or none with --github).",
         )
-    check_baseline_inputs(job)
+    check_baseline_branch(job)
 
 
-def check_baseline_inputs(job: Job) -> None:
-    """Raise ConfigError if they name a branch whose runs nobody needs to have reviewed,
-    or no workflow."""
-    branch, workflow = job.inputs.baseline_branch, job.inputs.baseline_workflow
+def check_baseline_branch(job: Job) -> None:
+    """Raise ConfigError if an input names a branch whose runs nobody needs to have
+    reviewed."""
+    branch = job.inputs.baseline_branch
     unreviewed = None if branch is None else why_unreviewed(job.api, job.event, branch)
     if unreviewed is not None:
         raise ConfigError(
@@ -62,18 +61,6 @@ def check_baseline_inputs(job: Job) -> None:
             where="input 'baseline-branch'",
             hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
         )
-    if workflow is None or job.api is None:
-        return
-    try:
-        workflow_id(job.api, workflow)
-    except GitHubApiError as api_error:
-        if api_error.kind is ApiErrorKind.NOT_FOUND:
-            raise ConfigError(
-                f"this repository has no workflow {workflow}.",
-                where="input 'baseline-workflow'",
-                hint="Name a file in .github/workflows on the default branch, such as ragstone.yml.",
-            ) from None
-        # For other reasons, the search for the baseline says why there is none.
 
 
 def find_comparison(

@@ -10,7 +10,7 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from ragstone.errors import RagstoneError
+from ragstone.errors import ConfigError, RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
@@ -31,7 +31,6 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import TrustedSettings, restrict_to_base
-from ragstone.golden.sample import Texts
 from ragstone.pipeline.baseline_search import TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
@@ -39,7 +38,6 @@ from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
-from ragstone.report.escape import markdown_inline
 from ragstone.system.entrypoint import recognised
 
 _LOG_TAIL = 64 * 1024
@@ -56,14 +54,9 @@ async def evaluate(job: Job, write: Write) -> Report:
         report = await _decided(job, write, notes, changes)
     except RagstoneError as error:
         report = Report(error=error, error_text=job.redact(str(error)))
-    document, sentence, preface = report.document, job.base.sentence, ""
-    is_told = document is not None and sentence in document.warnings
-    if sentence is not None and not is_told:
-        preface = f"> [!WARNING]\n> {markdown_inline(sentence)}\n\n"
     return replace(
         report,
-        preface=preface,
-        notes=_with_base(job, notes),
+        notes=tuple(notes),
         changes=tuple(changes),
         pull_request=job.plan.pull_request,
     )
@@ -75,11 +68,12 @@ async def _decided(
     """The outcome. Adds what a reader must know to `notes`, and what a pull request
     changes about the gate to `changes`. Raises RagstoneError."""
     event, base_files = job.event, BaseFiles(job)
+    _refuse_unreviewed(job)
     refuse_own_baseline(job)
     base_commit = find_base_commit(job)
     allowed = restrict_to_base(job, base_files, notes)
     changes += notes  # taken back for this run, in force once they are merged
-    checkout = read_checkout(job, allowed, base_files, notes)
+    checkout = read_checkout(allowed, base_files, notes)
     judged = choose_judge(job, checkout)
     notes += judged.notes
     policy, templates, settings = checkout.policy, checkout.templates, judged.settings
@@ -123,7 +117,7 @@ async def _decided(
         templates=templates,
         links=job.links(event.report_sha, event.run_url, compared),
         role=role,
-        warnings=_with_base(job, notes),
+        warnings=tuple(notes),
         folder=_policy_folder(policy, job.settings.root, job.places),
         unproven=judged.unproven or comparison.unproven or unproven,
     )
@@ -133,9 +127,16 @@ async def _decided(
     return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
 
 
-def _with_base(job: Job, notes: list[str]) -> Texts:
-    sentence = job.base.sentence
-    return tuple(notes) if sentence is None else (sentence, *notes)
+def _refuse_unreviewed(job: Job) -> None:
+    """Raise ConfigError for a change that is proposed for a branch which doesn't count
+    as reviewed."""
+    if job.base.refusal is not None:
+        default = job.event.default_branch or "the default branch"
+        raise ConfigError(
+            job.base.refusal,
+            hint=f"Protect the branch, propose the change for {default}, or leave other branches out of the workflow with "
+            f"`branches: [{default}]` under `on: pull_request`.",
+        )
 
 
 async def _run(
@@ -240,9 +241,7 @@ def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     event = job.event
     branch = event.merge_base_branch or event.branch
     refusal = None
-    if job.base.unreviewed is not None:
-        refusal = f"its base, '{job.base.named}', {job.base.unreviewed}"
-    elif event.name not in TRUSTED_EVENTS:
+    if event.name not in TRUSTED_EVENTS:
         refusal = f"a run for a {event.name} event can't be one"
     elif branch is None:
         refusal = "it ran on a tag, not on a branch"

@@ -92,6 +92,8 @@ async def _decided(
     settings = job.settings
     head, pull = head_and_pull(api, job.event)
     base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
+    if base.refusal is not None:
+        raise NothingToPost(base.refusal)
     custom = project_metrics(settings).own()
     artifact = newest_artifact(api, head.id, job.inputs.artifact_name)
     if artifact is None:
@@ -121,7 +123,6 @@ async def _decided(
     rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
     terms = replace(terms, baseline=rejudged.baseline)
     warnings = (
-        base.sentence,
         *undrawn,
         *vouched.doubts,
         *changes,
@@ -132,8 +133,8 @@ async def _decided(
         current,
         terms,
         past=past,
-        warnings=tuple(warning for warning in warnings if warning),
-        unproven=UNVERIFIED if vouched.doubts else base.unproven or comparison.unproven,
+        warnings=warnings,
+        unproven=UNVERIFIED if vouched.doubts else comparison.unproven,
     )
     trusted = comparison.trusted
     links = job.links(head.head_sha, head.html_url, trusted.url if trusted else None)

@@ -28,9 +28,7 @@ class Job(Struct, frozen=True):
     """What a job is asked to do, and what it works with.
 
     `settings` are those of the checkout, which a pull request may have written. `base`
-    is what the job trusts. If that is not what its change is proposed for, neither
-    `settings` nor `environ` has credentials of a judge. `temporary` is a folder of the
-    job's own.
+    is what the job trusts. `temporary` is a folder of the job's own.
     """
 
     settings: Settings

@@ -30,9 +30,8 @@ from ragstone.github.api.commands import (
 )
 from ragstone.github.api.event import load_event
 from ragstone.github.api.reviewed import reviewed_base
-from ragstone.github.comparison import check_baseline_inputs
+from ragstone.github.comparison import check_baseline_branch
 from ragstone.github.container.container import Container
-from ragstone.github.credentials import without_credentials
 from ragstone.github.evaluate import evaluate
 from ragstone.github.forks import fork_report
 from ragstone.github.inputs import ActionInputs, read_variables
@@ -117,9 +116,6 @@ async def run_on_github(
             api_url=event.api_url,
             patience=patience,
         )
-    base = reviewed_base(api, event)
-    if base.unreviewed is not None:
-        settings, environ = without_credentials(settings, environ)
     try:
         with tempfile.TemporaryDirectory(
             prefix="ragstone-", ignore_cleanup_errors=True
@@ -131,7 +127,7 @@ async def run_on_github(
                 out=out,
                 container=container,
                 event=event,
-                base=base,
+                base=reviewed_base(api, event),
                 plan=plan,
                 redact=redact,
                 places=Places(settings.root, workspace),
@@ -222,7 +218,7 @@ async def _report_of_pull(job: Job) -> Report:
             "reporting for a pull request needs a GitHub token.",
             where="input 'github-token'",
         )
-    check_baseline_inputs(job)
+    check_baseline_branch(job)
     with commands_stopped(job.out) as write:
         report = await fork_report(job, job.api, write)
         if report.document is not None:

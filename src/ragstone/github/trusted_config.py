@@ -20,7 +20,6 @@ from typing import NewType
 from ragstone.errors import ConfigError, GitHubError
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.commit_files import BaseFiles, CommitFiles
-from ragstone.github.credentials import asks_a_server
 from ragstone.github.inputs import INPUTS
 from ragstone.github.job import Job
 from ragstone.judge.llm.transport import CERTIFICATE_VARIABLES
@@ -200,7 +199,7 @@ def _refuse_exposed(job: Job) -> None:
     """Raise ConfigError if what signs the judge in, or what its server is known by,
     lies among the code that this run's author wrote."""
     judge, workspace = job.settings.judge, job.places.workspace
-    if not asks_a_server(judge):
+    if not _asks_a_server(judge):
         return
     provider = find_provider(_provider_of(job.settings))
     names = [*CERTIFICATE_VARIABLES]
@@ -220,6 +219,12 @@ def _refuse_exposed(job: Job) -> None:
                 where=name,
                 hint="Put the file elsewhere in a step before this one, or give the judge a short-lived access token.",
             )
+
+
+def _asks_a_server(judge: JudgeSettings) -> bool:
+    """Whether judging with these settings sends requests anywhere."""
+    provider = find_provider(judge.name.partition(":")[0].strip())
+    return provider is None or not provider.free
 
 
 def _provider_of(settings: Settings) -> str:

@@ -16,7 +16,6 @@ from ragstone.report.document import document_of
 from ragstone.settings.settings import JudgeSettings, Settings
 
 NOT_JUDGED = "Not judged: no key on pull requests from forks."
-NOT_REVIEWED = "Not judged: no key for a change whose base is not reviewed."
 
 
 class Narrowed(Struct, frozen=True):
@@ -32,20 +31,15 @@ class Narrowed(Struct, frozen=True):
     unproven: str | None = None
 
 
-def without_key(
-    settings: Settings, golden: GoldenSet, policy: Policy, why: str = NOT_JUDGED
-) -> Narrowed:
+def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
     """Use the offline judge if the config allows it, else the metrics that need no
-    judge, else none. Pure.
-
-    `why` says in a sentence that there is no key.
-    """
+    judge, else none. Pure."""
     judge = JudgeSettings(name="offline", concurrency=settings.judge.concurrency)
     offline = settings.model_copy(update={"judge": judge})
     if settings.gate.without_key == "offline":
         return Narrowed(
             offline,
-            (f"{why} The offline judge is used instead, as set in the config.",),
+            (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.",),
         )
     metrics = project_metrics(settings).select(golden)
     free = tuple(
@@ -55,12 +49,12 @@ def without_key(
     )
     if free:
         narrowed = offline.having("run.metrics", free).having("run.oracle", False)
-        note = f"{why} Only metrics that need no judge were scored: {', '.join(free)}."
-        unproven = why if len(free) < len(metrics) else None
+        note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
+        unproven = NOT_JUDGED if len(free) < len(metrics) else None
         return Narrowed(narrowed, (note,), unproven=unproven)
     verdict = GateVerdict(
         Status.INCONCLUSIVE,
-        f"{why} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
+        f"{NOT_JUDGED} Config, policy and golden set ({counted(len(golden), 'sample')}) are valid.",
         inconclusive_blocks=policy.gate.inconclusive == "fail",
     )
     samples = {sample.id: SampleFacts.of(sample) for sample in golden}
@@ -69,4 +63,4 @@ def without_key(
     )
     code = exit_code_of(verdict, settings.gate.fail_on)
     outcome = GateOutcome(verdict, document, None, code)
-    return Narrowed(settings, (why,), outcome)
+    return Narrowed(settings, (NOT_JUDGED,), outcome)

@@ -44,11 +44,11 @@ def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     default branch itself.
 
     What is checked out for a pull request is a merge, whose first parent is the base as
-    it was merged with: the base that the event names may be older. In place of a base
-    that doesn't count as reviewed it is the default branch. Raises GitHubApiError.
+    it was merged with: the base that the event names may be older. Raises
+    GitHubApiError.
     """
     base, pull = base_commit(api, reviewed), reviewed.event.pull_request
-    if pull is None or base is None or reviewed.unreviewed is not None:
+    if pull is None or base is None:
         return base
     merge = if_present(lambda: api.repository.get_git_commit(reviewed.event.sha))
     parents = [] if merge is None else [parent.sha for parent in merge.parents]

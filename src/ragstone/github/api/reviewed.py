@@ -18,49 +18,22 @@ from ragstone.github.api.client import (
     if_present,
     reading_replies,
 )
-from ragstone.github.api.event import Event, EventKind
+from ragstone.github.api.event import Event
 
 
 class ReviewedBase(Struct, frozen=True):
     """What a job trusts, decided once.
 
     `branch` is the one whose runs can be baselines; None: the default branch, which the
-    event doesn't name. `proposed` is the commit that a change is proposed for, None
-    unless it is reviewed. `named` and `unreviewed` are of a change that is proposed for
-    a branch that doesn't count as reviewed: the branch, and why.
+    event doesn't name. `proposed` is the commit that a change is proposed for.
+    `refusal` says of a change that is proposed for a branch which doesn't count as
+    reviewed why nothing of it is evaluated.
     """
 
     event: Event
     branch: str | None
     proposed: str | None = None
-    named: str = ""
-    unreviewed: str | None = None
-
-    @property
-    def sentence(self) -> str | None:
-        """What the reader of a report must know about a base that doesn't count; None
-        if it does."""
-        if self.unreviewed is None:
-            return None
-        change = "pull request"
-        if self.event.kind is EventKind.MERGE_GROUP:
-            change = "merge"
-        name = self.event.default_branch
-        default = "the default branch"
-        if name:
-            default = f"'{name}'"
-        return (
-            f"'{self.named}', the base of this {change}, {self.unreviewed}, so it doesn't count as "
-            f"reviewed: no judge's key is used, {default} is trusted instead, and the run can't pass; protect the "
-            f"branch, or propose the change for {default}."
-        )
-
-    @property
-    def unproven(self) -> str | None:
-        """Why the run can't pass, in a short sentence; None if it can."""
-        if self.unreviewed is None:
-            return None
-        return f"Not proven: '{self.named}', the base, {self.unreviewed}."
+    refusal: str | None = None
 
 
 def reviewed_base(api: GitHubApi | None, event: Event) -> ReviewedBase:
@@ -81,10 +54,14 @@ def base_of_change(
     """What is trusted for a change that is proposed for `branch` at `commit`. Never
     raises."""
     unreviewed = why_unreviewed(api, event, branch)
-    if unreviewed is None:
-        return ReviewedBase(event, branch, commit)
-    named = clipped(branch or "", 100)
-    return ReviewedBase(event, event.default_branch, None, named, unreviewed)
+    refusal = None
+    if unreviewed is not None:
+        named = clipped(branch or "", 100)
+        refusal = (
+            f"'{named}', the branch that this change is proposed for, {unreviewed}, so whoever wrote the change may have "
+            "written what it is compared with, too."
+        )
+    return ReviewedBase(event, branch, commit, refusal)
 
 
 def why_unreviewed(
@@ -119,12 +96,11 @@ def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
     """The commit whose files are trusted; None: it is the one that is checked out.
 
     This is the base of a change, or the default branch for a run on another branch or a
-    tag, and for a change whose base doesn't count as reviewed. A run on the default
-    branch is its own base. Raises GitHubApiError.
+    tag. A run on the default branch is its own base. Raises GitHubApiError.
     """
     if base.proposed is not None:
         return base.proposed
     branch = base.event.default_branch or api.repository.default_branch
-    if base.unreviewed is None and base.event.branch == branch:
+    if base.event.branch == branch:
         return None
     return head_of(api, branch)
