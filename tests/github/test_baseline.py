@@ -227,7 +227,7 @@ def test_a_run_that_others_can_bring_about_is_never_the_baseline(
 
 
 def test_the_runs_of_a_named_workflow_are_baselines_in_place_of_its_own(main: Main, files: Files) -> None:
-    assert main.reason(named="quality.yml") == "No baseline: no finished run of quality.yml on 'main' yet."
+    assert main.reason(named="quality.yml") == "First run: no finished run of quality.yml on 'main' yet."
     main.github.add_run(1, workflow_id=QUALITY)
     assert main.reason(named="quality.yml").startswith("No run of quality.yml on 'main' has an artifact")
     assert "404" in main.reason(named="gone.yml")

@@ -46,7 +46,6 @@ def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
         ("PYTHON-VERSION", "--help", "such as 3.11"),
         ("ARTIFACT-NAME", "../run", "can't be an artifact's name"),
         ("ARTIFACT-NAME", "a\nb", "can't be an artifact's name"),
-        ("ENTRYPOINT", "a\0b", "NUL"),
     ],
 )
 def test_each_bad_value_is_named_with_its_input(name: str, value: str, says: str) -> None:
@@ -93,9 +92,6 @@ def test_a_secret_is_shown_nowhere() -> None:
     found = read_inputs({"INPUT_JUDGE-API-KEY": "sk-secret", "INPUT_GITHUB-TOKEN": "ghs_secret"})
     assert "secret" not in repr(found)
     assert found.github_token.get_secret_value() == "ghs_secret"
-    with pytest.raises(ConfigError) as caught:
-        read_inputs({"INPUT_JUDGE-API-KEY": "sk-secret\0"})
-    assert "sk-secret" not in str(caught.value)
 
 
 def test_the_command_line_takes_the_same_from_variables() -> None:

@@ -348,22 +348,17 @@ PLAIN = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://github.com/a
     by="pull request", tries="read the token that actions/checkout left", stopped_by="**not prevented**: Ragstone warns"
 )
 @pytest.mark.parametrize(
-    ("kept", "place", "entrypoint", "warnings"),
+    ("kept", "place", "warnings"),
     [
-        *((kept, ".git/config", "python:rag:answer", 1) for kept in KEPT.values()),
-        (KEPT["as a header"], "service/.git/config", "python:rag:answer", 1),
-        (KEPT["as a header"], "../runner/git-credentials-1f.config", "python:rag:answer", 1),
-        (PLAIN, ".git/config", "python:rag:answer", 0),
-        (KEPT["as a header"], ".git/config", "file:outputs.jsonl", 0),
+        *((kept, ".git/config", 1) for kept in KEPT.values()),
+        (KEPT["as a header"], "service/.git/config", 1),
+        (KEPT["as a header"], "../runner/git-credentials-1f.config", 1),
+        (PLAIN, ".git/config", 0),
     ],
-    ids=[*KEPT, "below a folder", "in the runner's folder", "none", "nobody to read it"],
+    ids=[*KEPT, "below a folder", "in the runner's folder", "none"],
 )
-def test_a_token_that_the_checkout_left_is_warned_of(
-    checkout: Checkout, kept: str, place: str, entrypoint: str, warnings: int
-) -> None:
+def test_a_token_that_the_checkout_left_is_warned_of(checkout: Checkout, kept: str, place: str, warnings: int) -> None:
     checkout.write(place, kept)
-    checkout.write("rag.py", "def answer(question): return question")
-    checkout.write("ragstone.toml", CONFIG.replace("file:outputs.jsonl", f'{entrypoint}"\npython = "{sys.executable}'))
     found = checkout.gate(RUNNER_TEMP=str(checkout.files))
     assert "eDp5" not in found.log
     warned = [line for line in found.annotations if "persist-credentials: false" in line]

@@ -3,15 +3,13 @@ the workflow names."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
 from ragstone.evaluation.archive_members import read_members, write_members
-from ragstone.evaluation.directory import MANIFEST, RunDirectory
-from ragstone.evaluation.lineage import CARRIED
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.commands import Write
 from ragstone.github.api.reviewed import why_unreviewed
@@ -35,8 +33,6 @@ def refuse_own_baseline(job: Job) -> None:
     """
     gate, from_file = job.settings.gate, job.settings.from_file
     chosen = [key for key in _OWN_SETTINGS if key in from_file]
-    if chosen == ["gate.baseline"] and job.inputs.baseline == BaselineSource.ARTIFACT:
-        chosen = []
     if gate.baseline_folder is not None:
         chosen.append("gate.baseline_folder")
     if gate.baseline_commit is not None:
@@ -112,19 +108,12 @@ def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
     """The baseline in the folder named by the workflow, copied out of reach of user
     code, with recomputed scores."""
     named = str(settings.gate.baseline)
-    source = settings.path(named)
-    hint: str | None = (
-        "Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`."
-    )
     try:
-        write_members(read_members(source, settings.within), target)
-        if os.path.lexists(source / CARRIED / MANIFEST):
-            carried = read_members(source / CARRIED, settings.within)
-            write_members(carried, target / CARRIED)
+        write_members(read_members(settings.path(named), settings.within), target)
         return confirm(open_baseline(target))
-    except OSError as error:
-        name = Path(error.filename or source).name
-        why = f"{name} can't be read: {error.strerror}."
-    except RunDirectoryError as error:
-        why, hint = error.message, error.hint
-    raise BaselineError(f"the baseline can't be used: {why}", where=named, hint=hint)
+    except (OSError, RunDirectoryError) as error:
+        raise BaselineError(
+            f"the baseline can't be used: {error}",
+            where=named,
+            hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
+        ) from None

@@ -66,8 +66,6 @@ class Input(Struct, frozen=True):
 
     def value_of(self, text: str) -> object:
         """The value of `text`. Raises ConfigError, which does not name the input."""
-        if "\0" in text:
-            raise ConfigError("contains a NUL character.")
         if self.pattern and not re.fullmatch(self.pattern, text):
             raise ConfigError(f"'{text[:80]}' {self.invalid}")
         return self.read(text)

@@ -21,7 +21,6 @@ from ragstone.github.plan import JobPlan
 from ragstone.report.parts import Links
 from ragstone.settings.settings import Settings
 from ragstone.settings.variables import Environ
-from ragstone.system.entrypoint import recognised
 
 
 class Job(Struct, frozen=True):
@@ -44,14 +43,6 @@ class Job(Struct, frozen=True):
     api: GitHubApi | None
     temporary: Path
     now: Callable[[], datetime]
-
-    @property
-    def runs_users_code(self) -> bool:
-        """Whether any code of the checkout is run; not for an HTTP service or recorded
-        answers."""
-        entrypoint = recognised(self.settings.system.entrypoint)
-        runs = entrypoint is None or entrypoint.kind.runs_users_code
-        return runs or bool(self.inputs.setup or self.inputs.requirements)
 
     def links(self, sha: str, run: str, baseline: str | None) -> Links:
         """The addresses in a report: of the files at commit `sha`, of the `run`, of

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
-from pydantic import SecretStr
-
 from ragstone.errors import RagstoneError
 from ragstone.files import read_regular
 from ragstone.formatting import clipped, some
@@ -183,8 +181,6 @@ def _of_file(settings: Settings, otherwise: Settings) -> Settings:
 def _shown(value: object) -> str:
     if value is None or value == ():
         return "nothing"
-    if isinstance(value, SecretStr):
-        return "a secret"
     values = value if isinstance(value, (list, tuple)) else (value,)
     return clipped(", ".join(map(str, values)), _MAX_SHOWN)
 

@@ -74,9 +74,8 @@ def publish(job: Job, report: Report) -> None:
     ]
     document, policy = report.document, report.policy
     if document is not None and policy is not None and job.inputs.annotations:
-        # The document is redacted.
-        of_verdict = annotations_on(document, policy, job.places)
-        annotations = [*of_verdict, *annotations]
+        # The document is redacted. GitHub shows the first ones of each level.
+        annotations += annotations_on(document, policy, job.places)
     print_annotations(annotations, job.out)
 
 

@@ -39,7 +39,6 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource, JobTask, make_plan
 from ragstone.github.publish import publish
-from ragstone.golden.sample import Texts
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.report.render import render
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, Settings
@@ -147,25 +146,17 @@ async def run_on_github(
 def _baseline_input(
     inputs: ActionInputs, settings: Settings
 ) -> tuple[ActionInputs, Settings]:
-    """A baseline set by flag overrides the default; a path stays in the settings."""
-    chosen, from_file = settings.gate.baseline, settings.from_file
-    if inputs.baseline == "none":
-        chosen, from_file = "none", from_file - {"gate.baseline"}
-    elif chosen is None:
-        chosen = inputs.baseline
+    """A baseline among the settings overrides the input; a path stays there."""
+    chosen = settings.gate.baseline or inputs.baseline
     path = None if chosen in tuple(BaselineSource) else chosen
-    settings = settings.having("gate.baseline", path)
-    settings = settings.model_copy(update={"from_file": from_file})
-    return replace(inputs, baseline=chosen), settings
+    return replace(inputs, baseline=chosen), settings.having("gate.baseline", path)
 
 
 async def _gate(job: Job) -> Report:
     started = job.now().replace(microsecond=0)
     container = job.container
-    warnings: Texts = ()
-    if job.runs_users_code:
-        # Before any code of the checkout runs, which could hide it.
-        warnings = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))
+    # Before any code of the checkout runs, which could hide it.
+    warnings = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))
     try:
         with commands_stopped(job.out) as write:
             job.redact.on_add = write.mask
@@ -179,10 +170,10 @@ async def _gate(job: Job) -> Report:
         job.redact.on_add = None
         if container is not None:
             container.seal()
-    notes = () if container is None else container.confinement.notices
+    notes = report.notes
     if job.event.without_secrets:
         notes = (_WITHOUT_SECRETS, *notes)
-    report = replace(report, notes=notes + report.notes, warnings=warnings)
+    report = replace(report, notes=notes, warnings=warnings)
     target = job.settings.path(job.settings.run.out)
     if report.outcome is not None:
         run = report.outcome.run

@@ -198,13 +198,13 @@ def _passed_secrets(job: Job) -> set[str]:
 def _refuse_exposed(job: Job) -> None:
     """Raise ConfigError if what signs the judge in, or what its server is known by,
     lies among the code that this run's author wrote."""
-    judge, workspace = job.settings.judge, job.places.workspace
-    if not _asks_a_server(judge):
-        return
-    provider = find_provider(_provider_of(job.settings))
+    workspace = job.places.workspace
     names = [*CERTIFICATE_VARIABLES]
-    if provider is not None and provider.credentials_variable is not None:
-        names.append(provider.credentials_variable)
+    provider = find_provider(_provider_of(job.settings))
+    if provider is not None:
+        if provider.free:  # nothing is asked of a server
+            return
+        names += filter(None, [provider.credentials_variable])
     root = os.path.realpath(workspace)
     for name in names:
         value = variable(name, job.environ)
@@ -221,14 +221,8 @@ def _refuse_exposed(job: Job) -> None:
             )
 
 
-def _asks_a_server(judge: JudgeSettings) -> bool:
-    """Whether judging with these settings sends requests anywhere."""
-    provider = find_provider(judge.name.partition(":")[0].strip())
-    return provider is None or not provider.free
-
-
 def _provider_of(settings: Settings) -> str:
-    return settings.judge.name.strip().partition(":")[0]
+    return settings.judge.name.partition(":")[0].strip()
 
 
 def _refused(key: str, why: str, settings: Settings, base: CommitFiles) -> ConfigError:

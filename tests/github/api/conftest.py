@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -36,9 +35,9 @@ def pauses() -> list[float]:
 def connect(github: FakeGitHub, pauses: list[float]) -> Iterator[Callable[..., GitHubApi]]:
     made: list[GitHubApi] = []
 
-    def build(token: str = TOKEN, patience: RetryPolicy = QUICK, now: Callable[[], float] = time.time) -> GitHubApi:
+    def build(token: str = TOKEN, patience: RetryPolicy = QUICK) -> GitHubApi:
         place = {"repository": "acme/rag", "api_url": github.api_url}
-        api = GitHubApi(SecretStr(token), **place, patience=patience, sleep=pauses.append, now=now)
+        api = GitHubApi(SecretStr(token), **place, patience=patience, sleep=pauses.append)
         made.append(api)
         return api
 

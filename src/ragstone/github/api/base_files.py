@@ -113,12 +113,9 @@ def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
     if blob.encoding != "base64":
         raise _broken(f"{path}: unexpected encoding '{blob.encoding[:20]}'")
     try:
-        body = base64.b64decode("".join(blob.content.split()), validate=True)
+        return base64.b64decode("".join(blob.content.split()), validate=True)
     except (binascii.Error, ValueError):
         raise _broken(f"{path}: its content is not base64") from None
-    if len(body) > MAX_FILE_BYTES:
-        raise _broken(f"{path}: larger than GitHub reports")
-    return body
 
 
 def _invalid(message: str) -> GitHubApiError:

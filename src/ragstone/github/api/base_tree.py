@@ -86,8 +86,7 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> No
 
 
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
-    """Regular files and folders first, links last, so that nothing is written through a
-    link."""
+    """Regular files first, links last, so that nothing is written through a link."""
     links = []
     remaining_bytes = MAX_TREE_BYTES
     for count, member in enumerate(opened):
@@ -103,9 +102,7 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
                 f"it contains a path that leads out of it: {member.name[:80]!r}"
             )
         target = folder.joinpath(*parts)
-        if member.isdir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif member.issym() and parts:
+        if member.issym() and parts:
             links.append((target, member.linkname))
         elif member.isreg() and parts:
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -119,7 +119,6 @@ class GitHubApi(Requester):
         api_url: str = "https://api.github.com",
         patience: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self.patience = patience or RetryPolicy()
         secret = token.get_secret_value()
@@ -138,7 +137,6 @@ class GitHubApi(Requester):
         self.sleep = sleep
         self.path = f"/repos/{repository}"
         self.repository = Repository(self, url=self.path)
-        self._now = now
         self._paused_s = 0.0
         self._runs: dict[int, WorkflowRun] = {}
 
@@ -192,17 +190,14 @@ class GitHubApi(Requester):
         reason = data.get("message", "") if isinstance(data, dict) else data
         reason = " ".join(str(reason or "no reason given").split())[:200]
         headers = error.headers or {}
-        after = headers.get("retry-after")
+        after = headers.get("retry-after", "")
         is_used_up = headers.get("x-ratelimit-remaining") == "0"
-        is_limit = after is not None or is_used_up or _LIMIT_WORDS.search(reason)
+        is_limit = after or is_used_up or _LIMIT_WORDS.search(reason)
         kind, pause = _KINDS.get(status, ApiErrorKind.INVALID), None
         if status == 429 or (status == 403 and is_limit):
             kind, pause = ApiErrorKind.LIMITED, self.patience.max_pause_s
-            reset = headers.get("x-ratelimit-reset", "")
-            if after is not None and after.isdecimal():
+            if after.isdecimal():
                 pause = float(after)
-            elif is_used_up and reset.isdecimal():
-                pause = max(0.0, float(reset) - self._now()) + 1.0
         elif status >= 500:
             kind, pause = ApiErrorKind.UNREACHABLE, 0.0
         message = f"{path}: {reason}"

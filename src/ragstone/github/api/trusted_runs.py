@@ -132,13 +132,9 @@ class GitHubArtifacts(BaselineStore):
                     yield stored
 
     def why_empty(self) -> str:
-        first, which = (
-            ("First run", "this workflow")
-            if self.named is None
-            else ("No baseline", self.named)
-        )
+        which = self.named or "this workflow"
         if not self._has_runs:
-            return f"{first}: no finished run of {which} on '{self.branch}' yet."
+            return f"First run: no finished run of {which} on '{self.branch}' yet."
         return f"No run of {which} on '{self.branch}' has an artifact called '{self.artifact_name}'."
 
     @cached_property

@@ -20,7 +20,6 @@ from msgspec import Struct
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.placing import put_run
 from ragstone.formatting import some
-from ragstone.golden.sample import Texts
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
@@ -33,7 +32,6 @@ BASE_USER = 65_530
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PR_SET_NO_NEW_PRIVS = 38
-_ROOT_OWNS = "The workspace belongs to root, so your system runs as an unprivileged user who can read it but not write to it."
 _ENV_START = 47
 """Field 50 of /proc/self/stat, counted from the one after the command's name."""
 
@@ -46,10 +44,6 @@ class Confinement(Struct, frozen=True):
     folder: Path
     root_owns: bool = False
     """Whether the workspace belongs to root."""
-
-    @property
-    def notices(self) -> Texts:
-        return (_ROOT_OWNS,) if self.root_owns else ()
 
     def call(self, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """Run a program of the image as that user until it ends; links can't misdirect

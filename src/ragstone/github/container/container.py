@@ -30,14 +30,13 @@ from ragstone.github.container.user_environment import (
     container_environ,
     installing,
 )
-from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
 from ragstone.settings.variables import Environ
 
 SETUP_LIMIT_S = 1800.0
 """For each of the action's `setup` and `requirements`."""
 SIDE = "RAGSTONE_SIDE"
-"""Says which version it is, ``base`` or ``head``, where both run in one container: they
+"""Says which version it is, ``base`` or ``head``: if both run in one container, they
 must not use the same port."""
 
 
@@ -106,17 +105,11 @@ class Container(Struct, frozen=True):
             give_to(confinement, base_checkout)
             workspace = self.workspace.resolve()
             directory = base_checkout / directory.resolve().relative_to(workspace)
-        added_names: Texts = ()
-        if self.base is not None:
-            side = "base"
-            if base_checkout is None:
-                side = "head"
-            environ, added_names = {**environ, SIDE: side}, (SIDE,)
-        environ = container_environ(environ, confinement)
+        side = "head" if base_checkout is None else "base"
+        environ = container_environ({**environ, SIDE: side}, confinement)
         python = system.python or base_python()
         if self.setup.needs_environment:
-            names = (*system.env, *added_names)
-            variables = installing(environ, confinement, names)
+            variables = installing(environ, confinement, (*system.env, SIDE))
             inside = self.setup.run(
                 Steps(confinement, variables, directory, write, SETUP_LIMIT_S, deadline)
             )
@@ -125,7 +118,7 @@ class Container(Struct, frozen=True):
             environ = {**environ, **inside}
             python = f"{inside['VIRTUAL_ENV']}/bin/python"
         settings = system.model_copy(update={"python": python})
-        return Installed(settings, environ, confinement.run_as, added_names)
+        return Installed(settings, environ, confinement.run_as, (SIDE,))
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
@@ -135,8 +128,6 @@ class Container(Struct, frozen=True):
         They stay closed if any of that code can't be killed.
         """
         try:
-            # In this order: the runner's folders stay open as far as the workspace's
-            # owner needs them.
             for confinement in self._users:
                 self.folders.close(confinement)
             yield

@@ -120,12 +120,8 @@ class SystemSetup(Struct, frozen=True):
                     hint="One path a line.",
                 )
             files += ["--requirement", str(path)]
-        uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{SAFE_PATH}")
-        if uv is None:
-            raise ConfigError(
-                "uv is not installed beside Ragstone.",
-                hint="Take the action's own image.",
-            )
+        places = f"{Path(sys.executable).parent}:{SAFE_PATH}"
+        uv = shutil.which("uv", path=places) or "uv"  # is in the image
         target = str(steps.confinement.folder / "env")
         version = self.python_version
         steps.run(
