@@ -107,7 +107,7 @@ def test_a_secret_of_this_job_that_a_forks_run_names_is_not_posted(fork: Fork) -
         said = found.log.replace(f"::add-mask::{key}", "")
         assert key not in f"{fork.checkout.comments}{said}{found.summary}{found.outputs}"
     assert "Bananas were purple" in fork.comment
-    assert any("The run's data was refused: duplicate sample" in line for line in found.annotations)
+    assert any("The run is not reported: " in line and "duplicate sample" in line for line in found.annotations)
 
 
 def higher(document: dict[str, Any]) -> None:
@@ -136,10 +136,10 @@ REFUSED: dict[str, tuple[Callable[[Files], Files | bytes], str]] = {
     "higher scores": (lambda files: changed(files, higher), "does not follow"),
     "scores that are left out": (lambda files: changed(files, left_out), "does not follow"),
     "a metric of another number": (lambda files: changed(files, with_a_number), "recall@7 does not follow"),
-    "a day that is none": (lambda files: changed(files, made_at("yesterday")), "The run's data was refused"),
+    "a day that is none": (lambda files: changed(files, made_at("yesterday")), "The run is not reported"),
     "an hour that is none": (
         lambda files: changed(files, made_at("2026-13-45T99:99:99")),
-        "The run's data was refused",
+        "The run is not reported",
     ),
     "a path that leads out": (lambda _: zip_of({"../../x": b""}), "leads out"),
     "no manifest": (lambda _: zip_of({}), "no manifest.json"),
@@ -158,12 +158,12 @@ def test_an_artifact_that_is_no_run_posts_nothing_and_fails_nothing(fork: Fork, 
 @pytest.mark.parametrize(
     ("pull", "run", "says"),
     [
-        ({"sha": "f" * 40}, {}, "No open pull request"),
-        ({"head_id": 3003}, {}, "No open pull request"),
-        ({"owner": "somebody-else"}, {}, "No open pull request"),
-        ({"branch": "other"}, {}, "No open pull request"),
-        ({"base_id": 3003}, {}, "No open pull request"),
-        ({"count": 2}, {}, "Several open pull requests"),
+        ({"sha": "f" * 40}, {}, "0 open pull requests"),
+        ({"head_id": 3003}, {}, "0 open pull requests"),
+        ({"owner": "somebody-else"}, {}, "0 open pull requests"),
+        ({"branch": "other"}, {}, "0 open pull requests"),
+        ({"base_id": 3003}, {}, "0 open pull requests"),
+        ({"count": 2}, {}, "2 open pull requests"),
         ({}, {"event": "push"}, "is not for a pull request"),
         ({}, {"head_sha": "f" * 40}, "is not for a pull request"),
         ({}, {"head_branch": None}, "no longer exists"),
@@ -199,7 +199,7 @@ def test_the_forks_cache_of_judgements_is_never_taken_in(fork: Fork, bad_files: 
 def test_a_github_that_is_unwell_fails_nothing(fork: Fork, bad_files: Files, fault: dict[str, Any]) -> None:
     for method in ("GET", "POST"):
         fork.github.fail(method, ".", times=1000, **fault)
-    assert any("could not be read" in line for line in fork.report(bad_files).annotations)
+    assert any("The run is not reported" in line for line in fork.report(bad_files).annotations)
 
 
 def test_a_fork_judged_offline_is_compared_with_the_baseline_judged_offline(fork: Fork) -> None:

@@ -21,6 +21,7 @@ from ragstone.github.api.base_tree import tree_of
 from ragstone.github.api.changed_files import changed_files
 from ragstone.github.api.commands import Write
 from ragstone.github.api.earlier_runs import find_earlier_run
+from ragstone.github.api.event import Event
 from ragstone.github.api.trusted_runs import TRUSTED_EVENTS
 from ragstone.github.base_commit import find_base_commit, prepare_base
 from ragstone.github.checkout import choose_judge, read_checkout
@@ -31,7 +32,7 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import TrustedSettings, restrict_to_base
-from ragstone.pipeline.baseline_search import TrustedBaseline
+from ragstone.pipeline.baseline_search import Comparison, TrustedBaseline
 from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.role import Role
@@ -79,14 +80,7 @@ async def _decided(
     policy, templates, settings = checkout.policy, checkout.templates, judged.settings
     if judged.outcome is not None:
         return Report(judged.outcome, policy=policy, templates=templates)
-    context = RunContext(
-        environ=job.environ,
-        progress=LineProgress(job.out),
-        say=lambda line: write(job.redact(line) + "\n"),
-        redact=job.redact,
-        now=job.now,
-        trusts_checkout=False,
-    )
+    context = _context(job, write)
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     plan = plan.requiring(policy.named_metrics)
     plan = _comparing_files(plan, job, notes)
@@ -107,13 +101,7 @@ async def _decided(
         baseline=comparison.run,
         baseline_required=settings.gate.baseline is not None,
         earlier=_earlier_run(job, plan, write),
-        past=RunHistory(
-            comparison.history,
-            main=role.refusal is None,
-            pull_request=merged_pull_request(event.message),
-            github_run=event.run_id or None,
-            event=event.kind.value,
-        ),
+        past=_past(job.event, comparison, role),
         templates=templates,
         links=job.links(event.report_sha, event.run_url, compared),
         role=role,
@@ -125,6 +113,28 @@ async def _decided(
     outcome = await _run(job, request, base_commit, trusted, context, write)
     run_id = None if baseline is None or base_commit is not None else baseline.run_id
     return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
+
+
+def _context(job: Job, write: Write) -> RunContext:
+    return RunContext(
+        environ=job.environ,
+        progress=LineProgress(job.out),
+        say=lambda line: write(job.redact(line) + "\n"),
+        redact=job.redact,
+        now=job.now,
+        trusts_checkout=False,
+    )
+
+
+def _past(event: Event, comparison: Comparison, role: Role) -> RunHistory:
+    """The history that came with the baseline, and what to say of this run in it."""
+    return RunHistory(
+        comparison.history,
+        main=role.refusal is None,
+        pull_request=merged_pull_request(event.message),
+        github_run=event.run_id or None,
+        event=event.kind.value,
+    )
 
 
 def _refuse_unreviewed(job: Job) -> None:

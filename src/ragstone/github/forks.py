@@ -70,15 +70,8 @@ async def fork_report(job: Job, api: GitHubApi, write: Write) -> Report:
     policy, undrawn = policy_for(read_policy(job.settings), golden)
     try:
         return await _decided(job, api, golden, policy, undrawn, write)
-    except NothingToPost as nothing:
-        note = str(nothing)
-    except GitHubApiError as api_error:
-        note = f"The run could not be read: {api_error}"
-    except ArchiveRefused as refused:
-        note = f"The run's artifact was refused: {refused.reason}."
-    except RagstoneError as error:
-        note = f"The run's data was refused: {error.message}"
-    return Report(notes=(note,))
+    except (NothingToPost, GitHubApiError, ArchiveRefused, RagstoneError) as reason:
+        return Report(notes=(f"The run is not reported: {reason}",))
 
 
 async def _decided(
@@ -98,7 +91,7 @@ async def _decided(
     artifact = newest_artifact(api, head.id, job.inputs.artifact_name)
     if artifact is None:
         raise NothingToPost(
-            f"Run {head.id} left no artifact called '{job.inputs.artifact_name}': nothing to post."
+            f"run {head.id} left no artifact called '{job.inputs.artifact_name}'"
         )
     members = read_artifact(api, artifact, MEMBER_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
     # A cache can't prove that its judgements are true: an untrusted one is never used.

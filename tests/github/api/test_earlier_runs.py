@@ -128,7 +128,7 @@ def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
 
 DAMAGED: dict[str, Callable[[dict[str, bytes]], Mapping[str, bytes] | bytes]] = {
     "it is of other files": lambda files: changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
-    "is of other files.": lambda files: changed(files, invocation=None),
+    "is of other files": lambda files: changed(files, invocation=None),
     "not a readable zip archive": lambda _: b"no archive",
     "no run that this version can read": lambda files: {**files, MANIFEST: b"{}"},
     "does not follow from the recorded": lambda files: {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},

@@ -193,7 +193,6 @@ class Stopped:
     def __init__(self, out: TextIO, word: str) -> None:
         self._out = out
         self._word = word
-        self.ends_line = True
 
     def __call__(self, text: str) -> None:
         if text:
@@ -202,7 +201,6 @@ class Stopped:
             shown = ZERO_WIDTH_SPACE.join(map(clean, text.split(ZERO_WIDTH_SPACE)))
             self._out.write(shown)
             self._out.flush()
-            self.ends_line = shown.endswith("\n")
 
     def mask(self, secret: str) -> None:
         """Make GitHub mask `secret` from now on. Thread-safe."""
@@ -223,11 +221,10 @@ def commands_stopped(out: TextIO) -> Iterator[Stopped]:
     """
     word = f"ragstone-{secrets.token_hex(24)}"
     out.write(f"::stop-commands::{word}\n")
-    write = Stopped(out, word)
     try:
-        yield write
+        yield Stopped(out, word)
     finally:
-        out.write(f"{'' if write.ends_line else chr(10)}::{word}::\n")
+        out.write(f"\n::{word}::\n")
         out.flush()
 
 

@@ -56,11 +56,8 @@ def find_earlier_run(
         for artifact in artifacts[:MAX_READ]:
             try:
                 return _read(api, artifact, tree, folder / str(artifact.id))
-            except ArchiveRefused as refused:
-                why = f"{refused.reason}."
-            except RunDirectoryError as error:
-                why = error.message
-            say(f"An earlier run, artifact {artifact.id}, is not counted: {why}\n")
+            except (ArchiveRefused, RunDirectoryError) as why:
+                say(f"An earlier run, artifact {artifact.id}, is not counted: {why}\n")
     except GitHubApiError as api_error:
         say(f"Earlier runs of this pull request can't be read: {api_error}\n")
     return None

@@ -11,7 +11,7 @@ from ragstone.github.api.event import Event
 
 
 class NothingToPost(Exception):  # noqa: N818 - an outcome to report
-    """The message is a sentence that says why."""
+    """The message says why."""
 
 
 @reading_replies()
@@ -19,15 +19,13 @@ def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReques
     """The run, from the API, and the one open pull request with its head commit."""
     upstream = event.upstream
     if upstream is None:
-        raise NothingToPost("This workflow_run job does not name the run to report.")
+        raise NothingToPost("this workflow_run job does not name it")
     head = api.workflow_run(upstream.run_id)
     if head.event != "pull_request" or head.head_sha != upstream.head_sha:
-        raise NothingToPost("The run that this job follows is not for a pull request.")
+        raise NothingToPost("it is not for a pull request")
     repository_id = getattr(head.head_repository, "id", None)
     if upstream.head_owner is None or not head.head_branch or repository_id is None:
-        raise NothingToPost(
-            "The head repository of the pull request no longer exists: nothing to post."
-        )
+        raise NothingToPost("the head repository of the pull request no longer exists")
     listing = api.repository.get_pulls(
         state="open", head=f"{upstream.head_owner}:{head.head_branch}"
     )
@@ -39,8 +37,5 @@ def head_and_pull(api: GitHubApi, event: Event) -> tuple[WorkflowRun, PullReques
         and getattr(pull.base.repo, "id", None) == head.repository.id
     ]
     if len(pulls) != 1:
-        count = (
-            "Several open pull requests have" if pulls else "No open pull request has"
-        )
-        raise NothingToPost(f"{count} this commit as head: nothing to post.")
+        raise NothingToPost(f"{len(pulls)} open pull requests have its commit as head")
     return head, pulls[0]
