@@ -44,10 +44,9 @@ def forge(source: Path, target: Path) -> None:
 @pytest.mark.parametrize(
     ("in_config", "by_input", "code"),
     [
-        *((named, "", 2) for named in ("fb", "none", "ragstone-run", "/etc")),
+        *((named, "", 2) for named in ("fb", "none", "artifact", "ragstone-run", "/etc")),
         ("fb", "good", 1),
         ("fb", "none", 0),
-        ("artifact", "", 1),
         ("", "fb", 6),
         ("", "../runner/run", 6),
     ],
@@ -106,7 +105,7 @@ def test_what_the_system_writes_while_it_runs_says_nothing(checkout: Checkout, c
     assert (checkout.root / "templates" / "report.md.j2").read_text(encoding="utf-8").startswith("## ✅")
     assert (found.code, found.verdict) == (1, "fail")
     [comment] = checkout.comments
-    for text in (comment.partition("\n")[2], found.summary, (checkout.out / "report.md").read_text(encoding="utf-8")):
+    for text in (comment.split("\n", 2)[2], found.summary, (checkout.out / "report.md").read_text(encoding="utf-8")):
         assert text.startswith("## ❌ Blocked: ")
         assert "evil.example" not in text
         assert "✅ Nothing" not in text
@@ -124,7 +123,7 @@ def test_a_committed_template_can_not_say_how_it_ended(checkout: Checkout) -> No
     checkout.answer_badly()
     found = checkout.gate()
     assert found.code == 1
-    for text in (checkout.comments[0].partition("\n")[2], found.summary):
+    for text in (checkout.comments[0].split("\n", 2)[2], found.summary):
         assert text.startswith("## ❌ Blocked: ")
         assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
 
