@@ -89,6 +89,7 @@ OLLAMA = [
             None,
             id="LangServe",
         ),
+        pytest.param(events({"answer": "30 ", "choices": ["a"]}, {"answer": "days."}), [], None, id="other choices"),
         pytest.param(events('"30 "', '"days."'), [], None, id="strings"),
         pytest.param(events("30 ", " days."), [], None, id="words"),
         pytest.param(sent("text/plain; charset=utf-8", "30 ", "days."), [], None, id="text"),

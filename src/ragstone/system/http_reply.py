@@ -199,7 +199,7 @@ def _usual_piece(value: Mapping[str, object], fields: Fields) -> Parts:
         "response.refusal.delta",
     ):  # OpenAI's Responses
         return Parts(answer=value.get("delta"))
-    if isinstance(choices, list):
+    if isinstance(choices, list) and named(value, "answer") is None:
         # A chunk of a chat completion, which may have no text.
         delta = get(choices[0], "delta") if choices else None
         value = {**value, "answer": get(delta, "content") or ""}
