@@ -14,6 +14,7 @@ from ragstone.system.response import (
     Context,
     Response,
     System,
+    accepted,
     session_of,
     takes,
 )
@@ -40,8 +41,7 @@ class Wrapped:
     @property
     def accepts(self) -> frozenset[str] | None:
         """As the system says, once it is started."""
-        accepts: object = getattr(self._system, "accepts", None)
-        return accepts if isinstance(accepts, frozenset) else None
+        return accepted(self._system)
 
     async def start(self) -> None:
         await self._system.start()

@@ -247,15 +247,22 @@ RETRIEVAL, GENERATION = "retrieval", "generation"
 """The halves of a system, where only one is evaluated."""
 
 
-def takes(system: object, part: str) -> bool | None:
-    """Whether a started system takes the ``history``, ``session`` or ``contexts``
-    beside a question; None if that can't be known.
+def accepted(system: object) -> frozenset[str] | None:
+    """Which of ``history``, ``session`` and ``contexts`` a started system takes beside a
+    question; None if that can't be known.
 
     A system says so by an attribute `accepts`. Who takes sessions keeps conversations
     apart: by an id, or by an object for each.
     """
     accepts: object = getattr(system, "accepts", None)
-    return part in accepts if isinstance(accepts, frozenset) else None
+    return accepts if isinstance(accepts, frozenset) else None
+
+
+def takes(system: object, part: str) -> bool | None:
+    """Whether a started system takes `part` beside a question; None if that can't be
+    known."""
+    accepts = accepted(system)
+    return None if accepts is None else part in accepts
 
 
 def session_of(system: System) -> AbstractAsyncContextManager[System]:

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
@@ -90,83 +90,82 @@ def names_beside(available: Collection[str]) -> dict[str, str]:
 
 
 class Asker:
-    """Calls one object, whatever its shape, and gives the returned value. Made by
-    `adapt`.
+    """Calls a function or a method, and gives the returned value. Made by `adapt`.
 
-    The question is the argument, or the field `key` of the argument, whose fields are
-    `inputs`. What goes with it is passed by name, or in these fields. `remembers`: it
-    keeps what was said in threads, as a graph of LangGraph with a checkpointer does.
+    The question is its argument, and what goes with it is passed by name.
     """
 
-    def __init__(
-        self,
-        ask: Callable[..., Any],
-        ask_async: Any = None,
-        *,
-        key: str | None = None,
-        inputs: Sequence[str] = (),
-        remembers: bool = False,
-    ) -> None:
-        self._ask = ask
-        self._ask_async = ask_async
-        self._key = key
-        self._remembers = remembers
+    def __init__(self, ask: Callable[..., Any]) -> None:
         parameters = Parameters(ask)
-        self._required: list[str] = []
-        available = inputs
-        if key is None:
-            self._required = parameters.required
-            available = parameters.beside_question
-        self._names = names_beside(available)
-        remembered = (SESSION,) if remembers else ()
-        self.accepts = {*self._names, *remembered}
+        self._ask = ask
+        self._names = names_beside(parameters.beside_question)
+        self._required = parameters.required
+        self.accepts = set(self._names)
         """What it takes besides the question: ``history``, ``session`` and
         ``contexts``, or less."""
 
-    def begin(
-        self,
-        question: str,
-        history: Sequence[Mapping[str, str]] = (),
-        contexts: Sequence[str] | None = None,
-        session: str | None = None,
-    ) -> Any:
-        """Call it; the result may be awaitable. Falls back to the async method if the
-        sync one is not implemented.
+    def begin(self, question: str, **beside: Any) -> Any:
+        """Call it; the result may be awaitable.
 
-        `history` are the earlier turns, as ``{"role", "content"}``; they are left out
-        if it takes none. `contexts` are the texts that it is given in place of its own
-        retrieval; None: it retrieves by itself. `session` is the id of the
-        conversation; a question that stands alone has none, and gets a new one if it is
+        `beside` has what there is of ``history``: the earlier turns, as ``{"role",
+        "content"}``, which are left out if it takes none; ``contexts``: the texts that
+        it is given in place of its own retrieval; and ``session``: the id of the
+        conversation. A question that stands alone has none, and gets a new one if it is
         required.
         """
-        keywords: Json = {}
-        turns = [dict(turn) for turn in history]
-        # A conversation that nobody continues has an id, too.
-        thread = session or os.urandom(16).hex()
-        if self._remembers:
-            keywords["config"] = {"configurable": {"thread_id": thread}}
-            if session:
-                turns = []
-        messages = [*turns, {"role": "user", "content": question}]
+        return self._ask(question, **self._values(question, beside))
+
+    def _values(self, question: str, beside: Json) -> Json:
+        """What goes with the question, by the names that take it."""
         values: Json = {
-            "history": turns,
-            SESSION: thread,
-            CONTEXTS: contexts,
+            "history": list(beside.get("history", ())),
+            SESSION: _session_of(beside),
+            CONTEXTS: beside.get(CONTEXTS),
         }
-        is_set = {"history": turns, SESSION: session, CONTEXTS: contexts is not None}
         if self._names.get("history") == "messages":
-            values["history"] = messages
-        beside: Json = {}
+            values["history"] = _messages(question, beside)
+        taken: Json = {}
         for part, name in self._names.items():
-            if is_set[part] or name in self._required:
-                beside[name] = values[part]
+            if part in beside or name in self._required:
+                taken[name] = values[part]
+        return taken
+
+
+class RunnableAsker(Asker):
+    """Invokes a Runnable of LangChain, a graph of LangGraph, or what looks like one.
+
+    The question is the argument, or a field of it, beside what goes with it. A graph
+    with a checkpointer keeps what was said in threads.
+    """
+
+    def __init__(self, target: object) -> None:
+        super().__init__(get(target, "invoke"))
+        self._ask_async = get(target, "ainvoke")
+        self._key, inputs = _runnable_input(target)
+        if self._key is not None:
+            self._names = names_beside(inputs)
+            self._required = []
+        self._remembers = bool(get(target, "checkpointer"))
+        remembered = (SESSION,) if self._remembers else ()
+        self.accepts = {*self._names, *remembered}
+
+    def begin(self, question: str, **beside: Any) -> Any:
+        """Invoke it. Falls back to the async method if the sync one is not
+        implemented."""
+        keywords: Json = {}
+        if self._remembers:
+            thread = {"thread_id": _session_of(beside)}
+            keywords["config"] = {"configurable": thread}
+            if SESSION in beside:
+                beside.pop("history", None)
+        values = self._values(question, beside)
         argument: Any = question
         if self._key is None:
-            keywords.update(beside)
+            keywords.update(values)
         else:
-            argument = {**beside, self._key: question}
-            if self._key == "messages":
-                argument[self._key] = messages
+            argument = {**values, self._key: question}
+        if self._key == "messages":
+            argument["messages"] = _messages(question, beside)
         try:
             return self._ask(argument, **keywords)
         except (TypeError, NotImplementedError) as error:
@@ -176,6 +175,16 @@ class Asker:
                 raise
         self._ask, self._ask_async = self._ask_async, None
         return self._ask(argument, **keywords)
+
+
+def _session_of(beside: Json) -> str:
+    """The id of the conversation; that of one that nobody continues is new."""
+    return beside.get(SESSION) or os.urandom(16).hex()
+
+
+def _messages(question: str, beside: Json) -> list[Json]:
+    """The earlier turns, and the question as the last one."""
+    return [*beside.get("history", ()), {"role": "user", "content": question}]
 
 
 # --- shapes
@@ -216,16 +225,7 @@ def adapt(target: object, part: str | None = None) -> Asker:
         method = get(target, name)
         if not callable(method) or inspect.isclass(method):
             continue
-        if name != "invoke":
-            return Asker(method)
-        key, inputs = _runnable_input(target)
-        return Asker(
-            method,
-            get(target, "ainvoke"),
-            key=key,
-            inputs=inputs,
-            remembers=bool(get(target, "checkpointer")),
-        )
+        return RunnableAsker(target) if name == "invoke" else Asker(method)
     if callable(target):
         _check_one_question(target, part)
         return Asker(target)

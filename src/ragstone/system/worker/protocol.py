@@ -19,7 +19,6 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragstone.system.worker.adapters import (
-    CONTEXTS,
     SESSION,
     Asker,
     EntrypointError,
@@ -177,18 +176,17 @@ class Service:
             self._link.send(self._reply(request))
 
     def _reply(self, request: Json) -> Json:
+        identity = request.pop("id")
         try:
-            reply = self._answer(request)
+            reply = self._answer(**request)
         except BaseException as error:  # SystemExit and KeyboardInterrupt of user code cost one sample, not the worker
             reply = _failure(error)
-        return {**reply, "id": request["id"]}
+        return {**reply, "id": identity}
 
-    def _answer(self, request: Json) -> Json:
-        """The answer to `request`, in the fields that any system may return."""
-        parts = ("history", CONTEXTS, SESSION)
-        beside = {part: request[part] for part in parts if part in request}
+    def _answer(self, question: str, **beside: Any) -> Json:
+        """The answer to a question, in the fields that any system may return."""
         asker = self._asker_of(beside.get(SESSION))
-        value = asker.begin(request["question"], **beside)
+        value = asker.begin(question, **beside)
         return normalise(self._loop.resolve(value), self._fields)
 
     def _asker_of(self, session: str | None) -> Asker:
