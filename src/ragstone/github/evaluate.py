@@ -223,7 +223,7 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
     entrypoint = recognised(system.entrypoint)
     if entrypoint is not None:
         is_in_files = entrypoint.kind.runs_users_code or system.version is not None
-        if not (entrypoint.can_be_asked_again and is_in_files):
+        if not (entrypoint.kind.can_be_asked_again and is_in_files):
             return None
     folder = job.temporary / "earlier"
     return find_earlier_run(

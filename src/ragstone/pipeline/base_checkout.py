@@ -88,7 +88,7 @@ def base_settings(
     if not text.strip():
         return system
     entrypoint = parse_entrypoint(text)
-    if not entrypoint.can_be_asked_again:
+    if not entrypoint.kind.can_be_asked_again:
         raise recorded_error(BASE_OPTION, "gate.baseline_commit", entrypoint.text)
     current = (now.entrypoint or "").strip()
     if entrypoint.kind.is_address and entrypoint.text == current:

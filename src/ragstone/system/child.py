@@ -116,8 +116,8 @@ class ChildContext(Struct, frozen=True):
     directory: Path
     environ: Environ
     log: SystemLog
-    run_as: RunAs | None = None
-    lacking: Callable[[str], str | None] = lambda _: None
+    run_as: RunAs | None
+    lacking: Callable[[str], str | None]
     """What a failure that says so much has to do with variables that the system doesn't
     get."""
 

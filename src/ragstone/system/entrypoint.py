@@ -45,11 +45,6 @@ class Entrypoint(Struct, frozen=True):
     target: str
     text: str
 
-    @property
-    def can_be_asked_again(self) -> bool:
-        """As of a `System`."""
-        return self.kind.can_be_asked_again
-
 
 def parse_entrypoint(text: str | None) -> Entrypoint:
     """The entrypoint in `text`. Raises ConfigError, which shows no secrets.

@@ -70,7 +70,7 @@ class RunPlan(Struct, frozen=True):
         """The entrypoint, if its answers were recorded, so that it can't be asked
         again."""
         entrypoint = recognised(self.system.settings.entrypoint)
-        if entrypoint is None or entrypoint.can_be_asked_again:
+        if entrypoint is None or entrypoint.kind.can_be_asked_again:
             return None
         return entrypoint.text
 
