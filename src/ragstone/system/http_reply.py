@@ -18,6 +18,7 @@ from ragstone.system.worker.fields import (
     EXPECTED,
     BadReturn,
     Fields,
+    at_path,
     get,
     message_text,
     named,
@@ -193,15 +194,14 @@ def _refuse_error(value: Mapping[str, object]) -> None:
 def _usual_piece(value: Mapping[str, object], fields: Fields) -> Parts:
     """The parts of a piece without the text that isn't the answer's, by its type."""
     kind = value.get("type")
-    choices = value.get("choices")
     if kind in (
         "response.output_text.delta",
         "response.refusal.delta",
     ):  # OpenAI's Responses
         return Parts(answer=value.get("delta"))
-    if isinstance(choices, list) and named(value, "answer") is None:
+    delta = at_path(value, "choices.0.delta")
+    if delta is not None and named(value, "answer") is None:
         # A chunk of a chat completion, which may have no text.
-        delta = get(choices[0], "delta") if choices else None
         value = {**value, "answer": get(delta, "content") or ""}
     if kind in _MESSAGE_TYPES:
         return Parts(parts_of(value, fields))
@@ -218,10 +218,10 @@ def _usual_body(value: object) -> object:
     Responses, or of LangServe."""
     if not isinstance(value, Mapping):
         return value
-    choices = value.get("choices")
     output = value.get("output")
-    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
-        return {**value, "answer": choices[0].get("message")}
+    message = at_path(value, "choices.0.message")
+    if message is not None:
+        return {**value, "answer": message}
     if value.get("object") == "response" and isinstance(output, list):
         return {**value, **_response_parts(output)}
     if isinstance(output, Mapping) and named(output, "answer") is not None:

@@ -27,10 +27,10 @@ class Surroundings(Struct, frozen=True):
     root: Path
     environ: Environ
     child_environ: Environ
-    log: Path | None = None
-    run_as: RunAs | None = None
-    within: Path | None = None
-    not_from: Path | None = None
+    log: Path | None
+    run_as: RunAs | None
+    within: Path | None
+    not_from: Path | None
 
     def child_context(self, settings: SystemSettings) -> ChildContext:
         """What the child processes of a system are started with. Raises ConfigError."""
