@@ -17,7 +17,7 @@ from ragstone.cli.output import show
     "--drop",
     type=float,
     default=0.1,
-    help="The true drop to detect  [default: 0.1]",
+    help="The true drop to detect",
 )
 @CONFIG
 @POLICY
