@@ -31,7 +31,7 @@ def workers_of(pid: int) -> list[int]:
     for folder in Path("/proc").iterdir():
         try:
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1] if folder.name.isdigit() else "0"
-            if int(parent) == pid and b"spawn_main" in (folder / "cmdline").read_bytes():
+            if int(parent) == pid and b"judge_in_process" in (folder / "cmdline").read_bytes():
                 workers.append(int(folder.name))
         except OSError:
             continue

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation import parallel
-from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers, differences
+from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers
 from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
@@ -77,10 +77,3 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigError, match=r'pip install "ragstone\[dask\]"'):
         refuse_without_dask()
-
-
-def test_versions_that_differ_are_listed() -> None:
-    ours = {"Python": "3.13", "ragstone": "1.0", "numpy": "2.1"}
-    assert differences(ours, ours) == ""
-    theirs = {"Python": "3.12", "numpy": "", "ragstone": "1.0"}
-    assert differences(theirs, ours) == "Python 3.12 (here 3.13), numpy is missing (here 2.1)"

@@ -14,19 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import platform
-import signal
+import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
@@ -72,6 +69,13 @@ here."""
 _ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """What an interpreter may need to start at all."""
 
+_WORKER = """
+import sys
+sys.path[:] = {path!r}
+from ragstone.evaluation.executors import judge_in_process
+judge_in_process()
+"""
+
 _RESUME = "Finished samples are saved: continue with --resume"
 _LOST_TWICE = "the worker that judged it was lost, and so was a second one; there may be too little memory"
 
@@ -102,18 +106,24 @@ _one_at_a_time = threading.Lock()
 """Judging is bound by the processor, and judges are made for one thread."""
 
 
-def judge_in_process(task: Task, pipe: Connection) -> None:
-    """Judge for `task` all jobs that come through `pipe`, until it is closed: what a
-    worker process does. What judging raises is raised in the run's process."""
+def judge_in_process() -> None:
+    """Judge what comes on standard input, a task and its jobs each time, until it is
+    closed: what a worker process does. What judging raises is raised in the run's
+    process."""
+    requests, replies = sys.stdin.buffer, sys.stdout.buffer
+    # What a library prints is no reply.
+    sys.stdout = sys.stderr
     outcome: list[RecordLine] | Exception
     with suppress(EOFError, OSError):
         while True:
-            jobs = pipe.recv()
+            # From the run's process, which started this one.
+            task, jobs = pickle.load(requests)  # noqa: S301
             try:
                 outcome = judge_jobs(task, jobs)
             except Exception as error:
                 outcome = error
-            pipe.send(outcome)
+            pickle.dump(outcome, replies)
+            replies.flush()
 
 
 def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -121,13 +131,13 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
     does."""
     with _one_at_a_time:
         if task.run not in _judges:
-            differing = differences(versions(), task.versions)
-            if differing:
-                raise JudgeError(
-                    f"a worker differs from this process: {differing}.",
-                    hint="Records depend on these versions: install the same ones everywhere, for example in the same "
-                    "image.",
-                )
+            own_versions = versions()
+            for package, wanted in task.versions.items():
+                if own_versions[package] != wanted:
+                    raise JudgeError(
+                        f"a worker has {package} {own_versions[package] or 'missing'}, this process {wanted}.",
+                        hint="Records depend on it: install the same versions everywhere, as in the same image.",
+                    )
             judge = task.judge()
             if judge.identity != task.identity:
                 raise JudgeError("a worker built a different judge than this process.")
@@ -155,17 +165,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             installed[package] = ""
     return installed
-
-
-def differences(remote: Mapping[str, str], local: Mapping[str, str]) -> str:
-    """The versions in `remote` that are not those in `local`, in a phrase; empty if
-    there are none."""
-    differing = [
-        f"{name} {remote.get(name) or 'is missing'} (here {wanted or 'none'})"
-        for name, wanted in local.items()
-        if remote.get(name, "") != wanted
-    ]
-    return ", ".join(differing)
 
 
 # -- in the run's process
@@ -241,61 +240,38 @@ class ProcessWorkers(Workers):
         self.lanes = 2 * count
         self._count = count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="ragstone-worker")
-        self._idle: SimpleQueue[_WorkerProcess] = SimpleQueue()
+        self._idle: asyncio.Queue[_WorkerProcess] = asyncio.Queue()
         self._processes: list[_WorkerProcess] = []
-        self._starting: list[Future[list[RecordLine]]] = []
 
     async def start(self) -> None:
-        with _start_of_processes():
-            for _ in range(self._count):
-                self._add_process()
-        self._starting = [
-            self._threads.submit(self._judge_in_idle, ()) for _ in self._processes
-        ]
+        for _ in range(self._count):
+            self._add_process()
 
     async def close(self) -> None:
         """End the processes, whatever they are doing."""
         for worker in self._processes:
             worker.process.kill()
-            worker.process.join()
-            self._idle.put(worker)  # so that no thread waits for one
         self._threads.shutdown(cancel_futures=True)
         for worker in self._processes:
-            worker.pipe.close()
-            worker.process.close()
+            worker.process.communicate()  # closes its pipes
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
+        worker = await self._idle.get()
+        judging = asyncio.get_running_loop().run_in_executor(
+            self._threads, worker.judge, jobs
+        )
         try:
-            await asyncio.gather(*map(asyncio.wrap_future, self._starting))
-        except WorkerLost:
-            raise JudgeError(
-                "a worker process ended before it was ready.",
-                hint=f"{_RESUME}, and judge in one process: RAGSTONE_WORKERS=1.",
-            ) from None
-        job = self._threads.submit(self._judge_in_idle, jobs)
-        try:
-            return await asyncio.wrap_future(job)
+            outcome = await judging
         except WorkerLost:
             lost = len(self._processes) - self._count + 1
             if lost > MAX_LOST_PROCESSES:
                 raise JudgeError(
-                    f"worker processes ended {counted(lost, 'time')} while they judged.",
+                    f"worker processes ended {counted(lost, 'time')}.",
                     hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
                 ) from None
-            with _start_of_processes():
-                self._add_process()
+            self._add_process()
             raise
-
-    def _judge_in_idle(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        """What an idle process makes of `jobs`: there is one, since there are as many
-        processes as threads. Raises WorkerLost."""
-        worker = self._idle.get()
-        try:
-            worker.pipe.send(jobs)
-            outcome: list[RecordLine] | Exception = worker.pipe.recv()
-        except (EOFError, OSError):
-            raise WorkerLost from None
-        self._idle.put(worker)
+        self._idle.put_nowait(worker)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -303,55 +279,45 @@ class ProcessWorkers(Workers):
     def _add_process(self) -> None:
         worker = _WorkerProcess(self._task)
         self._processes.append(worker)
-        self._idle.put(worker)
+        self._idle.put_nowait(worker)
 
 
 class _WorkerProcess:
-    """A fresh interpreter that judges what comes through its own pipe, so that half a
-    reply is nobody else's.
+    """An interpreter that judges what comes through its own pipe, so that half a reply
+    is nobody else's.
 
-    It ends when the pipe is closed, at the latest when this process ends.
+    It gets neither the environment of this process, which it could show to others, nor
+    its main module. Ctrl-C, and the end of the terminal, are for this process: the
+    other one ends when its pipe is closed, at the latest when this process ends.
     """
 
     def __init__(self, task: Task) -> None:
-        context = get_context("spawn")
-        self.pipe, end_of_process = context.Pipe()
-        self.process = context.Process(
-            target=judge_in_process, args=(task, end_of_process), daemon=True
+        self._task = task
+        environment = {
+            name: os.environ[name] for name in _ENVIRONMENT if name in os.environ
+        }
+        # Nothing is imported from the current directory by its name.
+        path = [folder for folder in sys.path if folder]
+        self.process = subprocess.Popen(  # noqa: S603 - this interpreter
+            [sys.executable, "-P", "-c", _WORKER.format(path=path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
         )
-        self.process.start()
-        end_of_process.close()
 
-
-@contextmanager
-def _start_of_processes() -> Iterator[None]:
-    """Start interpreters inside the block that know neither the environment nor the
-    main module of this process.
-
-    The user's script may be that module, which would be run again, and a process can
-    show its first environment to others. Ctrl-C, and the end of the terminal, are for
-    this process: it ends the others.
-    """
-    environment, main = dict(os.environ), sys.modules["__main__"]
-    blocked: set[int] = set()
-    resource_tracker.ensure_running()
-    if sys.platform != "win32":
-        blocked = signal.pthread_sigmask(
-            signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP}
-        )
-    for name in environment.keys() - set(_ENVIRONMENT):
-        del os.environ[name]
-    # Nothing is imported from the current directory by its name.
-    os.environ["PYTHONSAFEPATH"] = "1"
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-        del os.environ["PYTHONSAFEPATH"]
-        os.environ.update(environment)
-        if sys.platform != "win32":
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    def judge(self, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
+        """What the process makes of `jobs`, or what that raised. Raises WorkerLost."""
+        requests, replies = self.process.stdin, self.process.stdout
+        assert requests is not None  # noqa: S101 - piped
+        assert replies is not None  # noqa: S101
+        try:
+            pickle.dump((self._task, jobs), requests)
+            requests.flush()
+            outcome: list[RecordLine] | Exception = pickle.load(replies)  # noqa: S301
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise WorkerLost from None
+        return outcome
 
 
 # -- a Dask cluster
