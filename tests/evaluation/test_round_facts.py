@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.archive import read_members
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.archive_members import MEMBER_LIMITS, open_members, own_run, pack_run
+from ragstone.evaluation.archive_members import MEMBER_LIMITS, pack_run, unpack_run
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import carry
 from ragstone.evaluation.round_facts import (
@@ -45,9 +45,7 @@ def test_they_come_back_from_an_artifact_and_from_the_folder_of_a_run_that_carri
     run: RunDirectory, tmp_path: Path
 ) -> None:
     members = read_members(pack_run(run.path), MEMBER_LIMITS)
-    own = own_run(members)
-    assert own is not None
-    assert open_members(own.files, tmp_path / "opened").rounds == FACTS
+    assert unpack_run(members, tmp_path / "opened").rounds == FACTS
     assert carry(run, tmp_path / "later").rounds == FACTS
     assert run.scores().rounds == FACTS
 

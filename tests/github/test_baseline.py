@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.archive_members import open_members
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.lineage import cache_of
+from ragstone.evaluation.replay import confirm
 from ragstone.github.api import artifacts
 from ragstone.github.api.artifacts import fetch_without_token
 from ragstone.github.api.client import GitHubApi, GitHubApiError
@@ -34,6 +36,7 @@ class Main:
 
     github: FakeGitHub
     api: GitHubApi
+    folder: Path
 
     def search(
         self, branch: str | None = "main", workflow: str | None = "gate.yml", named: str | None = None
@@ -41,7 +44,7 @@ class Main:
         store = GitHubArtifacts(
             self.api, run_id=OWN_RUN, workflow=workflow, branch=branch, artifact_name="ragstone-run", named=named
         )
-        search = BaselineSearch(store)
+        search = BaselineSearch(store, self.folder / uuid4().hex)
         return search.find(), search
 
     def found(self, **where: str | None) -> TrustedBaseline:
@@ -56,9 +59,9 @@ class Main:
 
 
 @pytest.fixture
-def main(own_run: None, github: FakeGitHub, api: GitHubApi) -> Main:
+def main(own_run: None, github: FakeGitHub, api: GitHubApi, tmp_path: Path) -> Main:
     github.workflows["quality.yml"] = QUALITY
-    return Main(github, api)
+    return Main(github, api, tmp_path / "opened")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +94,7 @@ def test_the_newest_passing_run_is_taken_whatever_the_other_jobs_came_to(
     main.github.add_run(3, event="workflow_dispatch", artifact=failed_files)
     found = main.found(branch=None)
     assert (found.run_id, found.branch) == (2, "main")
-    opened = open_members(found.files, tmp_path / "baseline")
+    opened = confirm(found.run)
     assert opened.manifest == passed.manifest
     assert opened.scores().metrics["faithfulness"].values == passed.scores().metrics["faithfulness"].values
 
@@ -120,9 +123,8 @@ def test_thirty_failed_runs_lead_to_the_baseline_that_they_carry(
     found = main.found()
     assert (found.run_id, found.carried_by, found.url) == (1, 31, "https://github.com/acme/rag/actions/runs/1")
     assert len(main.github.storage_seen) == 1
-    assert sorted(found.files) == ["judgements.sqlite", MANIFEST, SAMPLES]
-    assert found.files["judgements.sqlite"] == b"outer", "of the run that carries it"
-    assert open_members(found.files, tmp_path / "baseline").manifest == passed.manifest
+    assert cache_of(found.run).read_bytes() == b"outer", "of the run that carries it"
+    assert confirm(found.run).manifest == passed.manifest
 
 
 @pytest.mark.attack(by="fork", tries="replace a carried baseline", stopped_by="its fingerprint is recorded")
@@ -131,10 +133,10 @@ def test_a_carried_run_other_than_the_one_that_was_used_is_left_out(
 ) -> None:
     other = files_of(make_run(tmp_path / "other", n=4))
     main.github.add_run(2, artifact={**carrying, **{f"baseline/{name}": body for name, body in other.items()}})
-    assert "carries a different run" in main.reason()
+    assert "not the baseline that the run was compared with" in main.reason()
     worse = make_run(tmp_path / "worse", verdict="fail", n=4)
     main.github.add_artifact(2, failed_with(tmp_path / "failed", worse))
-    assert "carries a different run" in main.reason()
+    assert "can be a baseline" in main.reason()
     main.github.merged = {"e" * 40}
     main.github.add_run(3, sha="e" * 40, artifact=carrying)
     assert "is not on 'main'" in main.reason()
@@ -330,7 +332,7 @@ def test_what_does_not_follow_from_the_records_is_refused(main: Main, files: Fil
         assert main.reason()
         return
     with pytest.raises(RunDirectoryError, match=says):
-        open_members(main.found().files, tmp_path / "baseline")
+        confirm(main.found().run)
 
 
 # -- the download ------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_a_pull_request_reads_policy_and_golden_set_once_and_both_runs_for_the_v
     assert counts["thresholds.toml"] == 1
     assert counts["golden.jsonl"] == len(once)
     by_run = Counter(Path(path).parent.name for path in opened if path.endswith(SAMPLES))
-    assert by_run == {"ragstone-run": 2, "baseline": 2}
+    assert by_run == {"ragstone-run": 2, "1": 2}  # the baseline, from the first artifact
     assert redacted == ["Document"]
 
 

@@ -112,10 +112,10 @@ def test_the_newest_run_that_can_be_a_baseline_is_found_through_those_that_can_n
     good = good_run(tmp_path / "good")
     passed = stored("passed", good, run_id=3, url="https://x/runs/3")
     failed = stored("failed", failed_run(tmp_path / "bad", good), run_id=9, url="https://x/runs/9")
-    own = BaselineSearch(Store(stored("broken", None), passed, failed)).find()
+    own = BaselineSearch(Store(stored("broken", None), passed, failed), tmp_path / "own").find()
     assert own is not None
     assert (own.place, own.run_id, own.carried_by) == ("passed", 3, None)
-    carried = BaselineSearch(Store(failed, passed)).find()
+    carried = BaselineSearch(Store(failed, passed), tmp_path / "carried").find()
     assert carried is not None
     assert (carried.place, carried.run_id, carried.carried_by, carried.url) == ("failed", 7, 9, "https://x/runs/7")
     opened = open_baseline_in(Store(failed, passed), tmp_path / "found").run
@@ -126,10 +126,10 @@ def test_the_newest_run_that_can_be_a_baseline_is_found_through_those_that_can_n
 def test_a_carried_run_that_is_not_of_the_branch_is_left_out(tmp_path: Path) -> None:
     good = good_run(tmp_path / "good")
     failed = stored("failed", failed_run(tmp_path / "bad", good), on_branch=False)
-    found = BaselineSearch(Store(failed, stored("older", good))).find()
+    found = BaselineSearch(Store(failed, stored("older", good)), tmp_path / "older").find()
     assert found is not None
     assert found.place == "older"
-    search = BaselineSearch(Store(failed))
+    search = BaselineSearch(Store(failed), tmp_path / "none")
     assert search.find() is None
     assert "of a commit that is not before this one" in search.reason
     assert not search.is_unread
@@ -163,6 +163,6 @@ def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
 def test_only_so_many_archives_are_read(tmp_path: Path) -> None:
     good, bad = good_run(tmp_path / "good"), failed_run(tmp_path / "bad")
     within = Store(*[stored("bad", bad)] * (MAX_READ - 1), stored("good", good))
-    assert BaselineSearch(within).find() is not None
+    assert BaselineSearch(within, tmp_path / "within").find() is not None
     beyond = Store(*[stored("bad", bad)] * MAX_READ, stored("good", good))
-    assert BaselineSearch(beyond).find() is None
+    assert BaselineSearch(beyond, tmp_path / "beyond").find() is None

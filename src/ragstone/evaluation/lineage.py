@@ -9,7 +9,6 @@ that can be a baseline keeps none, so a run directory contains at most one other
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -17,7 +16,6 @@ from pathlib import Path
 from ragstone.errors import RunDirectoryError, disk_errors
 from ragstone.evaluation.directory import (
     CACHE,
-    FINGERPRINT_DIGITS,
     LOCK,
     MANIFEST,
     ORACLE,
@@ -25,7 +23,7 @@ from ragstone.evaluation.directory import (
     SYSTEM_LOG,
     RunDirectory,
 )
-from ragstone.evaluation.manifest import BaselineUsed, Manifest
+from ragstone.evaluation.manifest import BaselineUsed
 from ragstone.evaluation.round_facts import FACTS_FILES
 from ragstone.files import open_regular
 
@@ -38,13 +36,6 @@ MAX_LINEAGE = 100
 _CHUNK = 1024 * 1024
 _UNFINISHED = tuple(f".{name}.tmp" for name in RUN_FILES)
 """What a process leaves that is killed while it writes."""
-
-
-def fingerprint_of(manifest: Manifest, records: bytes) -> str:
-    """`RunDirectory.fingerprint` of a run that is not on disk; `records` is its
-    samples.jsonl."""
-    digest = hashlib.sha256(manifest.created_at.encode() + records)
-    return digest.hexdigest()[:FINGERPRINT_DIGITS]
 
 
 def used(
@@ -96,11 +87,11 @@ def carried_run(run: RunDirectory) -> RunDirectory | None:
     """The baseline that `run` carries, if any. Raises RunDirectoryError if it is not
     the one it used."""
     folder = run.path / CARRIED
-    if not (folder / MANIFEST).is_file():
+    used = run.manifest.used
+    if used is None or not (folder / MANIFEST).is_file():
         return None
     carried = RunDirectory.open(folder)
-    used = run.manifest.used
-    if used is not None and used.fingerprint != carried.fingerprint:
+    if used.fingerprint != carried.fingerprint:
         raise RunDirectoryError(
             "this is not the baseline that the run was compared with.",
             where=str(folder),

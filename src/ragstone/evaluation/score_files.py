@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -49,34 +48,28 @@ class _Collector(Struct, frozen=True):
         sample_id: str,
         value: object,
         where: str,
-        *,
-        group: str | None = None,
-        question: str = "",
+        facts: SampleFacts | None = None,
     ) -> None:
         """Add a score that was read from the place `where`; a missing one has failed.
-        Raises ConfigError for one that is there twice, or is no score."""
+        `facts` are of the sample. Raises ConfigError for one that is there twice, or is
+        no score."""
         scores = self.metrics.setdefault(metric, MetricScores({}))
-        if sample_id in scores.values or sample_id in scores.failed:
+        if sample_id in scores.applies_to:
             raise ConfigError(
                 f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where
             )
-        facts = self.samples.get(sample_id, SampleFacts())
-        known_group = facts.group
-        if group is not None and known_group not in (None, group):
-            raise ConfigError(
-                f"sample '{sample_id}' is in group '{group}' here, but was in '{known_group}'.",
-                where=where,
-            )
-        self.samples[sample_id] = SampleFacts(question, group=known_group or group)
+        self.samples.setdefault(sample_id, facts or SampleFacts())
         if _is_missing(value):
             scores.failed[sample_id] = Failed("judge", "no value was given")
             return
-        try:
-            number = _as_number(value)
-        except (TypeError, ValueError, OverflowError):
-            raise _no_number(value, where) from None
-        if not math.isfinite(number):
-            raise _no_number(value, where)
+        number = _number(value)
+        if number is None:
+            raise ConfigError(
+                f"a score must be a number in [0, 1], found {str(value)[:80]!r}.",
+                where=where,
+                hint="Leave the row out if the metric does not apply. Use null, or an empty cell, if scoring failed: "
+                "that counts against coverage.",
+            )
         if not -ROUNDING <= number <= 1.0 + ROUNDING:
             raise ConfigError(
                 f"a score must be in [0, 1], found {number:g}.",
@@ -104,18 +97,17 @@ def read_score_file(
     if not rows:
         raise ConfigError("contains no scores.", where=label, hint=_EXPECTED)
     scores = _Collector()
-    remarks: list[str] = []
+    remarks: tuple[str, ...] = ()
     _, first_row = rows[0]
     column_names = {name.lower() for name in first_row}
     if "metric" in column_names or "value" in column_names:
         for where, row in rows:
             _add_score(scores, row, where)
     else:
-        table = [_TableRow.of(where, row) for where, row in rows]
-        metrics = _metric_columns(table, named, label, remarks)
-        ids = _sample_ids(table, golden)
-        for sample_id, sample_row in zip(ids, table, strict=True):
-            _add_row(scores, sample_row, sample_id, metrics)
+        metrics, remarks = _metric_columns(rows, named, label)
+        samples = _SampleIds(golden)
+        for where, row in rows:
+            _add_row(scores, row, where, metrics, samples)
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
             f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
@@ -125,34 +117,84 @@ def read_score_file(
     for sample in golden or ():
         if sample.id in scores.samples or sample.bounds:
             scores.samples[sample.id] = SampleFacts.of(sample)
-    return RunScores(label, scores.metrics, scores.samples, remarks=tuple(remarks))
+    return RunScores(label, scores.metrics, scores.samples, remarks=remarks)
 
 
 def _add_score(scores: _Collector, row: Mapping[str, object], where: str) -> None:
     """Add the score of a row `id, metric, value[, group]`."""
     by_name = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
-    sample_id = _text(by_name["id"], "id", where)
-    metric = _text(by_name["metric"], "metric", where)
-    group = None
-    if by_name.get("group") not in (None, ""):
-        group = _text(by_name["group"], "group", where)
-    scores.add(metric, sample_id, by_name["value"], where, group=group)
+    group = by_name.get("group")
+    scores.add(
+        _text(by_name["metric"], "metric", where),
+        _text(by_name["id"], "id", where),
+        by_name["value"],
+        where,
+        SampleFacts(group=str(group) if group else None),
+    )
 
 
 def _add_row(
-    scores: _Collector, row: _TableRow, sample_id: str, metrics: Iterable[str]
+    scores: _Collector,
+    row: Mapping[str, object],
+    where: str,
+    metrics: Iterable[str],
+    samples: _SampleIds,
 ) -> None:
     """Add the scores of a sample: of the columns `metrics`, those that its row has."""
+    by_name = {normal(name): value for name, value in row.items()}
+    question = _first_text(by_name, FIELDS["question"].names, cells.question)
+    sample_id = samples.id_of(_first_text(by_name, FIELDS["id"].names), question, where)
+    group = _first_text(by_name, FIELDS["group"].strong)
+    facts = SampleFacts(question, group=group or None)
     for name in metrics:
-        if name in row.values:
-            scores.add(
-                name.strip(),
-                sample_id,
-                row.values[name],
-                f"{row.where}: column '{name}'",
-                group=row.group,
-                question=row.question,
-            )
+        if name in row:
+            place = f"{where}: column '{name}'"
+            scores.add(name.strip(), sample_id, row[name], place, facts)
+
+
+def _first_text(
+    row: Mapping[str, object],
+    names: Iterable[str],
+    read: Callable[[object], str | None] = cells.text,
+) -> str:
+    """The text in the first of the columns `names` that has one, in one line; empty if
+    none has."""
+    for name in names:
+        with suppress(cells.CellError):
+            text = read(row.get(name))
+            if text is not None:
+                return " ".join(text.split())
+    return ""
+
+
+class _SampleIds:
+    """The ids of the samples that rows are of, by the samples of `golden`, if there is
+    one."""
+
+    def __init__(self, golden: GoldenSet | None) -> None:
+        self._ids: set[str] | None = None
+        self._by_question: dict[str, str] = {}
+        if golden is not None:
+            self._ids = {sample.id for sample in golden}
+        for sample in golden or ():
+            self._by_question[" ".join(sample.question.split())] = sample.id
+
+    def id_of(self, row_id: str, question: str, where: str) -> str:
+        """The id of the sample: the row's own, or that of the same question; without a
+        golden set, one that is made of the question. Raises ConfigError for a row of no
+        sample."""
+        if row_id and (self._ids is None or row_id in self._ids):
+            return row_id
+        if question in self._by_question:
+            return self._by_question[question]
+        if self._ids is None and question:
+            return derived_id(question, None, ())
+        named = question or "it has no id and no question"
+        raise ConfigError(
+            f"the row is of no sample: {named[:80]!r}.",
+            where=where,
+            hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
+        )
 
 
 def read_rows(
@@ -190,113 +232,39 @@ def _with_fields(
     return values
 
 
-class _TableRow(Struct, frozen=True):
-    """A row of a table with one sample per row, and what is known of the sample."""
-
-    where: str
-    values: Mapping[str, object]
-    id: str | None
-    question: str
-    group: str | None
-
-    @classmethod
-    def of(cls, where: str, values: Mapping[str, object]) -> _TableRow:
-        by_name = {normal(name): value for name, value in values.items()}
-
-        def text_of(
-            names: Iterable[str], read: Callable[[object], str | None] = cells.text
-        ) -> str | None:
-            for name in names:
-                with suppress(cells.CellError):
-                    text = read(by_name.get(name))
-                    if text is not None:
-                        return text
-            return None
-
-        question = text_of(FIELDS["question"].names, cells.question) or ""
-        return cls(
-            where,
-            values,
-            id=text_of(FIELDS["id"].names),
-            question=" ".join(question.split()),
-            group=text_of(FIELDS["group"].strong),
-        )
-
-
 def _metric_columns(
-    rows: Sequence[_TableRow], named: Collection[str], label: str, remarks: list[str]
-) -> list[str]:
-    """The columns of scores; other columns of numbers get one of the `remarks`. Raises
+    rows: Sequence[tuple[str, Mapping[str, object]]], named: Collection[str], label: str
+) -> tuple[list[str], tuple[str, ...]]:
+    """The columns of scores, and a remark on other columns of numbers. Raises
     ConfigError without a column of scores."""
     metrics: list[str] = []
-    number_columns: dict[str, list[float]] = {}
-    for name in dict.fromkeys(name for row in rows for name in row.values):
+    number_columns: list[str] = []
+    for name in dict.fromkeys(name for _, row in rows for name in row):
         is_named = name.strip() in named or normal(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
         elif normal(name) not in _NO_METRICS:
-            numbers = _numbers(row.values.get(name) for row in rows)
-            if numbers:
-                number_columns[name] = numbers
-    if number_columns:
-        names = some(list(number_columns))
-        remarks.append(f"Columns of numbers that no rule names are left out: {names}.")
-    if metrics:
-        return metrics
+            values = [row.get(name) for _, row in rows]
+            present = [value for value in values if not _is_missing(value)]
+            if present and None not in map(_number, present):
+                number_columns.append(name)
+    if not number_columns and not metrics:
+        raise ConfigError("'metric' is missing.", where=label, hint=_EXPECTED)
     if not number_columns:
-        raise ConfigError("'metric' is missing.", where=rows[0].where, hint=_EXPECTED)
-    rules: list[str] = []
-    for name, numbers in number_columns.items():
-        if min(numbers) >= 0.0 and max(numbers) <= 1.0:
-            key = json.dumps(name, ensure_ascii=False)
-            rules.append(f"  [metrics.{key}]\n  min = 0.80")
-    hint = "Scores are from 0 to 1: divide each by the maximum value of its metric."
-    if rules:
-        examples = "\n".join(rules[:3])
-        hint = f"Write a rule for each metric in thresholds.toml, such as:\n{examples}"
-    raise ConfigError(f"there is no verdict. {remarks[0]}", where=label, hint=hint)
-
-
-def _numbers(values: Iterable[object]) -> list[float]:
-    """The numbers of a column; none if it has any other value."""
-    try:
-        return [_as_number(value) for value in values if not _is_missing(value)]
-    except (TypeError, ValueError, OverflowError):
-        return []
-
-
-def _sample_ids(rows: Sequence[_TableRow], golden: GoldenSet | None) -> list[str]:
-    """The id of the sample in `golden` that each row is of: its own, or that of the same
-    question. Without `golden`, its own, or one made of its question; several rows with
-    one question are numbered. Raises ConfigError for a row of no sample."""
-    known_ids: set[str] = set()
-    ids_by_question: dict[str, list[str]] = {}
-    for sample in golden or ():
-        known_ids.add(sample.id)
-        question = " ".join(sample.question.split())
-        ids_by_question.setdefault(question, []).append(sample.id)
-    rows_by_question: Counter[str] = Counter()
-    ids: list[str] = []
-    for row in rows:
-        rows_by_question[row.question] += 1
-        if row.id is not None and (golden is None or row.id in known_ids):
-            ids.append(row.id)
-        elif ids_by_question.get(row.question):
-            ids.append(ids_by_question[row.question].pop(0))
-        elif golden is None and row.question:
-            sample_id = derived_id(row.question, None, ())
-            count = rows_by_question[row.question]
-            if count > 1:
-                sample_id += f"-{count}"
-            ids.append(sample_id)
-        else:
-            question = row.question or "it has no id and no question"
-            raise ConfigError(
-                f"the row is of no sample: {question[:80]!r}.",
-                where=row.where,
-                hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
-            )
-    return ids
+        return metrics, ()
+    remark = (
+        f"Columns of numbers that no rule names are left out: {some(number_columns)}."
+    )
+    if metrics:
+        return metrics, (remark,)
+    keys = [json.dumps(name, ensure_ascii=False) for name in number_columns[:3]]
+    rules = "\n".join(f"  [metrics.{key}]\n  min = 0.80" for key in keys)
+    raise ConfigError(
+        f"there is no verdict. {remark}",
+        where=label,
+        hint=f"Write a rule for each metric in thresholds.toml, such as:\n{rules}\n"
+        "Scores are from 0 to 1: divide each by the maximum value of its metric.",
+    )
 
 
 def scores_from_mapping(
@@ -304,14 +272,10 @@ def scores_from_mapping(
 ) -> RunScores:
     """The run that ``{metric: {sample_id: value}}`` describes.
 
-    Values are in [0, 1]; None is a failed score, which counts against coverage; where a
+    Values are in [0, 1]; None or NaN is a failed score, which counts against coverage; where a
     metric does not apply to a sample, the sample is left out. `label` names the run in
     messages. Raises ConfigError for anything else.
     """
-    if not isinstance(scores, Mapping):
-        raise ConfigError(
-            f"{label}: scores are {{metric: {{sample id: value}}}}, found {type(scores).__name__}."
-        )
     collected = _Collector({str(metric): MetricScores({}) for metric in scores})
     for metric, by_sample in scores.items():
         if not isinstance(by_sample, Mapping):
@@ -321,8 +285,6 @@ def scores_from_mapping(
         name = _text(metric, "metric", label)
         for sample_id, value in by_sample.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            if value is not None and _is_missing(value):
-                raise _no_number(value, where)
             collected.add(name, str(sample_id), value, where)
     return RunScores(label, collected.metrics, collected.samples)
 
@@ -333,21 +295,13 @@ def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _as_number(value: object) -> float:
-    """`value` as a number: "85%" is 0.85. Raises TypeError, ValueError or
-    OverflowError."""
-    if isinstance(value, str) and value.strip().endswith("%"):
-        return float(value.strip().removesuffix("%")) / 100.0
-    return float(value)  # type: ignore[arg-type]
-
-
-def _no_number(value: object, where: str) -> ConfigError:
-    return ConfigError(
-        f"a score must be a number in [0, 1], found {str(value)[:80]!r}.",
-        where=where,
-        hint="Leave the row out if the metric does not apply. Use null, or an empty cell, if scoring failed: that "
-        "counts against coverage.",
-    )
+def _number(value: object) -> float | None:
+    """`value` as a finite number; None if it is none."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _text(value: object, field: str, where: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ragstone.errors import BaselineError, ConfigError, RunDirectoryError
-from ragstone.evaluation.archive_members import read_members, write_members
+from ragstone.evaluation.archive_members import RUN_LIMITS, read_members, unpack_run
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.commands import Write
@@ -109,7 +109,8 @@ def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
     code, with recomputed scores."""
     named = str(settings.gate.baseline)
     try:
-        write_members(read_members(settings.path(named), settings.within), target)
+        source = settings.path(named)
+        unpack_run(read_members(source, settings.within, RUN_LIMITS), target)
         return confirm(open_baseline(target))
     except (OSError, RunDirectoryError) as error:
         raise BaselineError(

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import EXIT_PASS, RagstoneError
-from ragstone.evaluation.archive_members import MEMBER_LIMITS, open_members
-from ragstone.evaluation.directory import CACHE
-from ragstone.evaluation.replay import vouch
+from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
+from ragstone.evaluation.replay import confirm, vouch
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.session import Session
@@ -93,10 +92,9 @@ async def _decided(
         raise NothingToPost(
             f"run {head.id} left no artifact called '{job.inputs.artifact_name}'"
         )
-    members = read_artifact(api, artifact, MEMBER_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
-    # A cache can't prove that its judgements are true: an untrusted one is never used.
-    members.pop(CACHE, None)
-    run = open_members(members, job.temporary / "untrusted", custom)
+    # Without its cache, which can't prove that its judgements are true.
+    members = read_artifact(api, artifact, RUN_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
+    run = confirm(unpack_run(members, job.temporary / "untrusted"), custom)
     vouched = vouch(run, golden, custom)
     current = ComparedRun(vouched.scores, run)
     notes: list[str] = []

@@ -10,15 +10,11 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ragstone.archive import ArchiveRefused
-from ragstone.errors import RagstoneError
-from ragstone.evaluation.archive_members import (
-    MEMBER_LIMITS,
-    carried_run,
-    manifest_of,
-    open_members,
-    own_run,
-)
+from ragstone.errors import RagstoneError, RunDirectoryError
+from ragstone.evaluation.archive_members import MEMBER_LIMITS, unpack_run
 from ragstone.evaluation.directory import HISTORY, RunDirectory
+from ragstone.evaluation.lineage import carried_run
+from ragstone.evaluation.replay import confirm
 from ragstone.history.file import History, parse_history
 
 MAX_READ = 10
@@ -75,7 +71,7 @@ class BaselineStore(ABC):
 
 
 class TrustedBaseline(Struct, frozen=True):
-    """A run that a store vouches for. `files` are its members by name.
+    """A run that a store vouches for, as it is there: its scores are not confirmed.
 
     `carried_by` is the place in the store whose archive contained it, if not its own.
     `run_id` is 0 outside of GitHub.
@@ -84,7 +80,7 @@ class TrustedBaseline(Struct, frozen=True):
     place: str
     sha: str
     created_at: str
-    files: Mapping[str, bytes]
+    run: RunDirectory
     run_id: int = 0
     url: str = ""
     branch: str = ""
@@ -110,7 +106,7 @@ class Comparison(Struct, frozen=True):
 def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
     """The newest baseline in `store`, opened in the new `directory`, and the history of
     the branch."""
-    search = BaselineSearch(store)
+    search = BaselineSearch(store, directory)
     baseline = search.find()
     history, damage = History(), tuple[str, ...]()
     if search.history is not None:
@@ -126,7 +122,7 @@ def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
             unproven = f"Not proven, because a baseline could not be read. {reason}"
         return Comparison(None, None, reason, unproven, history, damage)
     try:
-        run = open_members(baseline.files, directory)
+        run = confirm(baseline.run)
     except RagstoneError as error:
         reason = f"The baseline in {baseline.place} can't be used: {error.message}"
         return Comparison(None, None, reason, f"Not proven. {reason}", history, damage)
@@ -134,13 +130,15 @@ def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
 
 
 class BaselineSearch(Struct):
-    """Looks for the newest baseline in a store.
+    """Looks for the newest baseline in a store. Runs are opened below the new
+    `directory`.
 
     A run that can't be a baseline leads to the one it carries. What is wrong with an
     archive or a store is a reason, never an error.
     """
 
     store: BaselineStore
+    directory: Path
     seen: int = 0
     reads: int = 0
     refusals: list[str] = []
@@ -182,36 +180,41 @@ class BaselineSearch(Struct):
                 raise ArchiveRefused(stored.refused)
             self.reads += 1
             files = stored.read(MEMBER_LIMITS)
-            manifest = manifest_of(files)
-            self.history = self.history or files.get(HISTORY)
-            own = own_run(files)
+            run = _opened(files, self.directory / str(self.reads))
         except ArchiveRefused as refused:
-            self.refusals.append(f"{stored.place} was left out: {refused.reason}")
+            self._refuse(stored, refused.reason)
             self.is_unread = self.is_unread or stored.refused is None
             return None
-        if own is not None:
+        self.history = self.history or files.get(HISTORY)
+        if run.manifest.standing.eligible:
             return TrustedBaseline(
                 stored.place,
                 stored.commit,
-                stored.created_at or manifest.created_at,
-                own.files,
+                stored.created_at or run.manifest.created_at,
+                run,
                 stored.run_id,
                 stored.url,
                 stored.branch,
             )
+        return self._carried_by(run, stored)
+
+    def _carried_by(
+        self, run: RunDirectory, stored: StoredRun
+    ) -> TrustedBaseline | None:
+        """The baseline that `run`, which can't be one, carries."""
         try:
-            carried = carried_run(files)
-            if carried is None:
-                return None
-            commit = carried.manifest.system.commit or "unknown"
-            if not stored.is_on_branch(commit):
-                raise ArchiveRefused(
-                    f"the baseline that it carries is of a commit that is not {self.store.extent}"
-                )
-        except ArchiveRefused as refused:
-            self.refusals.append(f"{stored.place} was left out: {refused.reason}")
+            carried = carried_run(run)
+        except RunDirectoryError as error:
+            self._refuse(stored, f"the baseline that it carries: {error.message}")
             return None
-        used = manifest.used
+        if carried is None:
+            return None
+        commit = carried.manifest.system.commit or "unknown"
+        if not stored.is_on_branch(commit):
+            why = f"the baseline that it carries is of a commit that is not {self.store.extent}"
+            self._refuse(stored, why)
+            return None
+        used = run.manifest.used
         run_id, url = stored.run_id, stored.url
         if used is not None and used.run_id:
             run_id = used.run_id
@@ -220,9 +223,20 @@ class BaselineSearch(Struct):
             stored.place,
             commit,
             carried.manifest.created_at,
-            carried.files,
+            carried,
             run_id,
             url,
             stored.branch,
             carried_by=stored.run_id,
         )
+
+    def _refuse(self, stored: StoredRun, why: str) -> None:
+        self.refusals.append(f"{stored.place} was left out: {why}")
+
+
+def _opened(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
+    """The run of an archive. Raises ArchiveRefused."""
+    try:
+        return unpack_run(files, directory)
+    except RunDirectoryError:
+        raise ArchiveRefused("it contains no run that this version can read") from None

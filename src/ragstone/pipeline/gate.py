@@ -162,7 +162,11 @@ async def evaluate(
     notes, base = inputs.notes, request.base
     baseline = terms.baseline_run
     run = await session.evaluate(
-        baseline=baseline, base=base, policy_hash=policy_hash(request.policy)
+        baseline=baseline,
+        base=base,
+        policy_hash=policy_hash(request.policy),
+        # Whoever ends the job from here on leaves a run that is no baseline.
+        fact=request.role.fact(baseline, NO_VERDICT),
     )
     if request.earlier is not None:
         metrics = plan.selected_metrics()
@@ -175,8 +179,6 @@ async def evaluate(
             session.context.say(
                 f"The answers of an earlier run of the same files are not counted: {difference}."
             )
-    # Whoever ends the job from here on leaves a run that is no baseline.
-    update_manifest(run, baseline=request.role.fact(baseline, NO_VERDICT))
     if base is not None:
         before = base_run(run)
         return run, replace(

@@ -130,7 +130,7 @@ DAMAGED: dict[str, Callable[[dict[str, bytes]], Mapping[str, bytes] | bytes]] = 
     "it is of other files": lambda files: changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
     "is of other files": lambda files: changed(files, invocation=None),
     "not a readable zip archive": lambda _: b"no archive",
-    "no run that this version can read": lambda files: {**files, MANIFEST: b"{}"},
+    "not a valid manifest": lambda files: {**files, MANIFEST: b"{}"},
     "does not follow from the recorded": lambda files: {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},
     "it has no answers of its own": lambda files: changed(files, earlier=[1]),
     "it has no answers of its own to every question": lambda files: changed(files, state="stopped"),

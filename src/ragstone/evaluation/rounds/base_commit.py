@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.errors import (
-    RagstoneError,
     RunDirectoryError,
     SystemUnderTestError,
     first_in,
@@ -91,6 +90,7 @@ async def evaluate_both(
         out=folder.absolute(),
         check=lambda _system: None,
         policy_hash=None,
+        baseline=None,
         invocation=None,
     )
     quiet = replace(context.quiet(), system_log=base.log)
@@ -106,26 +106,8 @@ async def evaluate_both(
             paced = replace(head, system=Paced(head.system, pace, 0))
             of_head = group.create_task(run_round(paced, context))
             of_before = group.create_task(of_base())
-    except (asyncio.CancelledError, BaseExceptionGroup) as stopped:
-        error: BaseException = stopped
-        reason = f"interrupted ({type(stopped).__name__})"
-        if isinstance(stopped, BaseExceptionGroup):
-            error = first_in(stopped)
-            reason = ""
-            if isinstance(error, RagstoneError):
-                reason = error.message
-        # An error of the directory is one of an earlier run in it, which stays as it
-        # is. Both runs were stopped, also the one that had finished or was only
-        # cancelled with the other.
-        if pace.both_started and reason and not isinstance(error, RunDirectoryError):
-            for stopped_run in (out, folder):
-                if (stopped_run / MANIFEST).is_file():
-                    update_manifest(
-                        RunDirectory.open(stopped_run),
-                        state="stopped",
-                        stop_reason=context.redact(reason),
-                    )
-        raise error from None
+    except BaseExceptionGroup as errors:
+        raise first_in(errors) from None
     run, base_result = of_head.result(), of_before.result()
     counts = base_result.manifest.counts
     if counts.system_failed and not counts.scored + counts.partly_failed:
@@ -174,7 +156,6 @@ class Pace:
         """How many questions each system was asked; infinite for one that is closed."""
         self.moved = asyncio.Condition()
         self.started = asyncio.Barrier(2)
-        self.both_started = False
 
 
 class Paced(Wrapped):
@@ -189,7 +170,6 @@ class Paced(Wrapped):
         """If one of the systems can't start, the other writes nothing."""
         await self._system.start()
         await self._pace.started.wait()
-        self._pace.both_started = True
 
     async def ask(self, sample: Sample) -> Response:
         asked, own, other = self._pace.asked, self._side, 1 - self._side

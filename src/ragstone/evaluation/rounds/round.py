@@ -20,6 +20,7 @@ from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import drop_carried
 from ragstone.evaluation.manifest import (
+    BaselineFact,
     Cost,
     GoldenManifest,
     Invocation,
@@ -71,6 +72,8 @@ class Round(Struct, frozen=True):
     recorded: SystemManifest | None = None
     check: Callable[[System], None] = lambda _system: None
     policy_hash: str | None = None
+    baseline: BaselineFact | None = None
+    """What it is for later runs as long as it has no verdict."""
     invocation: Invocation | None = None
     clears: tuple[str, ...] = ()
 
@@ -101,6 +104,7 @@ class Round(Struct, frozen=True):
             answers=self.plan.answers,
             price=self.plan.system.settings.price,
             policy_hash=self.policy_hash,
+            baseline=self.baseline,
             invocation=self.invocation,
         )
 

@@ -26,7 +26,7 @@ from ragstone.evaluation.directory import (
 )
 from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.lineage import CARRIED, cache_of, drop_carried
-from ragstone.evaluation.manifest import Cost
+from ragstone.evaluation.manifest import BaselineFact, Cost
 from ragstone.evaluation.placing import JUDGED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.evaluation.rounds.context import RunContext
@@ -160,9 +160,10 @@ class Session(Struct):
         baseline: RunDirectory | None = None,
         base: BaseSystem | None = None,
         policy_hash: str | None = None,
+        fact: BaselineFact | None = None,
     ) -> RunDirectory:
         """The first round: every question is asked, of the system and of `base` beside
-        it.
+        it. `fact` is what the run is for later ones as long as it has no verdict.
 
         Judgements of the trusted `baseline` are reused, and some are repeated, as the
         plan says. Raises the errors of `run_round`.
@@ -186,6 +187,7 @@ class Session(Struct):
             resume=plan.resume,
             check=plan.check_started,
             policy_hash=policy_hash,
+            baseline=fact,
             invocation=plan.invocation,
             clears=() if plan.oracle and plan.resume else (ORACLE,),
         )

@@ -16,9 +16,10 @@ from github.WorkflowRun import WorkflowRun
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import RunDirectoryError
-from ragstone.evaluation.archive_members import MEMBER_LIMITS, manifest_of, open_members
-from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
+from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.earlier import lack_of
+from ragstone.evaluation.replay import confirm
 from ragstone.github.api.artifacts import artifacts_of, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError, reading_replies
 from ragstone.github.api.commands import Write
@@ -105,13 +106,11 @@ def _read(api: GitHubApi, artifact: Artifact, tree: str, folder: Path) -> RunDir
 
     Raises ArchiveRefused, RunDirectoryError, GitHubApiError.
     """
-    files = read_artifact(
-        api, artifact, {name: MEMBER_LIMITS[name] for name in (MANIFEST, SAMPLES)}
-    )
-    invocation = manifest_of(files).invocation
+    run = unpack_run(read_artifact(api, artifact, RUN_LIMITS), folder)
+    invocation = run.manifest.invocation
     if invocation is None or invocation.tree != tree:
         raise ArchiveRefused("it is of other files")
-    run = open_members(files, folder)
+    confirm(run)
     lack = lack_of(run)
     if lack is not None:
         raise ArchiveRefused(lack)
