@@ -127,12 +127,12 @@ def sets_of_answers(data: Path) -> dict[str, list[Case]]:
     example = [
         Case(
             row["sample"]["question"],
-            row["response"]["answer"],
-            tuple(context["text"] for context in row["response"]["contexts"]),
+            row["answers"][0]["response"]["answer"],
+            tuple(context["text"] for context in row["answers"][0]["response"]["contexts"]),
             row["sample"]["reference"],
         )
         for row in samples
-        if row["sample"].get("reference") and row["response"]["answer"]
+        if row["sample"].get("reference") and row["answers"][0]["response"]["answer"]
     ]
     return {"CLAPNQ": clapnq, "WikiEval": wikieval, "The example": example}
 

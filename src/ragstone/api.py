@@ -25,11 +25,10 @@ from ragstone.errors import (
     first_invalid,
 )
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.engine import Quiet
+from ragstone.evaluation.engine import Progress
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.project_metrics import Chosen, chosen_metrics
 from ragstone.evaluation.score_files import scores_from_mapping
 from ragstone.evaluation.scores import RunScores, means
 from ragstone.formatting import counted
@@ -44,6 +43,7 @@ from ragstone.golden import sample
 from ragstone.golden.load import golden_set_of
 from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
+from ragstone.judge.rubric import YES_NO, Rubric
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.pipeline.compare import compare_sides, read_side
 from ragstone.pipeline.decide import ComparedRun
@@ -54,7 +54,7 @@ from ragstone.pipeline.stored_report import read_report
 from ragstone.progress import progress_for
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
-from ragstone.settings.settings import Settings, SystemSettings
+from ragstone.settings.settings import CustomMetric, Settings, SystemSettings
 from ragstone.system.entrypoint import build_system, of_part
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
@@ -282,6 +282,10 @@ def load_golden_set(
     return GoldenSet(found.samples, found.mappings, found.limited)
 
 
+Chosen = str | Rubric | Callable[..., object]
+"""A metric in the Python API: a name, a rubric, or a function, whose name is the
+metric's."""
+
 _TABLE = "[golden.columns]"
 _COLUMNS = 'For example: columns={"question": "input.query"}'
 
@@ -326,7 +330,7 @@ def evaluate(
         raise ConfigError(f"evaluate() takes a system, found {found}.", hint=hint)
     if not isinstance(judge, str):
         judge = checked_judge(judge)
-    names, custom = chosen_metrics(metrics)
+    names, custom = _chosen_metrics(metrics)
     settings = _settings(
         {
             "system": {
@@ -353,7 +357,7 @@ def evaluate(
 
     context = RunContext(
         environ=os.environ,
-        progress=progress_for(sys.stderr) if progress else Quiet(),
+        progress=progress_for(sys.stderr) if progress else Progress(),
         redact=Redactor(known_secrets(os.environ, settings)),
         system_factory=tested,
     )
@@ -441,6 +445,61 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
             for stop in started:
                 stop()
             raise
+
+
+def _chosen_metrics(
+    metrics: str | Iterable[Chosen] | None,
+) -> tuple[str | tuple[str, ...] | None, dict[str, dict[str, object] | CustomMetric]]:
+    """The names to select (`run.metrics`), and the definitions of custom metrics (the
+    table `metrics`).
+
+    Raises ConfigError for anything else, for two metrics of one name, and for a
+    function without a name.
+    """
+    if metrics is None or isinstance(metrics, str):
+        return metrics, {}
+    is_one = isinstance(metrics, Rubric) or not isinstance(metrics, Iterable)
+    entries: Iterable[object] = metrics
+    if is_one:
+        entries = [metrics]
+    names: list[str] = []
+    defined: dict[str, dict[str, object] | CustomMetric] = {}
+    for metric in entries:
+        if isinstance(metric, str):
+            names.append(metric)
+            continue
+        definition: dict[str, object] | CustomMetric
+        if isinstance(metric, Rubric):
+            name = metric.name
+            definition = {"rubric": metric.text, "sees": metric.sees}
+            if metric.levels != YES_NO:
+                definition["levels"] = metric.levels
+        elif callable(metric) and not isinstance(metric, type):
+            name = _name_of(metric)
+            definition = CustomMetric.calling(metric)
+        else:
+            raise ConfigError(
+                f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
+                where="evaluate(metrics=…)",
+                hint='For example: metrics=["faithfulness", "context_recall"]',
+            )
+        if name in defined:
+            raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
+        names.append(name)
+        defined[name] = definition
+    return tuple(names), defined
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    """Raises ConfigError for a function without a name."""
+    name: str = getattr(function, "__name__", "")
+    if not name.isidentifier():
+        raise ConfigError(
+            f"the function {function!r} has no name.",
+            where="metrics",
+            hint="Define it with `def`: the metric is called like the function.",
+        )
+    return name
 
 
 def _side(source: object, label: str, policy: Policy) -> ComparedRun:

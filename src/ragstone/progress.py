@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-class BarProgress:
+class BarProgress(Progress):
     """A bar, and how many samples are in which state."""
 
     def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
@@ -60,7 +60,7 @@ class BarProgress:
         self._bar.stop()
 
 
-class LineProgress:
+class LineProgress(Progress):
     """A line at the start, at the end, and in between at most every `every_s` seconds,
     for logs."""
 

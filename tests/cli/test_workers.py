@@ -56,7 +56,7 @@ def records(run: Path) -> list[object]:
     """The records without what differs from one asking to the next."""
     found = [json.loads(line) for line in (run / "samples.jsonl").read_bytes().splitlines()]
     for record in found:
-        record["response"].pop("latency_s")
+        record["answers"][0]["response"].pop("latency_s")
     return found
 
 

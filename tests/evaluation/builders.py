@@ -40,11 +40,10 @@ def one_answer(
     response: Response,
     judgements: tuple[Judgements, ...] = (),
     scores: Mapping[str, Score] | None = None,
-    repeat_scores: Mapping[str, tuple[float, ...]] | None = None,
     ledger: Ledger | None = None,
 ) -> SampleRecord:
     """The record of a sample that the system was asked once."""
-    answer = Answer(response, judgements, scores or {}, repeat_scores or {})
+    answer = Answer(response, judgements, scores or {})
     return SampleRecord(sample, (answer,), answer.scores, ledger or Ledger())
 
 

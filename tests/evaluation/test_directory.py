@@ -56,7 +56,6 @@ def test_every_state_of_a_record_survives_the_file() -> None:
         Response("ü\u2028", "", found, None, TokenUsage(3, 4), failure, steps=(*steps, Retrieval(""), ModelCall(""))),
         (Judgements(JudgementFailure("refused"), reverse_questions=ReverseQuestions(("q",), (0.5,))), judgement()),
         {"a": Scored(1.0, "note"), "b": NotApplicable("n"), "c": Failed("judge", "f")},
-        {"a": (1.0, 0.5)},
         Ledger(1, 2, 3, 4, 5, None),
     )
     assert record_from_line(record_to_line(full), "here") == full

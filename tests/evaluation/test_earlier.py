@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import MAX_EARLIER, difference_from, lack_of, with_earlier_run
+from ragstone.evaluation.earlier import MAX_EARLIER, counts_for, is_usable, with_earlier_run
 from ragstone.evaluation.lineage import used
 from ragstone.evaluation.manifest import BaselineFact, SystemManifest
 from ragstone.evaluation.replay import confirm
@@ -51,27 +51,29 @@ def test_a_run_that_is_asked_again_keeps_the_answers_of_earlier_runs(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("fields", "difference"),
+    "fields",
     [
-        ({"repeats": 2}, "it was judged in another way"),
-        ({"metrics": {"faithfulness": "0"}}, "it was judged in another way"),
-        ({"judge": JudgeIdentity(provider="another", model="m", version="1")}, "it was judged in another way"),
-        ({"system": SystemManifest(entrypoint="python:app:another")}, "its system is another"),
+        {"repeats": 2},
+        {"metrics": {"faithfulness": "0"}},
+        {"judge": JudgeIdentity(provider="another", model="m", version="1")},
+        {"system": SystemManifest(entrypoint="python:app:another")},
     ],
 )
-def test_another_judge_or_system_is_a_difference(
-    tmp_path: Path, run: RunDirectory, fields: dict[str, Any], difference: str
+def test_answers_of_another_judge_or_system_do_not_count(
+    tmp_path: Path, run: RunDirectory, fields: dict[str, Any]
 ) -> None:
     earlier = update_manifest(make_run(tmp_path / "earlier"), **fields)
-    assert difference_from(run, earlier, FAITHFULNESS, None) == difference
+    assert not counts_for(run, earlier, FAITHFULNESS, None)
 
 
-def test_fewer_questions_are_others_and_another_commit_is_no_difference(tmp_path: Path, run: RunDirectory) -> None:
-    assert difference_from(run, make_run(tmp_path / "fewer", n=5), FAITHFULNESS, None) == "its questions are others"
+def test_answers_to_fewer_questions_do_not_count_and_those_of_another_commit_do(
+    tmp_path: Path, run: RunDirectory
+) -> None:
+    assert not counts_for(run, make_run(tmp_path / "fewer", n=5), FAITHFULNESS, None)
     earlier = make_run(tmp_path / "earlier")
-    assert difference_from(run, earlier, FAITHFULNESS, None) is None
+    assert counts_for(run, earlier, FAITHFULNESS, None)
     system = earlier.manifest.system.model_copy(update={"commit": "e" * 40})
-    assert difference_from(run, update_manifest(earlier, system=system), FAITHFULNESS, None) is None
+    assert counts_for(run, update_manifest(earlier, system=system), FAITHFULNESS, None)
 
 
 def test_a_run_with_an_answer_that_has_no_score_lacks_it(tmp_path: Path, run: RunDirectory) -> None:
@@ -83,7 +85,7 @@ def test_a_run_with_an_answer_that_has_no_score_lacks_it(tmp_path: Path, run: Ru
         return Response(sample.id, "It is so.", (Context("It is so."),))
 
     failed = make_run(tmp_path / "failed", system=Answering(behave))
-    assert (lack_of(run), lack_of(failed)) == (None, "some of its answers have no score")
+    assert (is_usable(run), is_usable(failed)) == (True, False)
 
 
 def test_what_is_compared_with_the_baselines_answers_counts_beside_that_baseline_only(
@@ -91,7 +93,7 @@ def test_what_is_compared_with_the_baselines_answers_counts_beside_that_baseline
 ) -> None:
     baseline, another = make_run(tmp_path / "main"), make_run(tmp_path / "another", n=5)
     earlier = compared_with(make_run(tmp_path / "earlier"), baseline)
-    assert difference_from(run, earlier, PREFERENCE, baseline) is None
-    assert difference_from(run, earlier, PREFERENCE, another) == "it was compared with another baseline"
-    assert difference_from(run, earlier, PREFERENCE, None) == "it was compared with another baseline"
-    assert difference_from(run, earlier, FAITHFULNESS, another) is None
+    assert counts_for(run, earlier, PREFERENCE, baseline)
+    assert not counts_for(run, earlier, PREFERENCE, another)
+    assert not counts_for(run, earlier, PREFERENCE, None)
+    assert counts_for(run, earlier, FAITHFULNESS, another)

@@ -84,7 +84,7 @@ def test_nothing_is_left_of_a_run_that_wrote_nothing_and_of_one_that_did_only_it
         assert (tmp_path / "a" / "run" / LOCK).is_file()
     assert not (tmp_path / "a" / "run").exists()
     golden = samples(1)
-    with run_lock(tmp_path / "run"), run_lock(tmp_path / "run"):
+    with run_lock(tmp_path / "run"):
         RunWriter.create(tmp_path / "run", manifest(golden)).finish((), wall_s=0)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["manifest.json", "samples.jsonl"]
     assert RunDirectory.open(tmp_path / "run").manifest.state == "finished"

@@ -54,9 +54,11 @@ def test_ranks_count_only_contexts_that_both_have(
 def test_relevant_ids_are_told_from_those_that_no_context_has() -> None:
     sample = Sample("q", "Which?", relevant_ids={"b": 1.0, "z": 2.0, "none": 0.0})
     now = ranked("abc", sample)
-    assert (now.missed_ids, now.other_ids, now.relevant_ids) == (("z",), ("a", "c"), ("b",))
-    without_ids = ranked("abc", sample, ids=False)
-    assert (without_ids.missed_ids, without_ids.other_ids, without_ids.relevant_ids) == ((), (), ())
+    assert (now.has_relevant, now.unmatched) == (True, None)
+    missed = ranked("ac", sample)
+    assert (missed.has_relevant, missed.unmatched) == (False, ("b", "a"))
+    without_ids = ranked("ac", sample, ids=False)
+    assert (without_ids.has_relevant, without_ids.unmatched) == (False, None)
 
 
 def test_contexts_of_one_id_are_compared_by_text() -> None:

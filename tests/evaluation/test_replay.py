@@ -53,9 +53,9 @@ UNCHANGED = Invocation(command="run", changed=0)
         (lambda own: own, UNCHANGED, []),
         (lambda own: own, Invocation(command="run", changed=1), ["does not show that the files"]),
         (lambda own: own, None, ["does not show that the files"]),
-        (lambda own: own[1:], UNCHANGED, ["(1 new of 5)"]),
-        (lambda own: [*own, Sample("more", "?")], UNCHANGED, ["(1 missing of 7)"]),
-        (lambda own: [replace(own[0], question="Another?"), *own[1:]], UNCHANGED, ["(1 changed of 6)"]),
+        (lambda own: own[1:], UNCHANGED, ["different questions"]),
+        (lambda own: [*own, Sample("more", "?")], UNCHANGED, ["different questions"]),
+        (lambda own: [replace(own[0], question="Another?"), *own[1:]], UNCHANGED, ["different questions"]),
     ],
 )
 def test_an_untrusted_run_is_compared_with_the_golden_set_of_the_default_branch(

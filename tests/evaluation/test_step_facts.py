@@ -70,25 +70,20 @@ def test_a_sample_without_turns_steps_and_labels_of_them_has_no_facts(
     assert (step_facts(Sample("s", "Where?", **labels), response) is not None) is has_facts
 
 
-def test_a_turn_recalls_what_its_answer_queries_and_arguments_take_over() -> None:
-    assert facts_of(TURN, Response("c", "On 3 March.")).recalled == frozenset()
-    assert facts_of(TURN, Response("c", "For TF-4101: on 3 March.")).recalled == {"TF-4101"}
+def test_a_turn_carries_what_its_answer_queries_and_arguments_have() -> None:
+    carries = value_key("TF-4101")
+    assert carries not in facts_of(TURN, Response("c", "On 3 March.")).value_keys
+    assert carries in facts_of(TURN, Response("c", "For TF-4101: on 3 March.")).value_keys
     by_query = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("invoice of TF-4101"),)))
-    assert by_query.recalled == {"TF-4101"}
+    assert carries in by_query.value_keys
     by_argument = facts_of(TURN, Response("c", "On 3 March.", steps=(ToolCall("find", {"order_id": "TF-4101"}),)))
-    assert by_argument.recalled == {"TF-4101"}
+    assert carries in by_argument.value_keys
     assert by_argument.argument_names == (("TF-0", "order_id"),)
 
 
-def test_what_the_question_says_or_a_step_returned_is_not_recalled() -> None:
-    call = ToolCall("find", {"order_id": "TF-4101"}, "It left as PK-77123.")
-    answer = Response("c", "Parcel PK-77123 of TF-4101.", steps=(call,))
-    assert facts_of(TURN, answer).recalled == {"TF-4101"}
-    found = Response("c", "TF-4101", steps=(Retrieval("order", (Context("It is TF-4101."),)),))
-    assert facts_of(TURN, found).recalled == frozenset()
-    repeated = facts_of(replace(TURN, question="When is TF-4101 due?"), answer)
-    assert repeated.recalled == frozenset()
-    assert repeated.needed == frozenset()
+def test_what_the_question_says_is_not_needed_from_before() -> None:
+    asked = replace(TURN, question="When is TF-4101 due?", reference="TF-4101 is due on 3 March.")
+    assert facts_of(asked, Response("c", "On 3 March.")).needed == frozenset()
 
 
 def test_labels_need_what_the_user_gave_before_and_a_value_is_still_there_if_its_number_is() -> None:

@@ -157,25 +157,25 @@ def answering(text: str, verdict: Verdict = U) -> SampleRecord:
 
 def with_judgements(found: SampleRecord, **changed: Any) -> SampleRecord:
     answer = found.answers[0]
-    return replace(
+    return dataclasses.replace(
         found,
         answers=(dataclasses.replace(answer, judgements=(dataclasses.replace(answer.judgements[0], **changed),)),),
     )
 
 
 def crashed(kind: SystemFailureKind = SystemFailureKind.TIMEOUT) -> SampleRecord:
-    return replace(GOOD, answers=(Answer(Response("q", failure=SystemFailure(kind, "No answer."))),))
+    return dataclasses.replace(GOOD, answers=(Answer(Response("q", failure=SystemFailure(kind, "No answer."))),))
 
 
 GOOD = record()
 FOREIGN = "Die Garantie gilt für fünf Jahre ab dem Tag des Kaufs."
 LONG = record(answer="The warranty lasts five years. It begins on the day of purchase.")
 UNANSWERABLE = dataclasses.replace(SAMPLE, answerable=False)
-BARE = replace(GOOD, answers=(Answer(GOOD.response, ()),))
+BARE = dataclasses.replace(GOOD, answers=(Answer(GOOD.response, ()),))
 WITHOUT_CONTEXTS = record([(U, ())], contexts=(), said=False)
 UNSAID: dict[str, Any] = {"said": False, "backed": False}
 WORSE = record([(U, ())], said=False)
-SAME_WORDS = replace(WORSE, answers=(dataclasses.replace(WORSE.answers[0], response=GOOD.response),))
+SAME_WORDS = dataclasses.replace(WORSE, answers=(dataclasses.replace(WORSE.answers[0], response=GOOD.response),))
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,9 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
         use = ContextUse((), against_reference=True, attributions=(Support("r1", S if supported else U),))
     found = with_judgements(found, context_use=use)
     contexts = tuple(Context(text, name) for name in ids)
-    return replace(found, answers=(dataclasses.replace(found.answers[0], response=Response("q", "No.", contexts)),))
+    return dataclasses.replace(
+        found, answers=(dataclasses.replace(found.answers[0], response=Response("q", "No.", contexts)),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
         (returning(supported=None), False),  # a system that returns nothing
         (returning("p1", "p7", text=""), False),
         (returning("p1", text=""), True),
-        (replace(returning("p1", text=""), sample=dataclasses.replace(LABELLED, relevant_ids={})), False),
+        (dataclasses.replace(returning("p1", text=""), sample=dataclasses.replace(LABELLED, relevant_ids={})), False),
     ],
 )
 def test_labels_say_whether_the_evidence_is_there(now: SampleRecord, lost: bool) -> None:
@@ -272,7 +274,7 @@ def test_names_without_texts_blame_the_retriever_only_by_their_ids() -> None:
     assert cause_of(missed, missed) is not Cause.NOT_RETRIEVED
     for before in (missed, hit):
         assert cause_of(hit, before) is not Cause.NOT_RETRIEVED
-    named = replace(missed, sample=SAMPLE)
+    named = dataclasses.replace(missed, sample=SAMPLE)
     assert cause_of(named, GOOD) is not Cause.NOT_RETRIEVED
 
 

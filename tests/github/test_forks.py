@@ -273,9 +273,9 @@ OF_ITS_COMMIT = "does not show that the files it evaluated were those of its com
 @pytest.mark.parametrize(
     ("forge", "says"),
     [
-        (lambda files: changed(files, easier), (OTHERS, "4 changed of 4")),
-        (fewer, (OTHERS, "1 missing of 4")),
-        (lambda files: changed(files, renamed), (OTHERS, "4 new, 4 missing of 4")),
+        (lambda files: changed(files, easier), (OTHERS,)),
+        (fewer, (OTHERS,)),
+        (lambda files: changed(files, renamed), (OTHERS,)),
         (lambda files: changed(files, unknown), ("Wonderfulness is unverified",)),
         (lambda files: changed(files, differing(None)), (OF_ITS_COMMIT,)),
         (lambda files: changed(files, differing(1)), (OF_ITS_COMMIT,)),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import ragstone
+from ragstone.api import _chosen_metrics
 from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.rounds.project_metrics import chosen_metrics
 from ragstone.judge.judgements import Grade, Judgements
 from ragstone.metrics.score import Failed, NotApplicable
 from ragstone.pipeline.run_plan import project_metrics
@@ -140,7 +140,7 @@ def test_the_python_api_takes_functions_and_rubrics(tmp_path: Path) -> None:
 )
 def test_other_metrics_are_refused(given: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        chosen_metrics(given)
+        _chosen_metrics(given)
 
 
 def settings_of(tmp_path: Path, config: str) -> Settings:

@@ -91,7 +91,10 @@ def add_an_easy_question(lines: Lines) -> None:
 
 
 def not_ask(lines: Lines) -> None:
-    lines[4]["response"] = {"sample_id": "house-4", "failure": {"kind": "missing", "message": "no answer"}}
+    lines[4]["answers"][0]["response"] = {
+        "sample_id": "house-4",
+        "failure": {"kind": "missing", "message": "no answer"},
+    }
 
 
 @pytest.mark.attack(
@@ -302,7 +305,7 @@ def test_judgements_that_fit_no_answer_are_an_error_and_no_crash(world: World) -
     with world.copy(world.good) as run:
         with records_of(run) as lines:
             for line in lines:
-                line["judgements"][0]["support"]["supports"] = []
+                line["answers"][0]["judgements"][0]["support"]["supports"] = []
         assert world.exit_code(run) not in (0, 70)
 
 
@@ -363,7 +366,7 @@ def test_an_undecided_run_never_passes_whatever_the_policy_or_fail_on_says(world
     with world.copy(world.good) as run:
         with records_of(run) as lines:
             for place, line in enumerate(lines):
-                line["response"]["latency_s"] = 1.0 if place == 0 else 0.1
+                line["answers"][0]["response"]["latency_s"] = 1.0 if place == 0 else 0.1
         decision = world.decide(run)
     assert (decision.verdict.status, decision.verdict.exit_code) == (Status.INCONCLUSIVE, 8)
     assert world.exit_code(world.bad, gate__fail_on="never") == 1
@@ -486,9 +489,9 @@ def with_failures(run: Path, rng: random.Random) -> None:
         for line in rng.sample(lines, rng.randint(2, len(lines))):
             if rng.random() < 0.5:
                 failure = {"kind": "missing", "message": "no answer"}
-                line["response"] = {"sample_id": line["sample"]["id"], "failure": failure}
+                line["answers"][0]["response"] = {"sample_id": line["sample"]["id"], "failure": failure}
             else:
-                line["judgements"] = []
+                line["answers"][0]["judgements"] = []
 
 
 def in_the_order_and_number(run: Path, rng: random.Random) -> None:

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from ragstone.errors import GoldenSetError, JudgeError
 from ragstone.gate.policy import policy_from_mapping
@@ -35,7 +34,7 @@ def test_of_many_questions_the_first_are_named_the_others_counted_and_long_ids_a
 
 def test_each_question_of_the_golden_set_counts_once() -> None:
     first, second, third = map(record, samples(3))
-    moved = replace(second, sample=dataclasses.replace(second.sample, origin=None))
+    moved = dataclasses.replace(second, sample=dataclasses.replace(second.sample, origin=None))
     require_questions([first, moved, third], samples(3), "run")
     require_questions([], GoldenSet(()), "run")
     with pytest.raises(GoldenSetError, match="'q0' is doubled, 'q2' is missing"):

@@ -109,7 +109,7 @@ def _gated(folder: Path, run: Run) -> str:
     rows = []
     for place, line in enumerate((EXAMPLE / "baseline" / "samples.jsonl").read_text(encoding="utf-8").splitlines()):
         record = json.loads(line)
-        found = record["response"]
+        found = record["answers"][0]["response"]
         row = {"id": record["sample"]["id"], "answer": found.get("answer", ""), "contexts": found.get("contexts", [])}
         row["latency_s"] = 0.02
         rows.append(run.change(place, row))

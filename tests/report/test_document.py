@@ -196,11 +196,11 @@ def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
         one.sample, history=(Message("user", "Is there a gateway?"), Message("assistant", "Yes."))
     )
     asked = dataclasses.replace(one.answers[0].judgements[0], standalone_question="Which port does the gateway use?")
-    shown = replace(one, sample=talk, answers=(dataclasses.replace(one.answers[0], judgements=(asked,)),))
+    shown = dataclasses.replace(one, sample=talk, answers=(dataclasses.replace(one.answers[0], judgements=(asked,)),))
     sample = helpdesk_report(details={text.id: shown}).samples.worst[0]
     judged = "(after 2 earlier messages; judged as: Which port does the gateway use?)"
     assert sample.question == f"{text.question} {judged}"
-    unjudged = replace(shown, answers=(dataclasses.replace(shown.answers[0], judgements=()),))
+    unjudged = dataclasses.replace(shown, answers=(dataclasses.replace(shown.answers[0], judgements=()),))
     earlier = helpdesk_report(details={text.id: unjudged}).samples.worst[0].question
     assert earlier == f"{text.question} (after 2 earlier messages)"
 

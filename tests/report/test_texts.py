@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.redact import Redactor
@@ -106,8 +105,8 @@ def test_statements_have_their_verdict_evidence_and_quote() -> None:
 
 
 def test_scores_say_why_there_is_none() -> None:
-    now = replace(record(), scores={"mrr": NotApplicable("no ids"), "tone": Failed("judge", "refused")})
-    found = texts(now, replace(record(), scores={"mrr": Scored(0.25)}))
+    now = dataclasses.replace(record(), scores={"mrr": NotApplicable("no ids"), "tone": Failed("judge", "refused")})
+    found = texts(now, dataclasses.replace(record(), scores={"mrr": Scored(0.25)}))
     assert found["scores"] == [["Reciprocal rank", "0.25", "n/a", "no ids"], ["tone", "", "failed", "refused"]]
 
 
@@ -181,7 +180,7 @@ def test_secrets_are_gone_before_anything_is_cut(ahead: int) -> None:
         SAMPLE, question=leak, reference=leak, reference_contexts=(leak,), history=(Message("user", leak),)
     )
     now = record(Context(leak, leak), answer=leak, sample=sample, judged=judged)
-    now = replace(now, scores={SECRET: Failed("judge", leak)})
+    now = dataclasses.replace(now, scores={SECRET: Failed("judge", leak)})
     then = record(Context(leak + "!", leak), answer=leak + "!", sample=sample, judged=judged)
     assert "sk-live" not in repr(sample_texts(now, then, Redactor([SECRET])))
 

@@ -151,10 +151,11 @@ class RunDirectory:
 def read_manifest(path: Path) -> Manifest:
     file = path / MANIFEST
     if not os.path.lexists(file):
+        problem = f"no {MANIFEST}, so this is not a run directory."
+        if not path.exists():
+            problem = "there is no such directory."
         raise RunDirectoryError(
-            f"no {MANIFEST}, so this is not a run directory."
-            if path.exists()
-            else "there is no such directory.",
+            problem,
             where=str(path),
             hint="Use a directory written by `ragstone run` or `ragstone gate`.",
         )

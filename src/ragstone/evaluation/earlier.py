@@ -9,8 +9,7 @@ first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
@@ -27,48 +26,45 @@ MAX_EARLIER = 4
 _JUDGING = ("judge", "metrics", "repeats")
 
 
-def lack_of(earlier: RunDirectory) -> str | None:
-    """Why no run can use the answers of `earlier`, as a clause; None: it can. Raises
-    RunDirectoryError."""
+def is_usable(earlier: RunDirectory) -> bool:
+    """Whether `earlier` has answers of its own to every question, and a score of each.
+    Raises RunDirectoryError."""
     manifest, scores = earlier.manifest, earlier.scores()
-    if manifest.state != "finished" or manifest.own_answers < 1:
-        return "it has no answers of its own to every question"
-    if scores.system.failures or any(
-        metric.failed for metric in scores.metrics.values()
-    ):
-        return "some of its answers have no score"
-    return None
+    is_whole = manifest.state == "finished" and manifest.own_answers > 0
+    has_failed = any(metric.failed for metric in scores.metrics.values())
+    return is_whole and not has_failed and not scores.system.failures
 
 
-def difference_from(
+def counts_for(
     run: RunDirectory,
     earlier: RunDirectory,
     metrics: Sequence[Metric],
     baseline: RunDirectory | None,
-) -> str | None:
-    """What is not the same in `earlier` as in `run`, as a clause; None: its answers
-    count. Raises RunDirectoryError.
+) -> bool:
+    """Whether the answers of `earlier` are of the system, questions and judge of `run`.
+    Raises RunDirectoryError.
 
     `baseline` is what `run` is compared with: scores of `metrics` that compare answers
     with those of a baseline are of that one only.
     """
     now, then = run.manifest, earlier.manifest
-    questions, earlier_questions = (
-        {name: facts.content_hash for name, facts in side.scores().samples.items()}
-        for side in (run, earlier)
+    system = then.system.model_copy(update={"commit": now.system.commit})
+    same = (
+        _contents(run) == _contents(earlier),
+        all(getattr(now, name) == getattr(then, name) for name in _JUDGING),
+        now.system == system,
     )
-    if questions != earlier_questions:
-        return "its questions are others"
-    if any(getattr(now, name) != getattr(then, name) for name in _JUDGING):
-        return "it was judged in another way"
-    if now.system != then.system.model_copy(update={"commit": now.system.commit}):
-        return "its system is another"
+    if not any(metric.info.relative for metric in metrics):
+        return all(same)
     used = then.used
     fingerprint = None if baseline is None else lasting_fingerprint(baseline)
-    is_same = used is not None and used.fingerprint == fingerprint
-    if not is_same and any(metric.info.relative for metric in metrics):
-        return "it was compared with another baseline"
-    return None
+    return all(same) and used is not None and used.fingerprint == fingerprint
+
+
+def _contents(run: RunDirectory) -> dict[str, str | None]:
+    """The hash of each question."""
+    samples = run.scores().samples
+    return {name: facts.content_hash for name, facts in samples.items()}
 
 
 def with_earlier_run(

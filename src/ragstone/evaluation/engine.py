@@ -37,18 +37,10 @@ MAX_FAILURES_AT_START = 20
 others."""
 
 
-class Progress(Protocol):
-    """Receives the progress of a run. `state` is ``scored``, ``partly_failed`` or
-    ``system_failed``."""
+class Progress:
+    """Receives the progress of a run, and shows nothing of it. `state` is ``scored``,
+    ``partly_failed`` or ``system_failed``."""
 
-    def start(self, total: int | None) -> None: ...
-
-    def advance(self, state: str) -> None: ...
-
-    def finish(self) -> None: ...
-
-
-class Quiet:
     def start(self, total: int | None) -> None: ...
 
     def advance(self, state: str) -> None: ...
@@ -88,7 +80,7 @@ class Work(Struct, frozen=True):
     metrics: Sequence[Metric]
     repeats: int = 1
     answers: int = 1
-    progress: Progress = field(default_factory=Quiet)
+    progress: Progress = field(default_factory=Progress)
     custom: Mapping[str, Measure] = {}
     keeps_contexts: bool = True
 
@@ -177,13 +169,12 @@ class _Asking:
     async def next_batch(self, limit: int) -> list[Job]:
         """What is answered, at least one and at most `limit`; empty at the end."""
         batch: list[Job] = []
-        job = await self._answered.get()
-        while job is not None:
+        while not batch or (len(batch) < limit and not self._answered.empty()):
+            job = await self._answered.get()
+            if job is None:
+                self._answered.put_nowait(None)  # the end, for the next one
+                break
             batch.append(job)
-            if len(batch) == limit or self._answered.empty():
-                return batch
-            job = self._answered.get_nowait()
-        self._answered.put_nowait(None)  # the end, for the next one
         return batch
 
     def _each_question(self) -> Iterator[tuple[_Responses, tuple[Sample, ...], int]]:

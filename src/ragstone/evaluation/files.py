@@ -3,26 +3,23 @@ come from anywhere."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from ragstone.errors import RunDirectoryError
+from ragstone.errors import RunDirectoryError, disk_errors
 
 
-@contextlib.contextmanager
-def writing_to(path: Path) -> Iterator[None]:
+def writing_to(path: Path) -> AbstractContextManager[None]:
     """Raise disk errors (no permission, read-only, full) as RunDirectoryError with
     `path`."""
-    try:
-        yield
-    except OSError as error:
-        raise RunDirectoryError(
-            f"can't be written: {error.strerror or error}.",
-            where=str(path),
-            hint="Check free space and permissions, or use another directory with --out.",
-        ) from None
+    return disk_errors(
+        path,
+        "can't be written",
+        kind=RunDirectoryError,
+        hint="Check free space and permissions, or use another directory with --out.",
+    )
 
 
 def open_new(path: Path) -> BinaryIO:

@@ -74,7 +74,7 @@ class Gathering:
                 metric.failed[sample.id] = score
             else:
                 metric.values[sample.id] = score.value
-                _add_readings(metric, name, record)
+                _add_answer_scores(metric, name, record)
 
     def scores(self, path: Path) -> RunScores:
         return RunScores(
@@ -82,23 +82,14 @@ class Gathering:
         )
 
 
-def _add_readings(metric: MetricScores, name: str, record: SampleRecord) -> None:
-    """Add the scores of each answer, and those of all judging rounds."""
+def _add_answer_scores(metric: MetricScores, name: str, record: SampleRecord) -> None:
+    """Add the scores of each answer, if there are several."""
     answers: list[float | None] = []
-    readings: list[tuple[float, ...]] = []
     for answer in record.answers:
         score = answer.scores.get(name)
-        value = score.value if isinstance(score, Scored) else None
-        answers.append(value)
-        rounds = answer.repeat_scores.get(name)
-        if rounds:
-            readings.append(rounds)
-        elif value is not None:
-            readings.append((value,))
+        answers.append(score.value if isinstance(score, Scored) else None)
     if len(answers) > 1 and set(answers) != {None}:
         metric.answers[record.sample.id] = tuple(answers)
-    if sum(map(len, readings)) > 1:
-        metric.readings[record.sample.id] = tuple(readings)
 
 
 def _add_answers(

@@ -14,7 +14,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextvars import ContextVar
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -22,32 +21,23 @@ from ragstone.evaluation.directory import LOCK
 from ragstone.evaluation.files import writing_to
 from ragstone.evaluation.writer import refuse_foreign
 
-_TRIES = 100
-_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
-
 
 @contextlib.contextmanager
 def run_lock(path: Path) -> Iterator[None]:
     """Lock the run directory `path`, which is created if needed.
 
-    Does nothing if a caller already holds the lock. Raises RunDirectoryError if another
+    Raises RunDirectoryError if another
     run is writing there, if the directory contains something other than a run, or if
     the file system is not writable or has no locks. Leaves no file behind, and no
     unused directory. On Windows nothing is locked.
     """
     refuse_foreign(path)
-    place = path.resolve()
-    if place in _held.get():
-        yield
-        return
     is_new = not path.exists()
     with writing_to(path):
         descriptor = _lock_file(path)
-    token = _held.set(_held.get() | {place})
     try:
         yield
     finally:
-        _held.reset(token)
         with contextlib.suppress(OSError):
             (path / LOCK).unlink()
         os.close(descriptor)
@@ -61,25 +51,27 @@ def _lock_file(path: Path) -> int:
     for disk errors."""
     flags = os.O_RDWR | os.O_CREAT
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    for _ in range(_TRIES):
-        path.mkdir(parents=True, exist_ok=True)
-        try:
-            descriptor = os.open(path / LOCK, flags, 0o644)
-        except FileNotFoundError:
-            continue  # a run that ended removed the directory meanwhile
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
-            _lock(descriptor, path)
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(status, (path / LOCK).stat()):
-                    return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # a run that ended removed the file before we had it
-    raise OSError(errno.EAGAIN, "it is repeatedly created and removed")
+    path.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path / LOCK, flags, 0o644)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
+        _lock(descriptor, path)
+        if not os.path.samestat(status, (path / LOCK).stat()):
+            raise _busy(path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _busy(path: Path) -> RunDirectoryError:
+    return RunDirectoryError(
+        "another run is writing to this directory.",
+        where=str(path),
+        hint="Wait until it ends, or use another directory with --out.",
+    )
 
 
 def _lock(descriptor: int, path: Path) -> None:
@@ -90,9 +82,10 @@ def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        problem = f"its file system does not support locks ({error.strerror}), so two runs there could interfere."
-        hint = "Use a directory on a local disk with --out."
         if error.errno in {errno.EAGAIN, errno.EACCES}:
-            problem = "another run is writing to this directory."
-            hint = "Wait until it ends, or use another directory with --out."
-        raise RunDirectoryError(problem, where=str(path), hint=hint) from None
+            raise _busy(path) from None
+        raise RunDirectoryError(
+            f"its file system does not support locks ({error.strerror}), so two runs there could interfere.",
+            where=str(path),
+            hint="Use a directory on a local disk with --out.",
+        ) from None

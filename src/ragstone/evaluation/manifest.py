@@ -86,7 +86,7 @@ class GoldenManifest(Part):
     """The golden set: its files, its hash, and how many samples were to be evaluated.
 
     `limited`: a limit or a selection left samples out. `selected`: some were chosen by
-    id or tag. `generated` counts those that a model wrote and nobody reviewed.
+    id or tag.
     """
 
     files: tuple[str, ...]
@@ -94,7 +94,6 @@ class GoldenManifest(Part):
     samples: NonNegativeInt
     limited: bool = False
     selected: bool = False
-    generated: NonNegativeInt = 0
 
 
 class Counts(Part):
@@ -253,8 +252,7 @@ class Manifest(Part):
         elif self.oracle_of is not None:
             reason = "it is the oracle half of a run, with the contexts given"
         elif self.golden.selected:
-            fact = self.baseline or BaselineFact(eligible=False, reason="")
-            return fact.model_copy(update={"eligible": False, "reason": SELECTED})
+            reason = SELECTED
         elif self.baseline is not None:
             return self.baseline
         elif self.same_job:

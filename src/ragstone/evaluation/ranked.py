@@ -3,7 +3,6 @@ were in a better one before."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Set
 
 from msgspec import Struct
@@ -18,8 +17,6 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.system.response import Response
 
-MAX_IDS = 10
-
 
 class RankedContexts(Struct, frozen=True):
     """Hashes of the ids and texts of an answer's contexts, by rank: equal in this
@@ -30,14 +27,10 @@ class RankedContexts(Struct, frozen=True):
     texts: tuple[int, ...] = ()
     evidence: tuple[int, ...] = ()
     """The ranks, from 0, of the contexts that the right answer rests on."""
-    missed_ids: tuple[str, ...] = ()
-    """Relevant ids that no context has, at most MAX_IDS; empty if no context has an
-    id."""
-    other_ids: tuple[str, ...] = ()
-    """Ids of contexts that are not relevant, at most MAX_IDS; empty if no relevant id
-    is missed."""
-    relevant_ids: tuple[str, ...] = ()
-    """Relevant ids that a context has, at most MAX_IDS."""
+    has_relevant: bool = False
+    """Whether a context has a relevant id."""
+    unmatched: tuple[str, str] | None = None
+    """A relevant id and one of a context, where none of the one are among the other."""
 
 
 def ranked_contexts(
@@ -46,10 +39,12 @@ def ranked_contexts(
     """The contexts of `response`. What holds the evidence is said by the sample's
     labels, or else by the judge."""
     contexts = response.contexts
-    ids = {context.id for context in contexts}
+    own_ids = {context.id for context in contexts if context.id is not None}
     relevant = {name for name, grade in sample.relevant_ids.items() if grade > 0}
-    own_ids = {name for name in ids if name is not None}
-    missed = _few(relevant - own_ids) if own_ids else ()
+    has_relevant = not relevant.isdisjoint(own_ids)
+    unmatched = None
+    if relevant and own_ids and not has_relevant:
+        unmatched = min(relevant), min(own_ids)
     texts = distinct(sample.reference_contexts)
     use = judgements.context_use
     evidence: set[int] = set()
@@ -70,16 +65,9 @@ def ranked_contexts(
         ids=tuple(hash(context.id) for context in contexts) if has_ids else (),
         texts=tuple(hash(context.text) for context in contexts),
         evidence=tuple(sorted(evidence)),
-        missed_ids=missed,
-        other_ids=_few(own_ids - relevant) if missed else (),
-        relevant_ids=_few(own_ids & relevant),
+        has_relevant=has_relevant,
+        unmatched=unmatched,
     )
-
-
-def _few(ids: Iterable[str]) -> tuple[str, ...]:
-    """The first of `ids`. They are interned: the same documents are named in many
-    samples."""
-    return tuple(sys.intern(name) for name in sorted(filter(None, ids))[:MAX_IDS])
 
 
 def evidence_ranks(

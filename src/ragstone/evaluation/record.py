@@ -6,24 +6,22 @@ Reading a line validates every field; nothing is unpickled or executed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Self
+from functools import cache
+from typing import Annotated, Any
 
-import msgspec
 from msgspec import Struct
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
     SerializerFunctionWrapHandler,
     Tag,
+    TypeAdapter,
     WrapSerializer,
-    model_validator,
+    with_config,
 )
 
 from ragstone.errors import RunDirectoryError, parse_errors
@@ -56,15 +54,6 @@ def _with_state(
     return {"state": _STATES[type(score)], **serialise(score)}
 
 
-def _not_negative(response: Response) -> Response:
-    """`response`, if its latency and its tokens are not negative."""
-    usage = response.usage
-    tokens = () if usage is None else (usage.input_tokens, usage.output_tokens)
-    if any(number < 0 for number in (response.latency_s or 0.0, *tokens)):
-        raise ValueError("latency and tokens can't be negative")
-    return response
-
-
 _WITHOUT_STATE = BeforeValidator(_without_state)
 StoredScore = Annotated[
     Annotated[Scored, _WITHOUT_STATE, Tag("scored")]
@@ -75,22 +64,17 @@ StoredScore = Annotated[
 ]
 """A score, which in a file has its `state`."""
 
-StoredResponse = Annotated[Response, AfterValidator(_not_negative)]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One response of the system to a sample, judged and scored.
 
-    `judgements` has one entry per repeat. `scores` is by metric name; `repeat_scores`
-    has the value of each repeat if there were several (only scored ones), for variance
-    components.
+    `judgements` has one entry per repeat. `scores` is by metric name.
     """
 
-    response: StoredResponse
+    response: Response
     judgements: tuple[Judgements, ...] = ()
     scores: Mapping[str, StoredScore] = field(default_factory=dict)
-    repeat_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def judged(self) -> Judgements:
@@ -98,7 +82,9 @@ class Answer:
         return self.judgements[0] if self.judgements else Judgements()
 
 
-class SampleRecord(Struct, frozen=True):
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True)
+class SampleRecord:
     """A line of samples.jsonl.
 
     `answers` are in the order in which the system was asked: at least one. `scores`
@@ -107,17 +93,13 @@ class SampleRecord(Struct, frozen=True):
     """
 
     sample: Sample
-    answers: tuple[Answer, ...]
-    scores: Mapping[str, Score] = {}
-    ledger: Ledger = msgspec.field(default_factory=Ledger)
+    answers: Annotated[tuple[Answer, ...], Field(min_length=1)]
+    scores: Mapping[str, StoredScore] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
 
     @property
     def response(self) -> Response:
         return self.answers[0].response
-
-    @property
-    def judgements(self) -> tuple[Judgements, ...]:
-        return self.answers[0].judgements
 
     @property
     def responses(self) -> tuple[Response, ...]:
@@ -145,41 +127,9 @@ class RecordLine(Struct, frozen=True):
     line: str
 
 
-class _Line(BaseModel):
-    """A line of a sample that was asked once has its response in itself; else each of
-    its answers has one."""
-
-    model_config = ConfigDict(defer_build=True, extra="forbid")
-
-    sample: Sample
-    response: StoredResponse | None = None
-    judgements: tuple[Judgements, ...] = ()
-    answers: tuple[Answer, ...] = ()
-    scores: Mapping[str, StoredScore]
-    repeat_scores: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
-    ledger: Ledger = Field(default_factory=Ledger)
-
-    @model_validator(mode="after")
-    def _one_or_several(self) -> Self:
-        if len(self.answers) == 1 or bool(self.answers) is (self.response is not None):
-            raise ValueError("a record has either a response, or several answers")
-        return self
-
-
 def record_to_line(record: SampleRecord) -> str:
     """`record` as JSON without a line end; floats that JSON can't hold become null."""
-    answers: dict[str, Any] = {"answers": record.answers}
-    if len(record.answers) == 1:
-        (answer,) = record.answers
-        answers = {
-            "response": answer.response,
-            "judgements": answer.judgements,
-            "repeat_scores": answer.repeat_scores,
-        }
-    line = _Line.model_construct(
-        sample=record.sample, scores=record.scores, ledger=record.ledger, **answers
-    )
-    return line.model_dump_json(exclude_defaults=True)
+    return _adapter().dump_json(record, exclude_defaults=True).decode()
 
 
 def record_line(record: SampleRecord) -> RecordLine:
@@ -194,23 +144,10 @@ def record_from_line(line: str | bytes, where: str) -> SampleRecord:
     one."""
     hint = "The file was changed or truncated; run the evaluation again."
     with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
-        parsed = _Line.model_validate_json(line)
-    answers = parsed.answers
-    if parsed.response is not None:
-        answer = Answer(
-            parsed.response, parsed.judgements, parsed.scores, parsed.repeat_scores
-        )
-        answers = (answer,)
-    return SampleRecord(parsed.sample, answers, parsed.scores, parsed.ledger)
+        return _adapter().validate_json(line)
 
 
-def is_complete_line(line: bytes) -> bool:
-    """Whether `line` ends as a written record does; the last line of a killed run may
-    not."""
-    if not line.endswith(b"}\n"):
-        return False
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
+@cache
+def _adapter() -> TypeAdapter[SampleRecord]:
+    """Reads and writes records; built when it is first used."""
+    return TypeAdapter(SampleRecord)

@@ -3,7 +3,6 @@ of a sample."""
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,8 +27,8 @@ class RecordsFile:
         self._whole = whole
         self._places: dict[str, tuple[int, int]] = {}
         """Where the record of each sample is: its line, from 1, and its offset."""
-        self._read_at: int | None = None
-        """When the file that the places were read from was changed."""
+        self.end = 0
+        """Where the last record ends, once all were read."""
 
     def __iter__(self) -> Iterator[SampleRecord]:
         """Every record, one at a time. Raises RunDirectoryError with the line of a bad
@@ -53,7 +52,7 @@ class RecordsFile:
         Raises RunDirectoryError for a bad record, here or when it is looked up.
         """
         with self._stream() as stream:
-            if self._read_at != os.fstat(stream.fileno()).st_mtime_ns:
+            if not self._places:
                 deque(self._read(stream, lambda _line: None), maxlen=0)
             places = self._places
 
@@ -72,6 +71,10 @@ class RecordsFile:
 
             yield record_of
 
+    def offsets(self) -> dict[str, int]:
+        """Where the record of each sample begins, once all were read."""
+        return {name: offset for name, (_, offset) in self._places.items()}
+
     def _stream(self) -> BinaryIO:
         with disk_errors(self.path, kind=RunDirectoryError):
             return open_regular(self.path)
@@ -80,7 +83,6 @@ class RecordsFile:
         self, stream: BinaryIO, digest: Callable[[bytes], None]
     ) -> Iterator[tuple[SampleRecord, str]]:
         places: dict[str, tuple[int, int]] = {}
-        changed_at = os.fstat(stream.fileno()).st_mtime_ns
         number, offset = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -100,4 +102,4 @@ class RecordsFile:
             places.setdefault(record.sample.id, (number, offset))
             yield record, where
             offset += len(line)
-        self._places, self._read_at = places, changed_at
+        self._places, self.end = places, offset

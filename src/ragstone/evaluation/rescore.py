@@ -3,14 +3,13 @@ The system is not asked."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.directory import CACHE, ORACLE, SAMPLES, RunDirectory
+from ragstone.evaluation.directory import CACHE, ORACLE, RunDirectory
 from ragstone.evaluation.interactions import Interactions, read_interactions
 from ragstone.evaluation.lineage import cache_of, oracle_half
 from ragstone.evaluation.lock import run_lock
@@ -58,14 +57,13 @@ async def rescore(
             where=str(plan.out),
             hint="Use another directory with --out.",
         )
-    with run_lock(plan.out), tempfile.TemporaryDirectory(prefix="ragstone-") as private:
+    with run_lock(plan.out):
         if isinstance(source, RunDirectory):
             stored = StoredAnswers.of(source)
             # Never the commit that is checked out now.
             recorded = source.manifest.system
         else:
-            file = Path(private) / SAMPLES
-            stored = StoredAnswers.write(source, file, context.redact)
+            stored = StoredAnswers.of_interactions(source)
             recorded = SystemManifest(
                 entrypoint=f"file:{source.mapping.file}",
                 version=plan.system.settings.version,

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import some
 from ragstone.golden import cells
 from ragstone.golden.aliases import FIELD_NAMES, FIELDS, NO_SCORES, SCORES, normal
-from ragstone.golden.load import table_rows
+from ragstone.golden.load import read_rows, with_fields
+from ragstone.golden.matching import SampleFinder
 from ragstone.golden.reader import derived_id
-from ragstone.golden.rows import MAX_FILE_BYTES, SourceFile
 from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
@@ -105,9 +105,9 @@ def read_score_file(
             _add_score(scores, row, where)
     else:
         metrics, remarks = _metric_columns(rows, named, label)
-        samples = _SampleIds(golden)
+        finder = None if golden is None else SampleFinder(golden)
         for where, row in rows:
-            _add_row(scores, row, where, metrics, samples)
+            _add_row(scores, row, where, metrics, finder)
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
             f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
@@ -122,7 +122,7 @@ def read_score_file(
 
 def _add_score(scores: _Collector, row: Mapping[str, object], where: str) -> None:
     """Add the score of a row `id, metric, value[, group]`."""
-    by_name = _with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
+    by_name = with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
     group = by_name.get("group")
     scores.add(
         _text(by_name["metric"], "metric", where),
@@ -138,12 +138,13 @@ def _add_row(
     row: Mapping[str, object],
     where: str,
     metrics: Iterable[str],
-    samples: _SampleIds,
+    finder: SampleFinder | None,
 ) -> None:
     """Add the scores of a sample: of the columns `metrics`, those that its row has."""
     by_name = {normal(name): value for name, value in row.items()}
     question = _first_text(by_name, FIELDS["question"].names, cells.question)
-    sample_id = samples.id_of(_first_text(by_name, FIELDS["id"].names), question, where)
+    row_id = _first_text(by_name, FIELDS["id"].names)
+    sample_id = _sample_id(finder, row_id, question, where)
     group = _first_text(by_name, FIELDS["group"].strong)
     facts = SampleFacts(question, group=group or None)
     for name in metrics:
@@ -167,69 +168,25 @@ def _first_text(
     return ""
 
 
-class _SampleIds:
-    """The ids of the samples that rows are of, by the samples of `golden`, if there is
-    one."""
-
-    def __init__(self, golden: GoldenSet | None) -> None:
-        self._ids: set[str] | None = None
-        self._by_question: dict[str, str] = {}
-        if golden is not None:
-            self._ids = {sample.id for sample in golden}
-        for sample in golden or ():
-            self._by_question[" ".join(sample.question.split())] = sample.id
-
-    def id_of(self, row_id: str, question: str, where: str) -> str:
-        """The id of the sample: the row's own, or that of the same question; without a
-        golden set, one that is made of the question. Raises ConfigError for a row of no
-        sample."""
-        if row_id and (self._ids is None or row_id in self._ids):
-            return row_id
-        if question in self._by_question:
-            return self._by_question[question]
-        if self._ids is None and question:
-            return derived_id(question, None, ())
-        named = question or "it has no id and no question"
-        raise ConfigError(
-            f"the row is of no sample: {named[:80]!r}.",
-            where=where,
-            hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
-        )
-
-
-def read_rows(
-    path: Path, *, required: Sequence[str], expected: str, limit: int = MAX_FILE_BYTES
-) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The rows of a file in any format of a golden set, each with its place
-    (``scores.csv:12``).
-
-    If there are fields `required`, every row has them, and all names are in lower case;
-    empty cells are None. `expected` tells the user what a row looks like; `limit` is in
-    bytes. Raises ConfigError.
-    """
-    source = SourceFile(path, str(path), limit=limit)
-    try:
-        for row in table_rows(source):
-            where = source.at(row.line)
-            if required:
-                yield where, _with_fields(row.values, required, where, expected)
-            else:
-                yield where, row.values
-    except GoldenSetError as error:
-        raise ConfigError(error.message, where=error.where, hint=expected) from None
-
-
-def _with_fields(
-    row: Mapping[str, object], required: Sequence[str], where: str, expected: str
-) -> Mapping[str, object]:
-    values = {str(name).lower(): cell for name, cell in row.items()}
-    for name in required:
-        if name not in values:
-            columns = ", ".join(map(repr, values))[:200]
-            raise ConfigError(
-                f"'{name}' is missing, found: {columns}.", where=where, hint=expected
-            )
-    return values
+def _sample_id(
+    finder: SampleFinder | None, row_id: str, question: str, where: str
+) -> str:
+    """The id of the sample that a row is of: as `finder` finds it, or without one, its
+    own, or one that is made of the question. Raises ConfigError for a row of no
+    sample."""
+    if finder is None:
+        sample_id = row_id or (question and derived_id(question, None, ()))
+    else:
+        sample = finder.find(row_id, question)
+        sample_id = "" if sample is None else sample.id
+    if sample_id:
+        return sample_id
+    named = question or "it has no id and no question"
+    raise ConfigError(
+        f"the row is of no sample: {named[:80]!r}.",
+        where=where,
+        hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
+    )
 
 
 def _metric_columns(

@@ -77,8 +77,7 @@ class MetricScores(Struct, frozen=True):
 
     `answers` has the score of each answer to a sample in `values`, in the order in
     which the system was asked (None: the metric does not apply to that answer). It is
-    empty if the system was asked each question once. `readings` has the scores of all
-    judging rounds of each answer, if there were several answers or rounds.
+    empty if the system was asked each question once.
     """
 
     values: BySample[float]
@@ -86,7 +85,6 @@ class MetricScores(Struct, frozen=True):
     failed: BySample[Failed] = {}
     version: str | None = None
     answers: BySample[tuple[float | None, ...]] = {}
-    readings: BySample[tuple[tuple[float, ...], ...]] = {}
 
     @property
     def applies_to(self) -> Set[str]:

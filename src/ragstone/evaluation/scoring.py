@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-
-from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.formatting import counted, figure
@@ -63,7 +62,6 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
     response = answer.response
     failure = failure_of([response])
     scores: dict[str, Score] = {}
-    repeats: dict[str, tuple[float, ...]] = {}
     for metric in metrics:
         name = metric.info.name
         if compares_answers(metric):
@@ -74,10 +72,7 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
         rounds = answer.judgements or (Judgements(),)
         round_scores = [metric.score(sample, response, judged) for judged in rounds]
         scores[name] = combine_rounds(round_scores)
-        if len(round_scores) > 1:
-            scored = _scored_of(round_scores)
-            repeats[name] = tuple(score.value for score in scored)
-    return Answer(response, answer.judgements, scores, repeats)
+    return Answer(response, answer.judgements, scores)
 
 
 def sample_scores(

@@ -70,9 +70,7 @@ class StepFacts(Struct, frozen=True):
     `called` are the tools that were called, and the sources of the `retrievals`;
     `results` are those of tools that are among the contexts. `expected` are the tools
     that the labels expect, and `mistakes` what they show, without values and with the
-    name of a wrong argument alone. Values are ids, long numbers
-    and names. `recalled` are those of the earlier turns that the answer and its steps
-    took over, rather than from the question or from what a step returned; `needed` are
+    name of a wrong argument alone. Values are ids, long numbers and names. `needed` are
     those of the user's earlier turns that the labels have and the question lacks;
     `value_keys` are all in the answer, queries and arguments, as `value_key` writes
     them. `argument_names` are the kinds of values that are arguments of tools, each
@@ -88,7 +86,6 @@ class StepFacts(Struct, frozen=True):
     results: int = 0
     expected: frozenset[str] = frozenset()
     mistakes: frozenset[ToolMistake] = frozenset()
-    recalled: frozenset[str] = frozenset()
     needed: frozenset[str] = frozenset()
     value_keys: frozenset[str] = frozenset()
     argument_names: tuple[tuple[str, str], ...] = ()
@@ -144,7 +141,6 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     if sample.turn is None or not history:
         return facts
     in_question = values_of(sample.question)
-    earlier = values_of("\n".join(message.text for message in history)) - in_question
     from_user = values_of(
         "\n".join(message.text for message in history if message.role == "user")
     )
@@ -153,31 +149,20 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         *sample.reference_contexts,
         *map(_json, expected_arguments),
     ]
-    # What was passed to each step, and what it returned; the answer is the last one.
-    texts = [*map(_texts_of, response.steps[:MAX_STEPS]), (response.answer, "")]
-    recalled: set[str] = set()
-    returned = sample.question.casefold()
-    for passed, result in texts:
-        for value in values_of(passed) & earlier:
-            if value.casefold() not in returned and value_key(value) not in returned:
-                recalled.add(value)
-        returned = f"{returned}\n{result[:MAX_TEXT_CHARACTERS].casefold()}"
-    keys = chain(_keys(response.answer), *(_keys(passed) for passed, _ in texts))
+    passed = [response.answer, *map(_passed_to, response.steps[:MAX_STEPS])]
+    keys = chain.from_iterable(map(_keys, passed))
     return replace(
         facts,
-        recalled=frozenset(recalled),
         needed=(from_user - in_question) & values_of("\n".join(labels)),
         value_keys=frozenset(islice(keys, MAX_KEYS)),
     )
 
 
-def _texts_of(step: Step) -> tuple[str, str]:
-    """What the system passed to a step, and what it returned."""
+def _passed_to(step: Step) -> str:
+    """What the system passed to a step."""
     if isinstance(step, Retrieval):
-        return step.query, "\n".join(context.text for context in step.contexts)
-    if isinstance(step, ToolCall):
-        return _json(step.arguments), step.result or ""
-    return "", ""
+        return step.query
+    return _json(step.arguments) if isinstance(step, ToolCall) else ""
 
 
 def values_of(text: str) -> frozenset[str]:

@@ -1,27 +1,30 @@
 """Stored answers: samples and what a system answered them, to be judged again, or for
 the first time.
 
-They are in a file of records, such as that of a run. Recorded interactions are written
-as records first, without scores. Records stay in their file: what is kept in memory is
-the samples, and where the record of each begins.
+Records of a run stay in their file: what is kept in memory is the samples, and where
+the record of each begins. Recorded interactions are kept in memory.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.files import open_new, writing_to
 from ragstone.evaluation.interactions import Interactions
-from ragstone.evaluation.record import Answer, SampleRecord, record_to_line
-from ragstone.evaluation.records_file import Lookup, RecordsFile
+from ragstone.evaluation.record import Answer, SampleRecord
+from ragstone.evaluation.records_file import Lookup
 from ragstone.formatting import counted
+from ragstone.golden.matching import SampleFinder
 from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, SystemFailureKind
@@ -69,26 +72,17 @@ class StoredAnswers:
         )
 
     @classmethod
-    def write(
-        cls, interactions: Interactions, path: Path, redact: Callable[[str], str]
-    ) -> StoredAnswers:
-        """The answers of `interactions`, which are written to the new file `path`.
-
-        Raises RunDirectoryError if they can't be written, and what reading them
-        raises.
-        """
-        samples: dict[str, Sample] = {}
-        with writing_to(path):
-            file = open_new(path)
-        with file:
-            for sample, response in interactions.answers:
-                record = SampleRecord(sample, (Answer(response),), {})
-                line = redact(record_to_line(record)).encode("utf-8", "replace")
-                with writing_to(path):
-                    file.write(line + b"\n")
-                samples[sample.id] = sample
-        records = RecordsFile(path, whole=True)
-        return cls(records.lookup(), samples, [interactions.mapping])
+    def of_interactions(cls, interactions: Interactions) -> StoredAnswers:
+        """The answers of `interactions`, which are kept in memory. Raises what reading
+        them raises."""
+        records: dict[str, SampleRecord] = {}
+        for sample, response in interactions.answers:
+            records[sample.id] = SampleRecord(sample, (Answer(response),))
+        return cls(
+            nullcontext(records.get),
+            {name: record.sample for name, record in records.items()},
+            [interactions.mapping],
+        )
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -108,15 +102,10 @@ class StoredAnswers:
         Several answers to one golden question become one group, because they are not
         independent.
         """
-        by_id = {sample.id: sample for sample in golden}
-        by_question: dict[str, Sample] = {}
-        for sample in golden:
-            if not sample.history:
-                by_question[" ".join(sample.question.split())] = sample
+        finder = SampleFinder(golden)
         matches: dict[str, Sample] = {}
         for sample_id, stored in self._samples.items():
-            question = " ".join(stored.question.split())
-            match = by_id.get(sample_id) or by_question.get(question)
+            match = finder.find(sample_id, stored.question)
             if match is not None:
                 matches[sample_id] = match
         answers = Counter(match.id for match in matches.values())

@@ -27,12 +27,8 @@ from ragstone.evaluation.directory import (
 )
 from ragstone.evaluation.files import open_new, replace_text, writing_to
 from ragstone.evaluation.manifest import Cost, Counts, Manifest
-from ragstone.evaluation.record import (
-    MAX_LINE_BYTES,
-    RecordLine,
-    is_complete_line,
-    record_from_line,
-)
+from ragstone.evaluation.record import RecordLine
+from ragstone.evaluation.records_file import RecordsFile
 from ragstone.evaluation.round_facts import (
     JudgeFacts,
     RoundFacts,
@@ -56,8 +52,7 @@ class RunWriter:
     """A run being written. Every record is on disk when `append` returns; `finish` puts
     them in golden order.
 
-    `offsets`: where the record of each sample on disk begins, by sample id; the last
-    one, if there are several.
+    `offsets`: where the record of each sample on disk begins, by sample id.
     """
 
     def __init__(
@@ -127,20 +122,15 @@ class RunWriter:
             raise RunDirectoryError(
                 "is a link, which Ragstone does not write to.", where=str(samples)
             )
-        offsets: dict[str, int] = {}
         states: Counter[str] = Counter()
         cost = Cost()
-        end = 0
         with disk_errors(samples, "can't be resumed", kind=RunDirectoryError):
             samples.touch()
-            with open_regular(samples) as lines:
-                while is_complete_line(line := lines.readline(MAX_LINE_BYTES)):
-                    record = record_from_line(line, str(samples))
-                    offsets[record.sample.id] = end
-                    states[record.state] += 1
-                    cost = cost.plus(Cost.of(record.ledger))
-                    end += len(line)
-            os.truncate(samples, end)
+            records = RecordsFile(samples, whole=False)
+            for record in records:
+                states[record.state] += 1
+                cost = cost.plus(Cost.of(record.ledger))
+            os.truncate(samples, records.end)
         planted = read_facts(path).judge.planted
         write_facts(path, RoundFacts(JudgeFacts(planted=planted)))
         continued = manifest.model_copy(
@@ -154,7 +144,7 @@ class RunWriter:
         write_manifest(path, continued)
         with writing_to(samples):
             stream = samples.open("ab")
-        return cls(path, continued, stream, offsets, redact)
+        return cls(path, continued, stream, records.offsets(), redact)
 
     @property
     def finished_ids(self) -> Set[str]:

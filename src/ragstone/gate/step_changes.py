@@ -217,15 +217,13 @@ def step_problems(
         problems = set(_problems(answer))
         if _is_earlier_answer(answer, run, baseline):
             problems.add(Problem(ProblemKind.EARLIER_ANSWER))
-        # What it should have taken over from earlier turns.
-        wanted = answer.facts.needed
-        if answer.baseline is not None:
-            wanted = answer.baseline.recalled
-        kinds = [
-            value_kind(value)
-            for value in wanted
-            if value_key(value) not in answer.facts.value_keys
-        ]
+        # What it should have taken over from earlier turns, and did in the baseline.
+        kinds = []
+        for value in answer.facts.needed:
+            key = value_key(value)
+            is_new = answer.baseline is None or key in answer.baseline.value_keys
+            if is_new and key not in answer.facts.value_keys:
+                kinds.append(value_kind(value))
         if answer.turn is not None and kinds:
             # Later turns that lack it are consequences.
             known = [f"the {names[kind]}" for kind in kinds if kind in names]

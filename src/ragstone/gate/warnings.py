@@ -95,18 +95,16 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
     """A warning that no relevant id was ever returned, though contexts have ids: both
     may name the same documents, written differently."""
     rankings = evidence.current.system.ranked.values()
-    if any(ranked.relevant_ids for ranked in rankings):
+    if any(ranked.has_relevant for ranked in rankings):
         return
-    missed: list[str] = []
-    returned: list[str] = []
     for ranked in rankings:
-        missed += ranked.missed_ids
-        returned += ranked.other_ids
-    if missed and returned:
-        yield (
-            f"No relevant id of the golden set was ever returned: it names '{missed[0]}', the contexts "
-            f"'{returned[0]}'. Ids are compared as they are written."
-        )
+        if ranked.unmatched is not None:
+            named, returned = ranked.unmatched
+            yield (
+                f"No relevant id of the golden set was ever returned: it names '{named}', the contexts '{returned}'. "
+                "Ids are compared as they are written."
+            )
+            return
 
 
 def uncalled_tools(evidence: Evidence) -> Iterator[str]:

@@ -24,7 +24,14 @@ from ragstone.golden.profile import profile_rows
 from ragstone.golden.promptfoo import has_expectations, read_promptfoo_cells
 from ragstone.golden.reader import SampleReader
 from ragstone.golden.refusals import refuse_names, refuse_results
-from ragstone.golden.rows import ByField, FileRows, Row, SourceFile, Table
+from ragstone.golden.rows import (
+    MAX_FILE_BYTES,
+    ByField,
+    FileRows,
+    Row,
+    SourceFile,
+    Table,
+)
 from ragstone.golden.sample import MAX_SAMPLES, ColumnMapping, GoldenSet, Sample
 from ragstone.golden.tables import find_table
 from ragstone.printable import shown_name
@@ -72,6 +79,43 @@ def table_rows(source: SourceFile) -> Iterable[Row]:
     Raises GoldenSetError.
     """
     return _open(source, format_of(source), {}).rows
+
+
+def read_rows(
+    path: Path, *, required: Sequence[str], expected: str, limit: int = MAX_FILE_BYTES
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The rows of a file in any format of a golden set, each with its place
+    (``scores.csv:12``).
+
+    If there are fields `required`, every row has them, and all names are in lower case;
+    empty cells are None. `expected` tells the user what a row looks like; `limit` is in
+    bytes. Raises ConfigError.
+    """
+    source = SourceFile(path, str(path), limit=limit)
+    try:
+        for row in table_rows(source):
+            where = source.at(row.line)
+            if required:
+                yield where, with_fields(row.values, required, where, expected)
+            else:
+                yield where, row.values
+    except GoldenSetError as error:
+        raise ConfigError(error.message, where=error.where, hint=expected) from None
+
+
+def with_fields(
+    row: Mapping[str, object], required: Sequence[str], where: str, expected: str
+) -> Mapping[str, object]:
+    """The cells of `row` by their names in lower case. Raises ConfigError if one that
+    is `required` is missing."""
+    values = {str(name).lower(): cell for name, cell in row.items()}
+    for name in required:
+        if name not in values:
+            columns = ", ".join(map(repr, values))[:200]
+            raise ConfigError(
+                f"'{name}' is missing, found: {columns}.", where=where, hint=expected
+            )
+    return values
 
 
 def golden_set_of(data: object, *, columns: ByField | None = None) -> GoldenSet:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ragstone.evaluation.directory import BASE_COMMIT, REPORT, RunDirectory
-from ragstone.evaluation.earlier import difference_from, with_earlier_run
+from ragstone.evaluation.earlier import counts_for, with_earlier_run
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
@@ -170,14 +170,14 @@ async def evaluate(
     )
     if request.earlier is not None:
         metrics = plan.selected_metrics()
-        difference = difference_from(run, request.earlier, metrics, baseline)
-        if difference is None:
+        if counts_for(run, request.earlier, metrics, baseline):
             run = with_earlier_run(run, request.earlier, metrics)
             runs = counted(len(run.manifest.earlier), "earlier run")
             notes += (f"Counts the answers of {runs} of the same files.",)
         else:
             session.context.say(
-                f"The answers of an earlier run of the same files are not counted: {difference}."
+                "The answers of an earlier run of the same files are not counted: its system, questions, judge or "
+                "baseline are others."
             )
     if base is not None:
         before = base_run(run)

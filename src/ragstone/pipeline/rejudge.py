@@ -197,7 +197,7 @@ def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
         scored_before = then.metrics[name].values.keys()
         lost |= plan.edited[name] & scored_before - again.scores_of(name).values.keys()
     relabelled = plan.relabelled.keys() - lost
-    parts = ("values", "not_applicable", "failed", "answers", "readings")
+    parts = ("values", "not_applicable", "failed", "answers")
     metrics = {
         name: _spliced(scores, then.scores_of(name), lost, parts)
         for name, scores in again.metrics.items()

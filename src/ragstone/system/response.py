@@ -147,7 +147,7 @@ class Response:
     sample_id: str
     answer: str = ""
     contexts: Contexts = ()
-    latency_s: float | None = None
+    latency_s: Annotated[float, Field(ge=0)] | None = None
     usage: TokenUsage | None = None
     failure: SystemFailure | None = None
     extra: Mapping[str, object] = field(default_factory=dict)

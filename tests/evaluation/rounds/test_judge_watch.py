@@ -7,7 +7,6 @@ import dataclasses
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation.rounds.judge_watch import ask_again, choose_canaries
@@ -32,10 +31,10 @@ REFUSED = JudgementFailure("refused")
 def test_judgements_with_a_verdict_are_chosen(change: dict[str, Any], chosen: bool) -> None:
     one = record(GOLDEN[0])
     answer = dataclasses.replace(one.answers[0], judgements=(dataclasses.replace(judgement(), **change),))
-    assert bool(choose_canaries([replace(one, answers=(answer,))])) is chosen
+    assert bool(choose_canaries([dataclasses.replace(one, answers=(answer,))])) is chosen
     without_contexts = dataclasses.replace(answer, response=dataclasses.replace(answer.response, contexts=()))
     for unusable in (without_contexts, dataclasses.replace(answer, judgements=())):
-        assert choose_canaries([replace(one, answers=(unusable,))]) == ()
+        assert choose_canaries([dataclasses.replace(one, answers=(unusable,))]) == ()
 
 
 def test_verdicts_that_differ_and_those_without_an_answer_are_counted() -> None:

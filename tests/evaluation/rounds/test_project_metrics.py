@@ -87,8 +87,8 @@ def test_labels_switch_on_the_metrics_that_read_them(labels: dict[str, Any], exp
     ("bounds", "said", "hint"),
     [
         ({"min": {"faithfulnes": 0.5}}, "'min' of faithfulnes: unknown metric", "Did you mean 'faithfulness'?"),
-        ({"min": {"hallucination": 0.5}}, "less is better for hallucination", "Use 'max'."),
-        ({"max": {"faithfulness": 0.5}}, "more is better for faithfulness", "Use 'min'."),
+        ({"min": {"hallucination": 0.5}}, "less is better", "Use 'max'."),
+        ({"max": {"faithfulness": 0.5}}, "more is better", "Use 'min'."),
     ],
 )
 def test_a_floor_that_can_not_be_is_refused_with_its_place(bounds: dict[str, Any], said: str, hint: str) -> None:

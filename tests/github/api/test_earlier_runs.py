@@ -132,8 +132,8 @@ DAMAGED: dict[str, Callable[[dict[str, bytes]], Mapping[str, bytes] | bytes]] = 
     "not a readable zip archive": lambda _: b"no archive",
     "not a valid manifest": lambda files: {**files, MANIFEST: b"{}"},
     "does not follow from the recorded": lambda files: {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},
-    "it has no answers of its own": lambda files: changed(files, earlier=[1]),
-    "it has no answers of its own to every question": lambda files: changed(files, state="stopped"),
+    "it lacks answers": lambda files: changed(files, earlier=[1]),
+    "it lacks answers, or their scores": lambda files: changed(files, state="stopped"),
 }
 """Artifacts that don't count, by the reason."""
 

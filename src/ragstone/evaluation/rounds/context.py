@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ragstone.evaluation.engine import Progress, Quiet
+from ragstone.evaluation.engine import Progress
 from ragstone.evaluation.redact import Redactor
 from ragstone.system.response import System
 
@@ -27,7 +27,7 @@ class RunContext(Struct, frozen=True):
     """
 
     environ: Mapping[str, str]
-    progress: Progress = field(default_factory=Quiet)
+    progress: Progress = field(default_factory=Progress)
     say: Callable[[str], None] = lambda _line: None
     redact: Redactor = field(default_factory=lambda: Redactor(()))
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -43,5 +43,5 @@ class RunContext(Struct, frozen=True):
             None if own is None or log is None else own.with_name(f"{log}-{own.name}")
         )
         return replace(
-            self, progress=Quiet(), say=lambda _line: None, system_log=system_log
+            self, progress=Progress(), say=lambda _line: None, system_log=system_log
         )

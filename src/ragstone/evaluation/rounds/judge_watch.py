@@ -104,11 +104,10 @@ def choose_canaries(
             and table.supports
             and record.response.contexts
         ):
-            by_hash = {
-                _hash(f"{name}\0{support.statement_id}"): support
-                for support in table.supports
-            }
-            chosen = by_hash[min(by_hash)]
+            chosen = min(
+                table.supports,
+                key=lambda support: _hash(f"{name}\0{support.statement_id}"),
+            )
             canaries.append(
                 Canary(record, statements, chosen.statement_id, chosen.verdict)
             )

@@ -111,11 +111,7 @@ def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 def asked_again(golden: GoldenSet) -> GoldenSet:
     """The samples that have contexts to give."""
-    return GoldenSet(
-        tuple(sample for sample in golden if sample.reference_contexts),
-        golden.mappings,
-        golden.limited,
-    )
+    return golden.only(lambda sample: bool(sample.reference_contexts))
 
 
 def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:

@@ -85,41 +85,32 @@ async def judge_planted(
     if not hosts:
         return None, ledger
 
-    async def passes(
-        name: str, contexts: Sequence[Context], statement: str
-    ) -> bool | None:
-        call = Call(name, ledger=ledger, fresh=True)
+    async def passes(host: SampleRecord, contexts: Sequence[Context]) -> bool | None:
+        """Whether a planted answer to `host` passes; None if the judge fails."""
+        call = Call(host.sample.id, ledger=ledger, fresh=True)
+        statement = Statement("s1", planted_statement(draw))
         try:
-            table = await judge.support(
-                contexts, (Statement("s1", statement),), call=call
-            )
+            table = await judge.support(contexts, (statement,), call=call)
         except (JudgementFailed, JudgeError):
             return None
         return table.supports[0].verdict is Verdict.SUPPORTED
 
-    async def outcome(host: SampleRecord, statement: str, another: str) -> _Outcome:
-        name, contexts = host.sample.id, host.response.contexts
-        first = await passes(name, contexts, statement)
-        if first is not True:
+    async def outcome(host: SampleRecord) -> _Outcome:
+        contexts = host.response.contexts
+        first = await passes(host, contexts)
+        if not first:
             return "failed" if first is None else "refused"
-        if await passes(name, (Context(_PASSAGE),), statement) is not False:
+        if await passes(host, (Context(_PASSAGE),)) is not False:
             return "passed anywhere"
-        if await passes(name, contexts, another):
-            return "steered"
-        return "passed once"
+        return "steered" if await passes(host, contexts) else "passed once"
 
     chosen = list(islice(cycle(hosts), n))
-    outcomes: list[_Outcome] = await asyncio.gather(
-        *(
-            outcome(host, planted_statement(draw), planted_statement(draw))
-            for host in chosen
-        )
-    )
+    outcomes: list[_Outcome] = await asyncio.gather(*map(outcome, chosen))
     counts = Counter(outcomes)
-    pairs = zip(chosen, outcomes, strict=True)
-    steered = dict.fromkeys(
-        host.sample.id for host, result in pairs if result == "steered"
-    )
+    steered: dict[str, None] = {}
+    for host, result in zip(chosen, outcomes, strict=True):
+        if result == "steered":
+            steered[host.sample.id] = None
     planted = Planted(
         asked=n - counts["failed"],
         passed=counts["passed anywhere"] + counts["passed once"],
@@ -139,25 +130,18 @@ def _choose_hosts(
     for metric in metrics.values():
         for name, value in metric.values.items():
             scores_before.setdefault(name, []).append(value)
-    risen: list[tuple[float, str]] = []
-    not_risen: list[str] = []
+    rises: dict[str, float] = {}
     for record in run.records():
-        name = record.sample.id
         is_supported = isinstance(record.answers[0].judged.support, SupportTable)
-        if not is_supported or not record.response.contexts:
-            continue
-        before = scores_before.get(name)
-        scores = record.scores.values()
-        values = [score.value for score in scores if isinstance(score, Scored)]
-        rise = fmean(values or [0.0]) - fmean(before or [math.inf])
-        if rise > 0.0:
-            risen.append((rise, name))
-        else:
-            not_risen.append(name)
-    by_rise = [name for _, name in sorted(risen, reverse=True)]
-    first = by_rise[: n // 2]
-    candidates = [*by_rise[n // 2 :], *not_risen]
-    return (*first, *draw.sample(candidates, min(n - len(first), len(candidates))))
+        if is_supported and record.response.contexts:
+            scores = record.scores.values()
+            values = [score.value for score in scores if isinstance(score, Scored)]
+            before = scores_before.get(record.sample.id) or [math.inf]
+            rises[record.sample.id] = fmean(values or [0.0]) - fmean(before)
+    by_rise = sorted(rises, key=rises.__getitem__, reverse=True)
+    first = [name for name in by_rise[: n // 2] if rises[name] > 0.0]
+    others = by_rise[len(first) :]
+    return (*first, *draw.sample(others, min(n - len(first), len(others))))
 
 
 def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:

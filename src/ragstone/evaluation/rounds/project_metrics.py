@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -178,25 +178,22 @@ class ProjectMetrics(Struct, frozen=True):
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
         by_name: dict[str, Measure] = {}
-        local: dict[float, dict[str, Callable[..., object]]] = {}
-        by_timeout: dict[float, dict[str, str]] = {}
+        functions: dict[str, MetricFunctions] = {}
+        specs_by_timeout: dict[float, dict[str, str]] = {}
         for metric in metrics:
             name = metric.info.name
             if isinstance(metric, RubricMetric):
                 by_name[name] = partial(graded_by, metric.rubric)
-            elif isinstance(metric, FunctionMetric):
-                definition = self.custom[name]
-                timeout_s = definition.timeout_s
-                if definition.function is not None:
-                    targets = local.setdefault(timeout_s, {})
-                    targets[name] = definition.function
-                else:
-                    specs = by_timeout.setdefault(timeout_s, {})
-                    specs[name] = definition.python or ""
-        functions: dict[str, MetricFunctions] = {}
-        for timeout_s, targets in local.items():
-            functions |= dict.fromkeys(targets, functions_here(targets, timeout_s))
-        for timeout_s, specs in by_timeout.items():
+            if not isinstance(metric, FunctionMetric):
+                continue
+            definition = self.custom[name]
+            timeout_s = definition.timeout_s
+            if definition.function is not None:
+                functions[name] = functions_here({name: definition.function}, timeout_s)
+            else:
+                specs = specs_by_timeout.setdefault(timeout_s, {})
+                specs[name] = definition.python or ""
+        for timeout_s, specs in specs_by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
             functions |= dict.fromkeys(specs, MetricFunctions(worker))
         for name, function in functions.items():
@@ -204,91 +201,31 @@ class ProjectMetrics(Struct, frozen=True):
         return Measures(by_name, functions)
 
 
-Chosen = str | Rubric | Callable[..., object]
-"""A metric in the Python API: a name, a rubric, or a function, whose name is the
-metric's."""
-
-
-def chosen_metrics(
-    metrics: str | Iterable[Chosen] | None,
-) -> tuple[str | tuple[str, ...] | None, dict[str, dict[str, object] | CustomMetric]]:
-    """The names to select (`run.metrics`), and the definitions of custom metrics (the
-    table `metrics`).
-
-    Raises ConfigError for anything else, for two metrics of one name, and for a
-    function without a name.
-    """
-    if metrics is None or isinstance(metrics, str):
-        return metrics, {}
-    is_one = isinstance(metrics, Rubric) or not isinstance(metrics, Iterable)
-    entries: Iterable[object] = metrics
-    if is_one:
-        entries = [metrics]
-    names: list[str] = []
-    defined: dict[str, dict[str, object] | CustomMetric] = {}
-    for metric in entries:
-        if isinstance(metric, str):
-            names.append(metric)
-            continue
-        definition: dict[str, object] | CustomMetric
-        if isinstance(metric, Rubric):
-            name = metric.name
-            definition = {"rubric": metric.text, "sees": metric.sees}
-            if metric.levels != YES_NO:
-                definition["levels"] = metric.levels
-        elif callable(metric) and not isinstance(metric, type):
-            name = _name_of(metric)
-            definition = CustomMetric.calling(metric)
-        else:
-            raise ConfigError(
-                f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
-                where="evaluate(metrics=…)",
-                hint='For example: metrics=["faithfulness", "context_recall"]',
-            )
-        if name in defined:
-            raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
-        names.append(name)
-        defined[name] = definition
-    return tuple(names), defined
-
-
-def _name_of(function: Callable[..., object]) -> str:
-    """Raises ConfigError for a function without a name."""
-    name: str = getattr(function, "__name__", "")
-    if not name.isidentifier():
-        raise ConfigError(
-            f"the function {function!r} has no name.",
-            where="metrics",
-            hint="Define it with `def`: the metric is called like the function.",
-        )
-    return name
-
-
 def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
     """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a
     name or key that can't be."""
-    places = {}
+    origins = {}
     for sample in golden:
         for key, name, _ in sample.bounds:
-            places[key, name] = sample.origin
-    for (key, name), where in places.items():
+            origins[key, name] = sample.origin
+    for (key, name), origin in origins.items():
         try:
             select_metrics([name], own)
-            lower = lower_is_better(name)
-            better = "more"
-            right_key = "min"
-            if lower:
-                better = "less"
-                right_key = "max"
-            if lower is not None and key != right_key:
-                raise ConfigError(
-                    f"but {better} is better for {name}.", hint=f"Use '{right_key}'."
-                )
         except ConfigError as error:
             raise GoldenSetError(
-                f"'{key}' of {name}: {error.message}", where=str(where), hint=error.hint
+                f"'{key}' of {name}: {error.message}",
+                where=str(origin),
+                hint=error.hint,
             ) from None
-    return [name for _, name in places]
+        lower = lower_is_better(name)
+        if lower is not None and lower is not (key == "max"):
+            other = "max" if lower else "min"
+            raise GoldenSetError(
+                f"'{key}' of {name}: {'less' if lower else 'more'} is better for it.",
+                where=str(origin),
+                hint=f"Use '{other}'.",
+            )
+    return [name for _, name in origins]
 
 
 RANKING = ("recall@5", "ndcg@10")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -30,7 +30,6 @@ from ragstone.evaluation.manifest import (
 from ragstone.evaluation.parallel import refuse_without_dask, worker_count
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
-from ragstone.evaluation.rounds.project_metrics import Measures
 from ragstone.evaluation.scoring import needed_judgements
 from ragstone.evaluation.writer import RunWriter, update_manifest
 from ragstone.formatting import counted, some
@@ -95,7 +94,6 @@ class Round(Struct, frozen=True):
                 samples=len(golden),
                 limited=golden.limited,
                 selected=golden.selected,
-                generated=sum(sample.generated for sample in golden),
             ),
             judge=judging_identity(self.judge, self.plan),
             system=self.recorded or self.plan.system.describe(self.system, golden),
@@ -127,58 +125,60 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
     files.
     """
     plan = this.plan
-    writer: RunWriter | None = None
-    measures: Measures | None = None
-    workers: Workers | None = None
-    try:
-        if this.recorded is None:  # else the answers are there already
-            refuse_without_given(this.samples, plan.system.settings.part)
-        if plan.dask is not None:
-            refuse_without_dask()
-        measures = plan.metrics.measures(this.metrics, context)
-        why_ungraded = NO_MODEL.format(this.judge.identity.label())
-        for metric in this.metrics:
-            if isinstance(metric, RubricMetric) and not hasattr(this.judge, "grade"):
-                context.say(f"{metric.info.name} is not scored: {why_ungraded}.")
-        async with until(this.deadline):
-            await this.system.start()
-            this.check(this.system)
-            await measures.start()
-        manifest = this.describe(context)
-        for folder in this.clears:
-            drop_carried(this.out, folder)
-        start = RunWriter.resume if this.resume else RunWriter.create
-        writer = start(this.out, manifest, redact=context.redact)
-        finished = writer.finished_ids
-        pending = [sample for sample in this.samples if sample.id not in finished]
-        workers = workers_of(this, len(pending), context.say)
-        work = Work(
-            pending,
-            this.system,
-            this.judge,
-            this.metrics,
-            plan.repeats,
-            plan.answers,
-            context.progress,
-            measures.by_name,
-            plan.keeps_contexts,
-        )
-        return await _evaluate(this, work, context, writer, workers)
-    finally:
-        if workers is not None:
-            await workers.close()
-        await this.system.close()
-        if measures is not None:
-            await measures.close()
-        log = context.system_log
-        if writer is not None and log is not None:
-            text = ""
-            with suppress(FileNotFoundError):
-                text = log.read_text(encoding="utf-8", errors="replace")
-            if text.strip():
-                replace_text(this.out / SYSTEM_LOG, context.redact(text))
-            else:
-                (this.out / SYSTEM_LOG).unlink(missing_ok=True)
+    with ExitStack() as ended:
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(this.system.close)
+            if this.recorded is None:  # else the answers are there already
+                refuse_without_given(this.samples, plan.system.settings.part)
+            if plan.dask is not None:
+                refuse_without_dask()
+            measures = plan.metrics.measures(this.metrics, context)
+            closing.push_async_callback(measures.close)
+            why_ungraded = NO_MODEL.format(this.judge.identity.label())
+            for metric in this.metrics:
+                is_graded = hasattr(this.judge, "grade")
+                if isinstance(metric, RubricMetric) and not is_graded:
+                    context.say(f"{metric.info.name} is not scored: {why_ungraded}.")
+            async with until(this.deadline):
+                await this.system.start()
+                this.check(this.system)
+                await measures.start()
+            manifest = this.describe(context)
+            for folder in this.clears:
+                drop_carried(this.out, folder)
+            start = RunWriter.resume if this.resume else RunWriter.create
+            writer = start(this.out, manifest, redact=context.redact)
+            ended.callback(_keep_log, this.out, context)
+            finished = writer.finished_ids
+            pending = [sample for sample in this.samples if sample.id not in finished]
+            work = Work(
+                pending,
+                this.system,
+                this.judge,
+                this.metrics,
+                plan.repeats,
+                plan.answers,
+                context.progress,
+                measures.by_name,
+                plan.keeps_contexts,
+            )
+            workers = workers_of(this, len(pending), context.say)
+            if workers is not None:
+                closing.push_async_callback(workers.close)
+            return await _evaluate(this, work, context, writer, workers)
+
+
+def _keep_log(out: Path, context: RunContext) -> None:
+    """Keep what the closed system wrote, if it wrote anything, in the run directory."""
+    if context.system_log is None:
+        return
+    text = ""
+    with suppress(FileNotFoundError):
+        text = context.system_log.read_text(encoding="utf-8", errors="replace")
+    if text.strip():
+        replace_text(out / SYSTEM_LOG, context.redact(text))
+    else:
+        (out / SYSTEM_LOG).unlink(missing_ok=True)
 
 
 async def _evaluate(

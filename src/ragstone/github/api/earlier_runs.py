@@ -18,7 +18,7 @@ from ragstone.archive import ArchiveRefused
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import lack_of
+from ragstone.evaluation.earlier import is_usable
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.artifacts import artifacts_of, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError, reading_replies
@@ -111,7 +111,6 @@ def _read(api: GitHubApi, artifact: Artifact, tree: str, folder: Path) -> RunDir
     if invocation is None or invocation.tree != tree:
         raise ArchiveRefused("it is of other files")
     confirm(run)
-    lack = lack_of(run)
-    if lack is not None:
-        raise ArchiveRefused(lack)
+    if not is_usable(run):
+        raise ArchiveRefused("it lacks answers, or their scores")
     return run

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ragstone._version import __version__
 from ragstone.errors import JudgeError, first_in
-from ragstone.evaluation.engine import Progress, Quiet
+from ragstone.evaluation.engine import Progress
 from ragstone.golden.sample import Review, Sample
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.tools.generate.checks import (
@@ -82,7 +82,7 @@ async def generate(
         Related(material.passages),
         cycle(spread_order(material.passages, wanted.seed)),
     )
-    shown = progress or Quiet()
+    shown = progress or Progress()
     shown.start(wanted.count)
     try:
         return await generation.run(shown)

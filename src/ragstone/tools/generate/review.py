@@ -11,9 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from ragstone.errors import ConfigError, GoldenSetError
-from ragstone.evaluation.score_files import read_rows
 from ragstone.golden.convert import native_lines
-from ragstone.golden.load import golden_set_of
+from ragstone.golden.load import golden_set_of, read_rows
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.templates import render_text_template
 from ragstone.tools.judging.table import (

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_text
-from ragstone.evaluation.score_files import read_rows
+from ragstone.golden.load import read_rows
 from ragstone.printable import clean
 
 MAX_LABELS_BYTES = 32 * 1024 * 1024
