@@ -56,7 +56,9 @@ def measure(runs: int) -> Mapping[str, float]:
         (folder / "golden.jsonl").write_text("".join(golden[:SAMPLES]), encoding="utf-8")
         records = (EXAMPLE / "baseline/samples.jsonl").read_text(encoding="utf-8").splitlines()
         answers = [json.loads(record) for record in records[:SAMPLES]]
-        lines = [json.dumps({"id": answer["sample"]["id"], **answer["response"]}) + "\n" for answer in answers]
+        lines = [
+            json.dumps({"id": answer["sample"]["id"], **answer["answers"][0]["response"]}) + "\n" for answer in answers
+        ]
         (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
         write_policy(folder, ("faithfulness", "context_recall"))
         (folder / "ragstone.toml").write_text(SETTINGS, encoding="utf-8")
