@@ -13,10 +13,8 @@ from ragstone.evaluation.archive_members import MEMBER_LIMITS, pack_run, unpack_
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import carry
 from ragstone.evaluation.round_facts import (
-    CONFIRM_FACTS,
-    JUDGE_FACTS,
+    FACTS_FILES,
     MAX_FACTS_BYTES,
-    ORACLE_FACTS,
     ConfirmFacts,
     JudgeFacts,
     Observed,
@@ -53,10 +51,10 @@ def test_they_come_back_from_an_artifact_and_from_the_folder_of_a_run_that_carri
 def test_a_round_that_was_undone_leaves_no_file(run: RunDirectory) -> None:
     write_facts(run.path, RoundFacts())
     assert RunDirectory.open(run.path).rounds == RoundFacts()
-    assert not any((run.path / name).exists() for name in (JUDGE_FACTS, CONFIRM_FACTS, ORACLE_FACTS))
+    assert not any((run.path / name).exists() for name in FACTS_FILES)
 
 
-@pytest.mark.parametrize("name", [JUDGE_FACTS, CONFIRM_FACTS, ORACLE_FACTS])
+@pytest.mark.parametrize("name", FACTS_FILES)
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -76,12 +74,12 @@ def test_a_file_that_is_not_one_is_refused_by_its_name(run: RunDirectory, name: 
 def test_a_pipe_is_refused_and_nothing_is_written_through_a_link(run: RunDirectory, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text("kept", encoding="utf-8")
-    (run.path / JUDGE_FACTS).unlink()
-    (run.path / JUDGE_FACTS).symlink_to(outside)
+    (run.path / "judge.json").unlink()
+    (run.path / "judge.json").symlink_to(outside)
     write_facts(run.path, FACTS)
     assert outside.read_text(encoding="utf-8") == "kept"
-    assert not (run.path / JUDGE_FACTS).is_symlink()
-    (run.path / JUDGE_FACTS).unlink()
-    os.mkfifo(run.path / JUDGE_FACTS)
-    with pytest.raises(RunDirectoryError, match=JUDGE_FACTS):
+    assert not (run.path / "judge.json").is_symlink()
+    (run.path / "judge.json").unlink()
+    os.mkfifo(run.path / "judge.json")
+    with pytest.raises(RunDirectoryError, match=r"judge\.json"):
         RunDirectory.open(run.path).scores()

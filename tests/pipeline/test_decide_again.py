@@ -15,7 +15,6 @@ import pytest
 
 from ragstone.errors import BaselineError, ConfigError, GoldenSetError, JudgeError
 from ragstone.evaluation.directory import MANIFEST, REPORT, SAMPLES
-from ragstone.evaluation.round_facts import CONFIRM_FACTS, JUDGE_FACTS, ORACLE_FACTS
 from ragstone.gate.verdict import Status
 from tests.cli.project import append, git, ragstone, read_json
 from tests.pipeline.decided import (
@@ -433,9 +432,9 @@ EXCUSES: tuple[tuple[str, Any], ...] = (
     ("invocation.flags", ["--limit=3", "--fail-on=never"]),
 )
 OWN_FILES = {
-    CONFIRM_FACTS: '{"steady": true}',
-    JUDGE_FACTS: '{"planted": {"asked": 3, "passed": 0}}',
-    ORACLE_FACTS: '{"asked": -1}',
+    "confirm.json": '{"steady": true}',
+    "judge.json": '{"planted": {"asked": 3, "passed": 0}}',
+    "oracle.json": '{"asked": -1}',
     "thresholds.toml": "[gate]\nonly_named = true\n",
     "ragstone.toml": '[gate]\nfail_on = "never"\n',
     "golden.jsonl": '{"id": "house-0", "question": "Q?"}\n',

@@ -30,9 +30,9 @@ Ask = Callable[[System, Sample], Awaitable[Response]]
 def with_earlier_turns(turns: Sequence[Sample]) -> list[Sample]:
     """Every turn up to the last of `turns`. The others are made from its history: their
     question alone, with what came before it."""
-    wanted = {_place(sample).number: sample for sample in turns}
+    wanted = {_turn_of(sample).number: sample for sample in turns}
     last = wanted[max(wanted)]
-    place = _place(last)
+    place = _turn_of(last)
     # Messages a turn: the question, and perhaps the reference.
     length = 1 if place.own_history else 2
     samples: list[Sample] = []
@@ -69,7 +69,7 @@ async def ask_in_order(
     failed_turns: list[int] = []
     async with session_of(system) as session:
         for sample in with_earlier_turns(turns):
-            place, history = _place(sample), sample.history
+            place, history = _turn_of(sample), sample.history
             if place.own_history:
                 before_first_turn = len(history) - (place.number - 1)
                 history = (*history[:before_first_turn], *messages)
@@ -106,7 +106,6 @@ def _newest(texts: tuple[_Text, ...]) -> tuple[_Text, ...]:
     return texts
 
 
-def _place(sample: Sample) -> ConversationTurn:
-    if sample.turn is None:
-        raise ValueError(f"{sample.id} is not a turn of a conversation")
+def _turn_of(sample: Sample) -> ConversationTurn:
+    assert sample.turn is not None  # noqa: S101 - of a conversation
     return sample.turn

@@ -74,13 +74,13 @@ class RunDirectory:
         return iter(self._records)
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
+        records: dict[str, SampleRecord] = {}
         with self.lookup() as record_of:
-            records = {sample_id: record_of(sample_id) for sample_id in ids}
-        return {
-            sample_id: record
-            for sample_id, record in records.items()
-            if record is not None
-        }
+            for sample_id in ids:
+                record = record_of(sample_id)
+                if record is not None:
+                    records[sample_id] = record
+        return records
 
     def lookup(self) -> AbstractContextManager[Lookup]:
         """Look up any number of records by id; samples.jsonl is opened once, and no

@@ -92,7 +92,7 @@ class Task(Struct, frozen=True):
     metrics: tuple[Metric, ...]
     repeats: int
     identity: JudgeIdentity
-    versions: Mapping[str, str]
+    versions: Mapping[str, str] = field(default_factory=lambda: versions())
     run: str = field(default_factory=lambda: uuid4().hex)
 
 
@@ -131,13 +131,11 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
     does."""
     with _one_at_a_time:
         if task.run not in _judges:
-            own_versions = versions()
-            for package, wanted in task.versions.items():
-                if own_versions[package] != wanted:
-                    raise JudgeError(
-                        f"a worker has {package} {own_versions[package] or 'missing'}, this process {wanted}.",
-                        hint="Records depend on it: install the same versions everywhere, as in the same image.",
-                    )
+            if versions() != task.versions:
+                raise JudgeError(
+                    f"a worker has other versions, {versions()}, than this process, {task.versions}.",
+                    hint="Records depend on them: install the same ones everywhere, for example in the same image.",
+                )
             judge = task.judge()
             if judge.identity != task.identity:
                 raise JudgeError("a worker built a different judge than this process.")

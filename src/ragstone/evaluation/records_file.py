@@ -41,8 +41,28 @@ class RecordsFile:
     ) -> Iterator[tuple[SampleRecord, str]]:
         """Every record and its place; `digest` gets each line. A later look-up needs no
         reading of its own."""
+        places: dict[str, tuple[int, int]] = {}
+        number, offset = 0, 0
         with self._stream() as stream:
-            yield from self._read(stream, digest)
+            while line := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                where = f"{self.path}:{number}"
+                if len(line) > MAX_LINE_BYTES:
+                    raise RunDirectoryError("a line longer than 64 MiB.", where=where)
+                if number > MAX_SAMPLES:
+                    raise RunDirectoryError(
+                        f"the run has more than {MAX_SAMPLES:,} samples.",
+                        where=where,
+                        hint="Split the golden set, and evaluate each part in a run of its own, or use --limit.",
+                    )
+                if not line.endswith(b"\n") and not self._whole:
+                    break  # the record that was being written when the run was killed
+                digest(line)
+                record = record_from_line(line, where)
+                places.setdefault(record.sample.id, (number, offset))
+                yield record, where
+                offset += len(line)
+        self._places, self.end = places, offset
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
@@ -53,7 +73,7 @@ class RecordsFile:
         """
         with self._stream() as stream:
             if not self._places:
-                deque(self._read(stream, lambda _line: None), maxlen=0)
+                deque(self.read(), maxlen=0)
             places = self._places
 
             def record_of(sample_id: str) -> SampleRecord | None:
@@ -78,28 +98,3 @@ class RecordsFile:
     def _stream(self) -> BinaryIO:
         with disk_errors(self.path, kind=RunDirectoryError):
             return open_regular(self.path)
-
-    def _read(
-        self, stream: BinaryIO, digest: Callable[[bytes], None]
-    ) -> Iterator[tuple[SampleRecord, str]]:
-        places: dict[str, tuple[int, int]] = {}
-        number, offset = 0, 0
-        while line := stream.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            where = f"{self.path}:{number}"
-            if len(line) > MAX_LINE_BYTES:
-                raise RunDirectoryError("a line longer than 64 MiB.", where=where)
-            if number > MAX_SAMPLES:
-                raise RunDirectoryError(
-                    f"the run has more than {MAX_SAMPLES:,} samples.",
-                    where=where,
-                    hint="Split the golden set, and evaluate each part in a run of its own, or use --limit.",
-                )
-            if not line.endswith(b"\n") and not self._whole:
-                break  # the record that was being written when the run was killed
-            digest(line)
-            record = record_from_line(line, where)
-            places.setdefault(record.sample.id, (number, offset))
-            yield record, where
-            offset += len(line)
-        self._places, self.end = places, offset

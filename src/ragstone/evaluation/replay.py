@@ -60,15 +60,11 @@ def recomputable(
     unverified: dict[str, str] = {}
     for name, version in manifest.metrics.items():
         metric = own.get(name) or find_metric(name)
-        if metric is None:
-            unverified[name] = "this version of Ragstone does not know it"
-        elif version != metric.info.version:
-            own_version = metric.info.version
-            unverified[name] = (
-                f"it is version {version}, but version {own_version} here"
-            )
-        else:
+        if metric is not None and metric.info.version == version:
             metrics.append(metric)
+        else:
+            here = "none" if metric is None else f"version {metric.info.version}"
+            unverified[name] = f"it is version {version}, and here is {here}"
     return metrics, unverified
 
 

@@ -141,13 +141,12 @@ async def _with_oracle_half(
         return rescored
     stored = StoredAnswers.of(half)
     whole = session.plan.golden
-    answered = tuple(sample for sample in whole if sample.id in stored)
     await judge_stored(
         stored,
         session,
         metrics,
         (rescored.path / ORACLE).absolute(),
-        GoldenSet(answered, whole.mappings),
+        whole.only(lambda sample: sample.id in stored),
         whole=whole,
         recorded=half.manifest.system,
     )

@@ -15,10 +15,7 @@ from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.evaluation.manifest import Part, Summed
 from ragstone.files import read_regular
 
-JUDGE_FACTS = "judge.json"
-CONFIRM_FACTS = "confirm.json"
-ORACLE_FACTS = "oracle.json"
-FACTS_FILES = (JUDGE_FACTS, CONFIRM_FACTS, ORACLE_FACTS)
+FACTS_FILES = ("judge.json", "confirm.json", "oracle.json")
 MAX_FACTS_BYTES = 4 * 1024 * 1024
 
 

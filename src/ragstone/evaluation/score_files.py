@@ -239,10 +239,9 @@ def scores_from_mapping(
             raise ConfigError(
                 f"{label}: '{metric}' must map sample ids to values, found {type(by_sample).__name__}."
             )
-        name = _text(metric, "metric", label)
         for sample_id, value in by_sample.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            collected.add(name, str(sample_id), value, where)
+            collected.add(str(metric), str(sample_id), value, where)
     return RunScores(label, collected.metrics, collected.samples)
 
 
@@ -262,8 +261,7 @@ def _number(value: object) -> float | None:
 
 
 def _text(value: object, field: str, where: str) -> str:
-    is_text = isinstance(value, str | int) and not isinstance(value, bool)
-    if not is_text or not str(value).strip():
+    if not isinstance(value, str | int) or not str(value).strip():
         raise ConfigError(
             f"'{field}' must be a non-empty string, found {str(value)[:80]!r}.",
             where=where,

@@ -218,9 +218,6 @@ class RunScores(Struct, frozen=True):
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)
 
-    def __contains__(self, metric: object) -> bool:
-        return metric in self.metrics
-
     def __repr__(self) -> str:
         samples = counted(len(self.samples), "sample")
         return f"RunScores({self.label!r}: {samples}, {means(self.metrics)})"

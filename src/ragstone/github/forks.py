@@ -18,6 +18,7 @@ from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
 from ragstone.evaluation.replay import confirm, vouch
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
+from ragstone.evaluation.rounds.round import judging_identity
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.rounds.sources import JudgeSource
 from ragstone.gate.findings import ACCEPT
@@ -166,7 +167,8 @@ async def _judged_offline(
     )
     session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
     try:
-        if current.run is None or current.run.manifest.judge != session.judge_identity:
+        judge = judging_identity(session.judge, plan)
+        if current.run is None or current.run.manifest.judge != judge:
             return Rejudged(baseline)
         return await rejudge(baseline, current, policy, session, folder=folder)
     finally:

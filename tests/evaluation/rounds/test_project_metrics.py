@@ -51,8 +51,8 @@ def test_of_two_metrics_of_a_family_one_of_few_samples_is_left_out(referenced: i
 @pytest.mark.parametrize(
     ("part", "names", "said"),
     [
-        ("retrieval", ("faithfulness",), "faithfulness can't be measured without an answer"),
-        ("generation", ("context_recall", "hit_rate@5"), "context_recall, hit_rate@5 can't be measured where"),
+        ("retrieval", ("faithfulness",), "faithfulness can't be measured with part"),
+        ("generation", ("context_recall", "hit_rate@5"), "context_recall, hit_rate@5 can't be measured with part"),
         ("retrieval", ("context_recall",), None),
         ("generation", ("faithfulness",), None),
     ],

@@ -130,11 +130,8 @@ def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
     """A sentence if the base commit's system failed on some samples: those are not
     compared."""
     counts = run.manifest.counts
-    if not counts.system_failed:
-        return ()
-    return (
-        f"The system at {base.name} failed on {counts.system_failed} of {counts.total} samples; they are not compared.",
-    )
+    note = f"The system at {base.name} failed on {counts.system_failed} of {counts.total} samples; they are not compared."
+    return (note,) if counts.system_failed else ()
 
 
 def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:

@@ -20,7 +20,7 @@ from ragstone.evaluation.rounds.round import add_cost, run_round
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import update_manifest, update_rounds
 from ragstone.formatting import counted
-from ragstone.golden.sample import GoldenSet, Sample
+from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
 from ragstone.system.given import ignores
 
@@ -52,18 +52,14 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     """
     plan, golden, context = session.plan, session.plan.golden, session.context
     scores, out = run.scores(), run.path / ORACLE
-    samples: list[Sample] = []
-    without = unanswered = 0
-    for sample in golden:
-        if sample.id not in scores.samples:
-            continue
-        if not sample.reference_contexts:
-            without += 1
-        elif sample.id in scores.system.failures:
-            unanswered += 1
-        else:
-            samples.append(sample)
-    fact = OracleFacts(asked=len(samples), without=without, unanswered=unanswered)
+    asked = golden.only(lambda sample: sample.id in scores.samples)
+    given = asked_again(asked)
+    samples = given.only(lambda sample: sample.id not in scores.system.failures)
+    fact = OracleFacts(
+        asked=len(samples),
+        without=len(asked) - len(given),
+        unanswered=len(given) - len(samples),
+    )
     if not samples:
         return with_half(run, fact)
     context.say(
@@ -82,7 +78,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
             selected=tuple(metric.info.name for metric in metrics),
         )
         half = session.round(
-            GoldenSet(tuple(samples), golden.mappings),
+            samples,
             own.system.build(quiet),
             metrics,
             out.absolute(),
@@ -94,11 +90,11 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     except RagstoneError as raised:
         error = context.redact(raised.message.split("\n", 1)[0])
         context.say(f"the oracle half ended early: {error}")
-    half_run = _claimed(run)
     strangers = 0
-    for record in () if half_run is None else half_run.records():
-        if record.response.failure is None:
-            strangers += ignores(record.sample.reference_contexts, record.response)
+    if (out / MANIFEST).is_file():
+        for record in RunDirectory.open(out).records():
+            if record.response.failure is None:
+                strangers += ignores(record.sample.reference_contexts, record.response)
     return with_half(
         run, fact.model_copy(update={"strangers": strangers, "incomplete": error})
     )
@@ -117,14 +113,9 @@ def asked_again(golden: GoldenSet) -> GoldenSet:
 def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:
     """`run` with the oracle half in its folder, if there is one, described by `fact`;
     its cost is that of both."""
-    half = _claimed(run)
     run = update_rounds(run, oracle=fact)
-    return run if half is None else add_cost(run, half.manifest.cost)
-
-
-def _claimed(run: RunDirectory) -> RunDirectory | None:
-    """The oracle half of `run`, marked as such; None if nothing was written."""
     folder = run.path / ORACLE
     if not (folder / MANIFEST).is_file():
-        return None
-    return update_manifest(RunDirectory.open(folder), oracle_of=run.manifest.created_at)
+        return run
+    half = update_manifest(RunDirectory.open(folder), oracle_of=run.manifest.created_at)
+    return add_cost(run, half.manifest.cost)

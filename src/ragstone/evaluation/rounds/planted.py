@@ -19,7 +19,6 @@ from ragstone.evaluation.round_facts import Planted
 from ragstone.formatting import counted
 from ragstone.judge.judgements import Statement, SupportTable, Verdict
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed, Ledger
-from ragstone.metrics.score import Scored
 from ragstone.system.response import Context
 
 _SYLLABLES = (
@@ -125,23 +124,26 @@ def _choose_hosts(
     run: RunDirectory, baseline: RunDirectory | None, n: int, draw: random.Random
 ) -> tuple[str, ...]:
     """The ids of `n` samples that were judged by contexts, fewer if there are fewer."""
-    scores_before: dict[str, list[float]] = {}
-    metrics = {} if baseline is None else baseline.scores().metrics
-    for metric in metrics.values():
-        for name, value in metric.values.items():
-            scores_before.setdefault(name, []).append(value)
+    now = _mean_scores(run)
+    before = {} if baseline is None else _mean_scores(baseline)
     rises: dict[str, float] = {}
     for record in run.records():
-        is_supported = isinstance(record.answers[0].judged.support, SupportTable)
-        if is_supported and record.response.contexts:
-            scores = record.scores.values()
-            values = [score.value for score in scores if isinstance(score, Scored)]
-            before = scores_before.get(record.sample.id) or [math.inf]
-            rises[record.sample.id] = fmean(values or [0.0]) - fmean(before)
+        name, support = record.sample.id, record.answers[0].judged.support
+        if isinstance(support, SupportTable) and record.response.contexts:
+            rises[name] = now.get(name, 0.0) - before.get(name, math.inf)
     by_rise = sorted(rises, key=rises.__getitem__, reverse=True)
     first = [name for name in by_rise[: n // 2] if rises[name] > 0.0]
     others = by_rise[len(first) :]
     return (*first, *draw.sample(others, min(n - len(first), len(others))))
+
+
+def _mean_scores(run: RunDirectory) -> dict[str, float]:
+    """The mean over all metrics of each sample that has a score."""
+    scores: dict[str, list[float]] = {}
+    for metric in run.scores().metrics.values():
+        for name, value in metric.values.items():
+            scores.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in scores.items()}
 
 
 def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:

@@ -250,11 +250,8 @@ def _refuse_other_parts(metrics: Iterable[Metric], part: str | None) -> None:
     excluded = [metric.info.name for metric in metrics if not _is_of(part, metric)]
     if not excluded:
         return
-    why = "can't be measured without an answer"
-    if part != RETRIEVAL:
-        why = "can't be measured where the golden set gives the contexts"
     raise ConfigError(
-        f'{some(excluded)} {why}: part = "{part}".',
+        f'{some(excluded)} can\'t be measured with part = "{part}".',
         where="run.metrics",
         hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
     )

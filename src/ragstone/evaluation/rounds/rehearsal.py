@@ -69,12 +69,11 @@ def rehearsals(
 async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
     """Ask the system one question, of a conversation if there is one. Raises
     SystemUnderTestError without an answer."""
-    samples = list(this.samples)
-    # Where contexts are given, a sample without any shows nothing.
-    with_contexts = [sample for sample in samples if sample.reference_contexts]
-    if plan.system.settings.part == "generation" and with_contexts:
-        samples = with_contexts
-    conversations = [sample for sample in this.samples if sample.history]
+    samples = this.samples
+    if plan.system.settings.part == "generation":
+        # Where contexts are given, a sample without any shows nothing.
+        samples = asked_again(samples) or samples
+    conversations = this.samples.only(lambda sample: bool(sample.history))
     sample = (conversations or samples)[0]
     try:
         response = await _answer(this.system, sample)

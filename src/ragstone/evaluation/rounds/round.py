@@ -227,13 +227,10 @@ def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
         if sample.answerable and not sample.reference_contexts
     ]
     if bare:
-        have = "have"
-        if len(bare) == 1:
-            have = "has"
         raise GoldenSetError(
-            f"{counted(len(bare), 'sample')} {have} no reference_contexts to give to the system: "
+            f"{counted(len(bare), 'sample')} without reference_contexts to give to the system: "
             f"{some([sample.id for sample in bare])}.",
-            where=str(bare[0].origin) if bare[0].origin is not None else None,
+            where=str(bare[0].origin or ""),
             hint='With part = "generation", each answerable sample needs the contexts that its answer is made from.',
         )
 
@@ -251,7 +248,6 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
         DaskWorkers,
         ProcessWorkers,
         Task,
-        versions,
     )
     from ragstone.judge.portable import portable_judge
 
@@ -259,7 +255,7 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     is_custom = any(metric.info.name in plan.metrics.custom for metric in this.metrics)
     if portable is not None and not is_custom:
         identity = this.judge.identity
-        task = Task(portable, this.metrics, plan.repeats, identity, versions())
+        task = Task(portable, this.metrics, plan.repeats, identity)
         if plan.dask is not None:
             return DaskWorkers(plan.dask, task)
         return ProcessWorkers(count, task)

@@ -32,14 +32,14 @@ from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.plan import RunPlan
-from ragstone.evaluation.rounds.round import Round, judging_identity, run_round
+from ragstone.evaluation.rounds.round import Round, run_round
 from ragstone.evaluation.spent import read_spent, write_spent
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.evaluation.writer import update_manifest
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
-from ragstone.judge.protocol import Judge, JudgeIdentity, Ledger
+from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
 from ragstone.system.given import Wrapped
 from ragstone.system.response import System
@@ -95,11 +95,6 @@ class Session(Struct):
                 budget.record = partial(write_spent, spent)
                 self._spent = budget.spent
         return self._judge
-
-    @property
-    def judge_identity(self) -> JudgeIdentity:
-        """The identity of the judge in the manifests of this run."""
-        return judging_identity(self.judge, self.plan)
 
     @property
     def system(self) -> System:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -46,12 +45,8 @@ class SystemSource(Struct, frozen=True):
                 "no entrypoint.",
                 hint="Use --entrypoint, for example python:my_package.rag:answer, or set it under [system].",
             )
-        return self.builder(context)(settings)
-
-    def builder(self, context: RunContext) -> Callable[[SystemSettings], System]:
-        """Builds systems where this one is, with other settings."""
-        return partial(
-            build_system,
+        return build_system(
+            settings,
             root=self.root,
             environ=context.environ,
             log=context.system_log,
