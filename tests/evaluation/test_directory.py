@@ -73,7 +73,7 @@ def test_any_text_and_any_retriever_score_can_be_written_and_read(question: str,
 
 def test_resuming_cuts_off_a_half_written_line_and_ends_in_the_order_of_the_golden_set(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    unfinished_run(path, GOLDEN, upto=2).close()
+    unfinished_run(path, GOLDEN, upto=2)._stream.close()
     assert RunDirectory.open(path).manifest.state == "running"
     whole = (path / SAMPLES).read_bytes()
     assert whole.count(b"\n") == 2, "each record is on disk at once"
@@ -88,7 +88,7 @@ def test_resuming_cuts_off_a_half_written_line_and_ends_in_the_order_of_the_gold
 
 
 def test_resuming_another_evaluation_is_refused_with_what_differs(tmp_path: Path) -> None:
-    unfinished_run(tmp_path / "run", GOLDEN, upto=2).close()
+    unfinished_run(tmp_path / "run", GOLDEN, upto=2)._stream.close()
     with pytest.raises(RunDirectoryError, match="judge"):
         RunWriter.resume(tmp_path / "run", manifest(GOLDEN, judge_version="2"))
     with pytest.raises(RunDirectoryError, match="golden"):
@@ -128,7 +128,7 @@ def test_what_is_something_else_or_only_looks_like_a_run_is_never_written_to(
 def test_secrets_are_redacted_before_a_record_is_written(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run", manifest(GOLDEN), redact=lambda text: text.replace("It is so", "***"))
     writer.append(record_line(record(GOLDEN.samples[0])))
-    writer.close()
+    writer._stream.close()
     assert "It is so" not in (tmp_path / "run" / SAMPLES).read_text()
 
 
@@ -228,7 +228,7 @@ def test_a_new_run_replaces_links_and_writes_through_none(tmp_path: Path) -> Non
 
 
 def test_resuming_never_cuts_or_extends_what_a_link_points_at(tmp_path: Path) -> None:
-    unfinished_run(tmp_path / "run", GOLDEN, upto=1).close()
+    unfinished_run(tmp_path / "run", GOLDEN, upto=1)._stream.close()
     victim = tmp_path / "victim"
     (tmp_path / "run" / SAMPLES).replace(victim)
     (tmp_path / "run" / SAMPLES).symlink_to(victim)

@@ -167,10 +167,6 @@ class RunWriter:
             }
         )
 
-    def close(self) -> None:
-        """Leave the run as it is on disk: running, as after a kill."""
-        self._stream.close()
-
     def stop(self, reason: str, *, wall_s: float) -> None:
         """End a run that could not be finished; it can be resumed."""
         # The end of a line that didn't fit on the disk is removed on resume.
