@@ -44,7 +44,7 @@ from ragstone.tools.judging.measures import auroc
 
 Floats = NDArray[np.float64]
 
-VERSION = "12"
+VERSION = "13"
 ROOT = Path(__file__).parents[1]
 WEIGHTS = ROOT / "src" / "ragstone" / "judge" / "offline" / "weights.json"
 ENGLISH = language("en")
