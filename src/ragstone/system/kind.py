@@ -69,6 +69,9 @@ class EntrypointKind(ABC):
     """Whether it is a URL, at which there can be only one version of the system at a
     time: `target` is all of it."""
 
+    uses_interpreter = False
+    """Whether the setting `python` applies."""
+
     def is_valid(self, target: str) -> bool:
         """Whether `target` can name a system."""
         return target != ""

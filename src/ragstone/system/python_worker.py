@@ -102,6 +102,7 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
 class PythonCallable(EntrypointKind):
     schemes = ("python",)
     form = "python:package.module:attribute"
+    uses_interpreter = True
 
     def is_valid(self, target: str) -> bool:
         """Whether it is ``package.module:attribute`` or ``file.py:attribute``."""
