@@ -255,8 +255,6 @@ class Manifest(Part):
             reason = SELECTED
         elif self.baseline is not None:
             return self.baseline
-        elif self.same_job:
-            reason = SAME_JOB
         elif self.verdict in ("fail", "error"):
             reason = f"its verdict was {self.verdict}"
         return BaselineFact(

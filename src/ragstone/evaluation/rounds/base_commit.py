@@ -107,6 +107,10 @@ async def evaluate_both(
             of_head = group.create_task(run_round(paced, context))
             of_before = group.create_task(of_base())
     except BaseExceptionGroup as errors:
+        for finished in (of_head, of_before):
+            if not finished.cancelled() and finished.exception() is None:
+                why = "the run that it was to be compared with failed"
+                update_manifest(finished.result(), state="stopped", stop_reason=why)
         raise first_in(errors) from None
     run, base_result = of_head.result(), of_before.result()
     counts = base_result.manifest.counts
