@@ -94,4 +94,4 @@ def _first_rank(keys: Iterable[int], evidence: Set[int], common: Set[int]) -> in
     """The rank of the first of `evidence`, among those of `keys` that are in
     `common`."""
     ranked = [key for key in dict.fromkeys(keys) if key in common]
-    return 1 + min(ranked.index(key) for key in evidence)
+    return 1 + min(map(ranked.index, evidence))

@@ -68,7 +68,7 @@ class Redactor:
                 if len(part) >= MIN_SECRET_CHARACTERS:
                     self._found.update(dict.fromkeys(_forms(part)))
         longest_first = sorted(self._found, key=len, reverse=True)
-        patterns = [_pattern(form) for form in longest_first]
+        patterns = list(map(_pattern, longest_first))
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class Redactor:
         if type(value) is str:
             return self(value)
         if isinstance(value, tuple | list):
-            return type(value)(self._walk(item) for item in value)
+            return type(value)(map(self._walk, value))
         if isinstance(value, dict):
             return {self._walk(key): self._walk(item) for key, item in value.items()}
         if isinstance(value, Struct):

@@ -47,7 +47,7 @@ def system_usage(run: RunScores) -> SystemUsage | None:
     reported = list(run.system.usage.values())
     if not reported:
         return None
-    counts = [tokens(usage) for usage in reported]
+    counts = list(map(tokens, reported))
     usage = SystemUsage(
         answers=max(len(run.system.answers), len(reported)),
         reported=len(reported),

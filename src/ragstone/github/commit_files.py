@@ -107,7 +107,7 @@ class CommitFiles:
         """The samples of its golden set that count."""
         golden = self.settings.golden
         own = self._in_force("golden.paths", golden.paths, self.checkout.golden.paths)
-        paths = [self.inside(path) for path in own]
+        paths = list(map(self.inside, own))
         names = paths
         if any(sign in path for path in paths for sign in _PATTERN):
             # This may be more than the patterns match: they are applied below as usual.

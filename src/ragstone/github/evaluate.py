@@ -206,7 +206,7 @@ def _comparing_files(plan: RunPlan, job: Job, notes: list[str]) -> RunPlan:
     else:
         count = len(changed)
         if changed:
-            names = some([shown_name(name) for name in changed])
+            names = some(list(map(shown_name, changed)))
             notes.append(f"Files of this checkout differ from {commit}: {names}.")
     facts = {"changed": count, "tree": tree_of(job.api, sha)}
     return replace(plan, invocation=plan.invocation.model_copy(update=facts))

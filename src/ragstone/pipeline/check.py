@@ -124,7 +124,7 @@ def _described(
         estimate = estimate.plus(later.cost)
     sizes = []
     for metric in metrics:
-        excuses = [metric.excuse(sample) for sample in golden]
+        excuses = list(map(metric.excuse, golden))
         reasons = [excuse.reason for excuse in excuses if excuse is not None]
         why = most_common(reasons) if reasons else None
         sizes.append(MetricSize(metric.info.name, len(golden) - len(reasons), why))

@@ -55,7 +55,7 @@ def invocation_of(
         if value is True:
             flags.append(f"--{option.flag}")
             continue
-        texts = [str(item) for item in (value if isinstance(value, tuple) else [value])]
+        texts = list(map(str, value if isinstance(value, tuple) else [value]))
         if option.key == "system.entrypoint":
             texts = [shown_entrypoint(texts[0])]
         if not option.is_path:

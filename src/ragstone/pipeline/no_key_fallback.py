@@ -43,9 +43,7 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
         )
     metrics = project_metrics(settings).select(golden)
     free = tuple(
-        metric.info.name
-        for metric in metrics
-        if not any(metric.needs(sample) for sample in golden)
+        metric.info.name for metric in metrics if not any(map(metric.needs, golden))
     )
     if free:
         narrowed = offline.having("run.metrics", free).having("run.oracle", False)

@@ -55,7 +55,7 @@ class ShellCommand(EntrypointKind):
     form = "command:./program --flag"
 
     def paths(self, target: str) -> tuple[Path, ...]:
-        return tuple(Path(word) for word in _words(target)[1:])
+        return tuple(map(Path, _words(target)[1:]))
 
     def build(
         self, target: str, settings: SystemSettings, around: Surroundings

@@ -97,14 +97,14 @@ class GivenContexts(Wrapped):
         response = await self._system.ask(sample)
         if response.failure is not None or response.contexts:
             return response
-        contexts = tuple(Context(text) for text in sample.reference_contexts)
+        contexts = tuple(map(Context, sample.reference_contexts))
         return replace(response, contexts=contexts, contexts_returned=True)
 
 
 def ignores(contexts: Sequence[str], response: Response) -> bool:
     """Whether a context of `response` is none of `contexts`, nor a part of one, nor has
     one as a part."""
-    texts = [_folded(text) for text in contexts]
+    texts = list(map(_folded, contexts))
     for context in response.contexts:
         returned = _folded(context.text)
         if returned and not any(

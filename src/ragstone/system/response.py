@@ -106,7 +106,7 @@ class ConversationSoFar:
         if not self.failed_turns:
             return None
         turns = "turn" if len(self.failed_turns) == 1 else "turns"
-        return f"after {turns} {listed([str(number) for number in self.failed_turns])} failed"
+        return f"after {turns} {listed(list(map(str, self.failed_turns)))} failed"
 
 
 class SystemFailureKind(StrEnum):

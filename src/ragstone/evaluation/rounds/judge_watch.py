@@ -141,7 +141,7 @@ async def ask_again(
                 return support.verdict
         return None
 
-    verdicts = await asyncio.gather(*(ask(canary) for canary in canaries))
+    verdicts = await asyncio.gather(*map(ask, canaries))
     pairs = zip(canaries, verdicts, strict=True)
     answered = [(canary.verdict, now) for canary, now in pairs if now is not None]
     return Canaries(

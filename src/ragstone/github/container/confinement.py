@@ -183,7 +183,7 @@ def wipe_environment(names: Iterable[str]) -> None:
     Defence in depth: as root, we might follow a link that a pull request puts in place
     of a file.
     """
-    wanted = {os.fsencode(name) for name in names}
+    wanted = set(map(os.fsencode, names))
     for name in wanted:
         os.environb.pop(name, None)
     try:
@@ -271,7 +271,7 @@ def living(uid: int) -> dict[int, str]:
         with suppress(OSError):
             fields = _status(entry)
             if str(uid) in fields.get("Uid", "").split():
-                threads = [_state(task) for task in (entry / "task").iterdir()]
+                threads = list(map(_state, (entry / "task").iterdir()))
                 if not set(threads) <= {"Z", "X"}:
                     processes[int(entry.name)] = fields.get("Name", "?")
     return processes

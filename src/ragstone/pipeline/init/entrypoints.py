@@ -56,7 +56,7 @@ class Module(NamedTuple):
         for node in self.body:
             if isinstance(node, ast.ClassDef):
                 targets = [getattr(item, "target", None) for item in node.body]
-                fields[node.name] = [_name(target) for target in targets]
+                fields[node.name] = list(map(_name, targets))
         return fields
 
 

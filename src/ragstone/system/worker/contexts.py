@@ -145,7 +145,7 @@ def with_ids(contexts: list[Context], ids: object) -> list[Context]:
     those ids alone."""
     if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS:
         return contexts
-    names = [_as_id(name) for name in ids]
+    names = list(map(_as_id, ids))
     if None in names:
         return contexts
     if not contexts:
