@@ -30,13 +30,14 @@ from ragstone.github.container.user_environment import (
     container_environ,
     installing,
 )
+from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
 from ragstone.settings.variables import Environ
 
 SETUP_LIMIT_S = 1800.0
 """For each of the action's `setup` and `requirements`."""
 SIDE = "RAGSTONE_SIDE"
-"""Says which version it is, ``base`` or ``head``: if both run in one container, they
+"""Says which version it is, ``base`` or ``head``, where both run in one container: they
 must not use the same port."""
 
 
@@ -105,11 +106,14 @@ class Container(Struct, frozen=True):
             give_to(confinement, base_checkout)
             workspace = self.workspace.resolve()
             directory = base_checkout / directory.resolve().relative_to(workspace)
-        side = "head" if base_checkout is None else "base"
-        environ = container_environ({**environ, SIDE: side}, confinement)
+        added_names: Texts = ()
+        if self.base is not None:
+            side = "head" if base_checkout is None else "base"
+            environ, added_names = {**environ, SIDE: side}, (SIDE,)
+        environ = container_environ(environ, confinement)
         python = system.python or base_python()
         if self.setup.needs_environment:
-            variables = installing(environ, confinement, (*system.env, SIDE))
+            variables = installing(environ, confinement, (*system.env, *added_names))
             inside = self.setup.run(
                 Steps(confinement, variables, directory, write, SETUP_LIMIT_S, deadline)
             )
@@ -118,7 +122,7 @@ class Container(Struct, frozen=True):
             environ = {**environ, **inside}
             python = f"{inside['VIRTUAL_ENV']}/bin/python"
         settings = system.model_copy(update={"python": python})
-        return Installed(settings, environ, confinement.run_as, (SIDE,))
+        return Installed(settings, environ, confinement.run_as, added_names)
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
