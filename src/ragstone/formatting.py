@@ -24,7 +24,9 @@ def score(value: float | None, digits: int = 2) -> str:
     if value is None:
         return NONE
     text = f"{value:.{digits}f}"
-    return text.removeprefix("-") if float(text) == 0.0 else text.replace("-", "−")
+    if float(text) == 0.0:
+        return text.removeprefix("-")
+    return text.replace("-", "−")
 
 
 def change(value: float | None, digits: int = 2) -> str:
@@ -33,7 +35,9 @@ def change(value: float | None, digits: int = 2) -> str:
     text = score(value, digits)
     if not value:
         return text if value is None else "0"
-    return f"+{text}" if value > 0.0 and float(text) > 0.0 else text
+    if value > 0.0 and float(text) > 0.0:
+        return f"+{text}"
+    return text
 
 
 def digits_for(value: float | None, values: Iterable[float | None]) -> int:
@@ -68,16 +72,23 @@ def threshold(value: float) -> str:
     """A threshold in a sentence beside scores: two decimals, or as many as it was
     written with: ``0.90``, ``0.999``."""
     text = bound(value)
-    return text if len(text.partition(".")[2]) > 2 else score(value)
+    _, _, decimals = text.partition(".")
+    if len(decimals) > 2:
+        return text
+    return score(value)
 
 
 def percent(value: float | None) -> str:
     """A share: ``97.5 %``, ``98 %``; never rounded up to 100 % or down to 0 %."""
     if value is None:
         return NONE
-    text = f"{100.0 * value:.1f}"
-    if (text == "100.0" and value < 1.0) or (text == "0.0" and value > 0.0):
-        text = f"{min(max(100.0 * value, 0.01), 99.99):.2f}"
+    percentage = 100.0 * value
+    text = f"{percentage:.1f}"
+    is_rounded_up = text == "100.0" and value < 1.0
+    is_rounded_down = text == "0.0" and value > 0.0
+    if is_rounded_up or is_rounded_down:
+        nearest = min(max(percentage, 0.01), 99.99)
+        text = f"{nearest:.2f}"
     return f"{text.removesuffix('.0')} %"
 
 
@@ -100,7 +111,9 @@ def dollars(value: float | None, digits: int = 2) -> str:
     if value == 0:
         return "$0"
     least = 10.0**-digits
-    return f"under ${least:.{digits}f}" if value < least else f"${value:,.{digits}f}"
+    if value < least:
+        return f"under ${least:.{digits}f}"
+    return f"${value:,.{digits}f}"
 
 
 def answer_cost(value: float) -> str:
@@ -108,7 +121,8 @@ def answer_cost(value: float) -> str:
     ``$0.12``, ``$3.40``."""
     if value <= 0:
         return "$0"
-    digits = min(9, max(2, 1 - math.floor(math.log10(value))))
+    magnitude = math.floor(math.log10(value))
+    digits = min(9, max(2, 1 - magnitude))
     return f"${value:,.{digits}f}"
 
 
@@ -119,7 +133,10 @@ def whole(value: float) -> str:
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 sample``, ``2,000 samples``."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    if count == 1:
+        return f"{count:,} {noun}"
+    plural = plural or f"{noun}s"
+    return f"{count:,} {plural}"
 
 
 def tally(counts: Mapping[str, int]) -> list[str]:
@@ -129,12 +146,16 @@ def tally(counts: Mapping[str, int]) -> list[str]:
 
 def some(names: list[str], limit: int = 5) -> str:
     shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
+    more = len(names) - limit
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def listed(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    *first, last = names
+    if not first:
+        return last
+    return f"{', '.join(first)} and {last}"
 
 
 def alike(reason: str) -> str:
@@ -150,9 +171,11 @@ def most_common(reasons: Iterable[str]) -> str:
     kinds: Counter[str] = Counter()
     for reason, count in counts.items():
         kinds[alike(reason)] += count
-    return min(
-        counts, key=lambda reason: (-kinds[alike(reason)], -counts[reason], reason)
-    )
+
+    def rank(reason: str) -> tuple[int, int, str]:
+        return -kinds[alike(reason)], -counts[reason], reason
+
+    return min(counts, key=rank)
 
 
 def usual_reason(reasons: Iterable[str]) -> str:
@@ -170,4 +193,7 @@ def interval_words(
 def clipped(reason: str, limit: int = 160) -> str:
     """`reason` truncated to `limit` characters; reports show it in full with the
     affected samples."""
-    return reason if len(reason) <= limit else f"{reason[: limit - 1].rstrip()}…"
+    if len(reason) <= limit:
+        return reason
+    beginning = reason[: limit - 1].rstrip()
+    return f"{beginning}…"

@@ -70,10 +70,11 @@ class JudgementCache:
         except sqlite3.Error as error:
             self._give_up(error)
             return None
-        if row is None or not isinstance(row[0], str) or len(row[0]) > _MAX_VALUE:
+        content = None if row is None else row[0]
+        if not isinstance(content, str) or len(content) > _MAX_VALUE:
             return None
         try:
-            document: object = json.loads(row[0])
+            document: object = json.loads(content)
         except (ValueError, RecursionError):
             return None
         self._used.add(key)

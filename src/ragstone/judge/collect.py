@@ -276,7 +276,8 @@ def nearest_first(references: Sequence[str], answer: str) -> tuple[str, ...]:
     def distance(reference: str) -> float:
         wanted = _words(reference)
         shared = (answer_words & wanted).total()
-        return -2.0 * shared / max(1, answer_words.total() + wanted.total())
+        total = answer_words.total() + wanted.total()
+        return -2.0 * shared / max(1, total)
 
     return tuple(sorted(references, key=distance))
 

@@ -54,7 +54,8 @@ FEATURES = (
 def log_odds(chance: float) -> float:
     """The log-odds of `chance`, at most 6 either way."""
     inside = min(max(chance, 1e-9), 1 - 1e-9)
-    return max(-6.0, min(6.0, math.log(inside / (1 - inside))))
+    odds = inside / (1 - inside)
+    return max(-6.0, min(6.0, math.log(odds)))
 
 
 class _Part(BaseModel):

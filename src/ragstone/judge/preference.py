@@ -64,7 +64,7 @@ class WithEarlierAnswers:
         before = self._earlier(sample)
         if before is None or before.failure is not None:
             raise JudgementFailed(NO_ANSWER, not_applicable=True)
-        if " ".join(before.answer.split()) == " ".join(response.answer.split()):
+        if before.answer.split() == response.answer.split():
             raise JudgementFailed(SAME, not_applicable=True)
         if not isinstance(self.judge, DirectJudge):
             raise JudgementFailed(

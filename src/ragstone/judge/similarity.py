@@ -78,7 +78,8 @@ class LexicalSimilarity:
     def _vector(self, text: str) -> dict[str, float]:
         vector = {}
         for term, n in Counter(_terms(text)).items():
-            rarity = math.log((1 + self._total) / (1 + self._counts[term])) + 1
+            share = (1 + self._total) / (1 + self._counts[term])
+            rarity = math.log(share) + 1
             vector[term] = n * rarity
         return vector
 
@@ -94,7 +95,8 @@ def cosines(vectors: np.ndarray) -> Cosines:
     if not (norms > 0).all():
         raise JudgementFailed("the embedding model returned an empty vector")
     unit = vectors / norms[:, None]
-    return tuple(map(float, np.clip(unit[1:] @ unit[0], -1.0, 1.0)))
+    cosines = np.clip(unit[1:] @ unit[0], -1.0, 1.0)
+    return tuple(map(float, cosines))
 
 
 def _terms(text: str) -> list[str]:

@@ -98,9 +98,9 @@ def fenced(blocks: Sequence[Block]) -> str:
         f"{len(b.name)}:{b.name}{len(text)}:{text}"
         for b, text in zip(blocks, texts, strict=True)
     )
-    nonce = (
-        f"{int.from_bytes(hashlib.sha256(whole.encode()).digest()[:8]) % 10**12:012}"
-    )
+    digest = hashlib.sha256(whole.encode()).digest()
+    number = int.from_bytes(digest[:8])
+    nonce = f"{number % 10**12:012}"
     shown = "".join(
         f"<<<{block.name} {nonce}>>>\n{text}\n"
         for block, text in zip(blocks, texts, strict=True)

@@ -25,6 +25,9 @@ from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, require, sup
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
+_SHOWN = 10
+"""Ranks that a note names."""
+
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
@@ -129,6 +132,7 @@ def _note(used: UsedContexts) -> str:
     total = len(used.ranks)
     if not used.used:
         return f"none of {counted(total, 'context')} supports the answer"
-    ranks = ", ".join(str(rank + 1) for rank in used.used[:10])
-    more = f" and {len(used.used) - 10} more" if len(used.used) > 10 else ""
+    ranks = ", ".join(str(rank + 1) for rank in used.used[:_SHOWN])
+    hidden = len(used.used) - _SHOWN
+    more = f" and {hidden} more" if hidden > 0 else ""
     return f"draws on rank {ranks}{more} of {total}"

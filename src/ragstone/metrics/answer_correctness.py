@@ -72,7 +72,8 @@ def agreement(
         "statements of the reference given",
     )
     notes = [share.note for share in (precision, recall) if share.note]
-    return Scored(f1(precision.value, recall.value), note=", ".join(notes) or None)
+    value = f1(precision.value, recall.value)
+    return Scored(value, note=", ".join(notes) or None)
 
 
 def f1(precision: float, recall: float) -> float:

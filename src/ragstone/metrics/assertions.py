@@ -81,7 +81,8 @@ def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
     for assertion in assertions.typed:
         wrong = f"not {assertion.type}".removeprefix("not not-")
         values = [f"'{value}'" for value in assertion.values]
-        yield _holds(assertion, answer), clipped(" ".join((wrong, *values)), _SHOWN)
+        reason = " ".join((wrong, *values))
+        yield _holds(assertion, answer), clipped(reason, _SHOWN)
 
 
 _HOLDS: Mapping[str, Callable[[str, str], bool]] = {

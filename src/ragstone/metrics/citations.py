@@ -42,7 +42,8 @@ def _cites_missing(labels: list[str], response: Response) -> str | None:
     if not labels:
         return None
     names = [f"[{label}]" for label in dict.fromkeys(labels)]
-    return f"cites {some(names)}, of {counted(len(response.contexts), 'context')}"
+    contexts = counted(len(response.contexts), "context")
+    return f"cites {some(names)}, of {contexts}"
 
 
 class _CitationQuality(BaseMetric):

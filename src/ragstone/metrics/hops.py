@@ -70,7 +70,8 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
 def _recall(sample: Sample, response: Response) -> float:
     """The mean over the hops of the share of their evidence that is found."""
     hops = hops_of(sample, response)
-    return fmean(1 - hop.ranks.count(None) / len(hop.ranks) for hop in hops)
+    missing = [hop.ranks.count(None) / len(hop.ranks) for hop in hops]
+    return fmean(1 - share for share in missing)
 
 
 def _precision(sample: Sample, response: Response) -> float:

@@ -81,7 +81,8 @@ def word_count(text: str) -> int:
     """Number of words separated by white space; in scripts without spaces, two
     characters count as a word."""
     unspaced = len(re.findall(_UNSPACED, text))
-    return len(re.sub(_UNSPACED, " ", text).split()) + (unspaced + 1) // 2
+    spaced = re.sub(_UNSPACED, " ", text).split()
+    return len(spaced) + (unspaced + 1) // 2
 
 
 _UNSPACED = r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"

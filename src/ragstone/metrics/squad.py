@@ -21,7 +21,9 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 def squad_normalise(text: str) -> str:
     """`text` in lower case, without ASCII punctuation, English articles and extra white
     space."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    letters = text.lower().translate(_PUNCTUATION)
+    words = _ARTICLES.sub(" ", letters).split()
+    return " ".join(words)
 
 
 def exact_match(answer: str, reference: str) -> float:

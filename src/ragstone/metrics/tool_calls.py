@@ -296,8 +296,11 @@ class ToolSelection(_ToolMetric):
     def _rate(
         self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
     ) -> Scored:
-        note = f"{len(pairs)} of {len(sample.tools)} expected called, {len(calls) - len(pairs)} unexpected"
-        return Scored(2 * len(pairs) / (len(sample.tools) + len(calls)), note=note)
+        matched = len(pairs)
+        expected = len(sample.tools)
+        unexpected = len(calls) - matched
+        note = f"{matched} of {expected} expected called, {unexpected} unexpected"
+        return Scored(2 * matched / (expected + len(calls)), note=note)
 
 
 class ToolArguments(_ToolMetric):

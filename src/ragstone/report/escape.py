@@ -92,6 +92,11 @@ def markup(text: str) -> str:
     return without_commands(clean(text))
 
 
+def _in_sixes(run: re.Match[str]) -> str:
+    """Hex digits broken up, so that they are no commit."""
+    return ZERO_WIDTH_SPACE.join(_SIX.findall(run[0]))
+
+
 def markdown_inline(text: str) -> str:
     """For a paragraph, a list item or a table cell of GitHub Markdown: shown as `text`,
     without any effect.
@@ -103,7 +108,7 @@ def markdown_inline(text: str) -> str:
     line = without_commands(one_line(text))
     line = _WWW.sub(r"\1" + ZERO_WIDTH_SPACE, line)
     line = _TICKET.sub(ZERO_WIDTH_SPACE, line)
-    line = _HEX.sub(lambda run: ZERO_WIDTH_SPACE.join(_SIX.findall(run[0])), line)
+    line = _HEX.sub(_in_sixes, line)
     line = _COLON.sub(":" + ZERO_WIDTH_SPACE, line)
     line = line.translate(_MARKDOWN_ESCAPES)
     line = _LIST_SIGN.sub(r"\\\1", line)

@@ -79,7 +79,8 @@ def render_markdown(
 def verdict_line(report: Document) -> str:
     """Line one, as a heading."""
     line_one = escape.clip(report.verdict.headline, 300)
-    return f"## {ICONS[str(report.verdict.status)]} {escape.markdown_inline(line_one)}"
+    icon = ICONS[str(report.verdict.status)]
+    return f"## {icon} {escape.markdown_inline(line_one)}"
 
 
 def context(report: Document, detail: Detail) -> dict[str, object]:

@@ -74,7 +74,8 @@ class RunSamples:
     ) -> list[SampleRow]:
         """The rows of the table of samples: what failed or got worst first, then the
         lowest scores, and `drafts` last; of each at most `limit`, if there is one."""
-        rows = sorted(map(self._row, self._current.samples), key=self._rank)[:limit]
+        ranked = sorted(map(self._row, self._current.samples), key=self._rank)
+        rows = ranked[:limit]
         if drafts is not None:
             samples = RunSamples(self._verdict, drafts, None, self._links, self.columns)
             rows += [
@@ -150,7 +151,8 @@ class RunSamples:
                 trace=trace,
             )
             parts.append(part)
-        parts.sort(key=lambda part: (part.by != "system", -len(part.samples)))
+        parts.sort(key=lambda part: len(part.samples), reverse=True)
+        parts.sort(key=lambda part: part.by != "system")
         return tuple(parts)
 
     def _facts(self, sample_id: str) -> SampleFacts:

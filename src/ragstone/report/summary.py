@@ -119,7 +119,8 @@ class Summary(Struct, frozen=True):
             texts.append(" ".join(piece.text for piece in self.example.pieces))
             texts.append(self.example.lack)
         # Line one is a heading in a comment, and stands at both ends in a terminal.
-        lines = sum(math.ceil(len(text) / _WIDTH) for text in [*texts, self.headline])
+        lengths = map(len, [*texts, self.headline])
+        lines = sum(math.ceil(length / _WIDTH) for length in lengths)
         return lines, sum(map(len, texts))
 
 

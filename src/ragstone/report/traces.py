@@ -29,7 +29,8 @@ def last_frames(detail: str | None) -> tuple[str, ...]:
     own_frames = [
         frame[0] for frame in frames if not _LIBRARY.search(frame[0].partition("\n")[0])
     ]
-    error = text[frames[-1].end() :].splitlines()[1 : MAX_LOG_LINES + 1]
+    after_frames = text[frames[-1].end() :].splitlines()
+    error = after_frames[1 : MAX_LOG_LINES + 1]
     shown = own_frames or [frame[0] for frame in frames]
     return tuple(
         line.removeprefix("  ")

@@ -51,4 +51,6 @@ def _shortened(words: Sequence[str]) -> str:
     """Unchanged words without those in the middle of many."""
     if len(words) <= 3 * _AROUND:
         return " ".join(words)
-    return " ".join([*words[:_AROUND], "…", *words[-_AROUND:]])
+    beginning = words[:_AROUND]
+    end = words[-_AROUND:]
+    return " ".join([*beginning, "…", *end])

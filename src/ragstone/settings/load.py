@@ -29,7 +29,9 @@ def default_text(field: FieldInfo, unset: str = "") -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value is False or value in ((), {}):
         return unset
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    return f"`{value}`"
 
 
 class Option(Struct, frozen=True):

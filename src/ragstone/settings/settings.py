@@ -34,7 +34,9 @@ _DASK = re.compile(
 
 
 def _words(value: object) -> object:
-    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return tuple(value.replace(",", " ").split())
 
 
 def _checked_digests(values: tuple[str, ...]) -> tuple[str, ...]:

@@ -196,7 +196,8 @@ def parse_address(url: str, setting: str = "judge.base_url") -> Address:
             where=setting,
             hint=f"Remove it, and set the environment variable {_KEY_OF_ADDRESS[setting]}.",
         )
-    base = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    path = parts.path.rstrip("/")
+    base = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
     shown = base + (
         f"?api-version={query['api-version']}" if "api-version" in query else ""
     )

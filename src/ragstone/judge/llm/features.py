@@ -100,7 +100,8 @@ def effort(way: Mapping[str, object]) -> Feature:
 
 
 def _effort_name(way: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} = {json.dumps(value)}" for name, value in way.items())
+    assigned = [f"{name} = {json.dumps(value)}" for name, value in way.items()]
+    return ", ".join(assigned)
 
 
 class Features:

@@ -331,7 +331,8 @@ class LlmJudge:
 def _support_data(
     contexts: Sequence[Block], texts: dict[str, str], pending: Sequence[Field]
 ) -> str:
-    lines = listed([(field.path[1], texts[field.path[1]]) for field in pending])
+    names = [field.path[1] for field in pending]
+    lines = listed([(name, texts[name]) for name in names])
     return fenced([*contexts, Block("statements", lines)])
 
 

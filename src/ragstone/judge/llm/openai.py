@@ -242,7 +242,8 @@ class OpenAIEmbedder:
             )
         except (ValueError, TypeError, KeyError, AttributeError):
             vectors = np.empty(0)
-        if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
+        is_table = vectors.ndim == 2 and vectors.size > 0
+        if not is_table or not np.isfinite(vectors).all():
             raise Broken("the reply contains embeddings that are no vectors of numbers")
         usage = dict_or_empty(document.get("usage"))
         return EmbedReply(vectors, transport.count(usage.get("prompt_tokens")))

@@ -73,7 +73,8 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
         request = ""
         if "asked" in example:
             request = request_line(example["asked"])
-        parts.append(f"{fenced(blocks)}{request}\nReply: {example['reply']}")
+        shown = f"{fenced(blocks)}{request}"
+        parts.append(f"{shown}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
     return Prompt(

@@ -227,7 +227,8 @@ class Scheduler:
             return False
         self._halved_at = self._sent
         self._growth = 0.0
-        self._limit = max(float(min(2, self._max)), self._limit / 2)
+        least = float(min(2, self._max))
+        self._limit = max(least, self._limit / 2)
         return True
 
     def _over_limit(self, fault: Busy, refused: int) -> float:

@@ -338,7 +338,8 @@ def _words(body: object) -> tuple[str, str]:
     error = body.get("error", body)
     if not isinstance(error, dict):
         return str(error), ""
-    message = error.get("message") or error.get("detail") or error.get("msg") or ""
+    texts = map(error.get, ("message", "detail", "msg"))
+    message = next(filter(None, texts), "")
     if not isinstance(message, str):
         message = json.dumps(message, default=str)
     codes = list(map(error.get, ("code", "type", "param", "status")))
