@@ -38,8 +38,9 @@ class Agreement(Checker):
             return
         run = evidence.current
         for rule in evidence.rules:
-            is_measured = rule.slice is None and rule.metric in run.metrics
-            if is_measured and is_judged(rule.metric, run.metrics[rule.metric].version):
+            metric = rule.metric
+            is_measured = rule.slice is None and metric in run.metrics
+            if is_measured and is_judged(metric, run.metrics[metric].version):
                 yield from _check(rule, run, calibration, labels.min_agreement)
 
 
@@ -78,7 +79,8 @@ def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Ch
         reason = f"agreement can't be measured: all {labelled} have the same score and label."
     else:
         status = Status.PASS if agreement >= required else Status.ERROR
-        figures = f"{figure(agreement, required)} on {labelled}"
-        reason = f"the agreement of judge and people is {figures}, required {threshold(required)}."
+        measured = figure(agreement, required)
+        limit = threshold(required)
+        reason = f"the agreement of judge and people is {measured} on {labelled}, required {limit}."
     check = rule.check(CheckKind.AGREEMENT, status, rule.action, reason)
     return replace(check, estimate=agreement, threshold=required, n=n)

@@ -98,13 +98,14 @@ class NoAnswer(Answers):
         failed = not answered and failures.keys() >= run.samples.keys()
         if failed and evidence.finished and run.samples:
             n = len(run.samples)
+            samples = counted(n, "sample")
             why = usual_reason(failures[sample_id] for sample_id in run.samples)
             yield Check(
                 "system.answers",
                 CheckKind.ANSWERS,
                 Status.ERROR,
                 Action.BLOCK,
-                f"the system under test failed on all of {counted(n, 'sample')}: {why}.",
+                f"the system under test failed on all of {samples}: {why}.",
                 n=n,
             )
 
@@ -135,8 +136,10 @@ class Collapsed(Answers):
             mean = mean_of(run, ids, scores, confidence=confidence)
             if mean.high >= line:
                 continue
+            estimate = figure(mean.estimate)
+            samples = counted(mean.n, "sample")
             reason = (
-                f"{metric} is {figure(mean.estimate)} on {counted(mean.n, 'sample')}: shown to be less than "
+                f"{metric} is {estimate} on {samples}: shown to be less than "
                 f"{figure(line)}, which fails with any judge."
             )
             yield Check(
@@ -159,10 +162,12 @@ def _all_alike(run: RunScores, given: Mapping[str, Sequence[str]]) -> bool:
     have it."""
     answered = [sample_id for sample_id, texts in given.items() if any(texts)]
     answers = set().union(*[given[sample_id] for sample_id in answered])
-    if len(answers) != 1 or 2 * len(answered) <= len(given):
+    is_most = 2 * len(answered) > len(given)
+    if len(answers) != 1 or not is_most:
         return False
-    questions = len({run.samples[sample_id].question for sample_id in answered})
-    references = {run.samples[sample_id].reference for sample_id in answered} - {None}
+    questions = {run.samples[sample_id].question for sample_id in answered}
+    references = {run.samples[sample_id].reference for sample_id in answered}
+    references.discard(None)
     if not references:
-        return questions >= MIN_ALIKE_UNREFERENCED
-    return len(references) > 1 and questions >= MIN_ALIKE
+        return len(questions) >= MIN_ALIKE_UNREFERENCED
+    return len(references) > 1 and len(questions) >= MIN_ALIKE

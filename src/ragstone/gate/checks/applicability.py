@@ -54,12 +54,14 @@ class Applicability(Checker):
         ]
         is_first = evidence.pairing is None and not evidence.policy.metrics
         if is_first and unjudged and returns_no_contexts(run):
-            names = listed([rule.title.lower() for rule in unjudged])
+            titles = [rule.title.lower() for rule in unjudged]
+            names = listed(titles)
             reason = f"{NO_CONTEXTS_RETURNED}, so {names} could not be judged: {RETURN_THEM}."
             check = unjudged[0].check(
                 CheckKind.APPLICABILITY, Status.INCONCLUSIVE, Action.BLOCK, reason
             )
-            yield replace(check, reason=reason, estimate=0.0, n=len(run.samples))
+            n = len(run.samples)
+            yield replace(check, reason=reason, estimate=0.0, n=n)
         for check, counts in _hardly_applied(evidence):
             if counts:
                 yield check
@@ -83,10 +85,12 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
     families: dict[tuple[str, str | None], list[Rule]] = {}
     for rule in evidence.rules:
         if not is_relative(rule.metric):
-            families.setdefault((rule.key, rule.slice), []).append(rule)
+            family = (rule.key, rule.slice)
+            families.setdefault(family, []).append(rule)
     run = evidence.current
     for rules in families.values():
-        rule = replace(rules[0], metric=rules[0].key)
+        first_rule = rules[0]
+        rule = replace(first_rule, metric=first_rule.key)
         samples = set(rule.covered(run.samples))
         applies: set[str] = set()
         excuses: dict[str, str] = {}
@@ -105,9 +109,11 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
         # That few of many questions have labels may be meant, but not so few.
         is_few = by_the_answers or count < MIN_SAMPLES
         if is_few and 0 < count < MIN_SHARE * total:
-            reason = f"only {count:,} of {counted(total, 'answer')} could be judged"
+            answers = counted(total, "answer")
+            reason = f"only {count:,} of {answers} could be judged"
             if excused:
-                reason += f", most often because {usual_reason(excused)}"
+                most_often = usual_reason(excused)
+                reason += f", most often because {most_often}"
             check = rule.check(
                 CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, f"{reason}."
             )
@@ -122,4 +128,5 @@ def returns_no_contexts(run: RunScores) -> bool:
         for sample_id, contexts in run.system.contexts.items()
         if sample_id not in run.system.failures
     }
-    return contexts == {NO_CONTEXTS} and bool(_READ_CONTEXTS & run.metrics.keys())
+    reads_contexts = bool(_READ_CONTEXTS & run.metrics.keys())
+    return contexts == {NO_CONTEXTS} and reads_contexts

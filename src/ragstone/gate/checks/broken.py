@@ -135,9 +135,10 @@ class Broken(Checker):
                 if run.samples[sample_id].answerable is guard.answerable
             ]
             if samples and (guard.of_retrieval or run.part != RETRIEVAL):
-                before = baseline_hits.get(name, {})
-                change = _change(hits[name], before, samples, evidence)
-                yield from _check(guard, hits[name], samples, change, evidence)
+                guard_hits = hits[name]
+                hits_before = baseline_hits.get(name, {})
+                change = _change(guard_hits, hits_before, samples, evidence)
+                yield from _check(guard, guard_hits, samples, change, evidence)
 
     def key(self, check: Check) -> KeyPath:
         return ("system", GUARDS[check.name])
@@ -153,39 +154,48 @@ def _hits_by_guard(run: RunScores, evidence: Evidence) -> dict[str, Hits]:
     unanswered = {name: kind for name, kind in kinds.items() if kind in UNANSWERED}
     guessed = {}
     if any(metric in run.metrics for metric in _TELLS_ABSTAINING):
-        guessed = dict.fromkeys(run.system.answers.keys() - unanswered.keys(), "")
+        answered = run.system.answers.keys() - unanswered.keys()
+        guessed = dict.fromkeys(answered, "")
     lines = FALSE_OFFLINE if run.offline else FALSE_UP_TO
     false = _low(run, lines, evidence, system.max_broken)
-    broken: dict[str, str] = {  # the last sign of an answer counts
-        **{name: sign for name, sign in false.items() if name not in unanswered},
-        **dict.fromkeys(false_citations(run), "citations"),
-        **dict.fromkeys(_alike(run, kinds), "same"),
-        **{name: kind for name, kind in kinds.items() if kind in MALFORMED},
+    malformed = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
+    broken: dict[str, str] = {
+        name: sign for name, sign in false.items() if name not in unanswered
     }
+    # The last sign of an answer counts.
+    broken |= dict.fromkeys(false_citations(run), "citations")
+    broken |= dict.fromkeys(_alike(run, kinds), "same")
+    broken |= malformed
+    fruitless = _low(run, FRUITLESS_UP_TO, evidence, system.max_fruitless)
+    misranked = _misranked(run, evidence)
     return {
         "system.unanswered": unanswered,
         "system.guessed": guessed,
         "system.broken": broken,
-        "system.fruitless": _low(run, FRUITLESS_UP_TO, evidence, system.max_fruitless),
-        COMPARED_GUARD: _misranked(run, evidence),
+        "system.fruitless": fruitless,
+        COMPARED_GUARD: misranked,
     }
 
 
 def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     """The samples whose evidence ranks lower than in the other run, among the contexts
     that both returned."""
-    if evidence.compared is None:
+    pairing = evidence.compared
+    if pairing is None:
         return {}
-    baseline = evidence.compared.baseline.system.ranked
+    baseline = pairing.baseline.system.ranked
+    current = evidence.current.system.ranked
     lower = {}
-    for sample_id, ranked in evidence.current.system.ranked.items():
+    for sample_id, ranked in current.items():
         if sample_id not in baseline:
             continue
         ranks = evidence_ranks(ranked, baseline[sample_id])
         if ranks is None:
             continue
         rank, rank_elsewhere = ranks if run is evidence.current else reversed(ranks)
-        if 1 / rank < 1 / rank_elsewhere - LOWER:
+        reciprocal_rank = 1 / rank
+        reciprocal_rank_elsewhere = 1 / rank_elsewhere
+        if reciprocal_rank < reciprocal_rank_elsewhere - LOWER:
             lower[sample_id] = ""
     return lower
 
@@ -204,15 +214,18 @@ def _check(
     allowed: float = getattr(system, GUARDS[guard.name])
     if guard.name == "system.unanswered":
         allowed = max(allowed, system.max_empty)
+    max_count = allowed * n
+    allowed_share = percent(allowed)
     only_compared = guard.name == COMPARED_GUARD
-    is_over = not only_compared and count > allowed * n
+    is_over = not only_compared and count > max_count
     rise_allowed = _rise_allowed(guard.name, evidence)
-    rose = change.p_value <= SUSPECTED and change.rise > rise_allowed
+    is_suspected = change.p_value <= SUSPECTED
+    rose = is_suspected and change.rise > rise_allowed
     # A change fails only for what it adds to its base, but what was broken before must
     # not pass in silence; and no tick stands beside a limit that is exceeded.
-    as_before = change.before > allowed * n and not rose
+    as_before = change.before > max_count and not rose
     status = Status.INCONCLUSIVE
-    beyond = f"more than the {percent(allowed)} allowed"
+    beyond = f"more than the {allowed_share} allowed"
     if is_over and _is_shown(hits, samples, allowed, evidence.current):
         if not as_before:
             status = Status.FAIL
@@ -235,14 +248,19 @@ def _check(
     counts = Counter(_SIGNS[sign] for sign in signs if sign)
     tallied = ""
     if counts:
-        tallied = f": {', '.join(tally(dict(counts.most_common())))}"
-    reason = f"{count} of {counted(n, guard.question)} {verb} {guard.what}{before}, {beyond}{tallied}."
+        by_frequency = dict(counts.most_common())
+        tallied_signs = ", ".join(tally(by_frequency))
+        tallied = f": {tallied_signs}"
+    questions = counted(n, guard.question)
+    broken = f"{count} of {questions} {verb} {guard.what}{before}"
+    reason = f"{broken}, {beyond}{tallied}."
+    share = count / n
     check = limit_check(
         guard.name,
         CheckKind.SHARE,
         status,
         reason,
-        value=count / n,
+        value=share,
         limit=allowed,
         n=n,
     )
@@ -276,8 +294,12 @@ def _is_shown(
     """Whether the share of the samples that count is shown to be above `allowed`."""
     values = [sample_id in hits for sample_id in samples]
     if any(groups_of(run, samples)):
-        return mean_of(run, samples, values, confidence=1.0 - 2.0 * SHOWN).low > allowed
-    return p_proportion_at_most(sum(values), len(samples), allowed) <= SHOWN
+        confidence = 1.0 - 2.0 * SHOWN
+        share = mean_of(run, samples, values, confidence=confidence)
+        return share.low > allowed
+    count = sum(values)
+    p_value = p_proportion_at_most(count, len(samples), allowed)
+    return p_value <= SHOWN
 
 
 def _change(
@@ -287,20 +309,28 @@ def _change(
     pairing = evidence.compared
     if pairing is None:
         return _Change()
-    in_both = pairing.baseline.system.answers.keys() & set(pairing.samples)
+    baseline_answers = pairing.baseline.system.answers
+    in_both = baseline_answers.keys() & set(pairing.samples)
     paired = [sample_id for sample_id in samples if sample_id in in_both]
+    paired_ids = set(paired)
     groups = groups_of(evidence.current, paired)
     votes: Counter[str] = Counter()  # related samples vote together
     for sample_id, group in zip(paired, groups, strict=True):
-        vote = (sample_id in hits) - (sample_id in baseline_hits)
-        votes[group or sample_id] += vote
+        is_hit = sample_id in hits
+        was_hit = sample_id in baseline_hits
+        voter = group or sample_id
+        votes[voter] += is_hit - was_hit
     worse = sum(vote > 0 for vote in votes.values())
     better = sum(vote < 0 for vote in votes.values())
+    changed = worse + better
+    paired_hits = hits.keys() & paired_ids
+    paired_baseline_hits = baseline_hits.keys() & paired_ids
+    p_value = p_proportion_at_most(worse, changed, 0.5)
     return _Change(
         samples=len(paired),
-        before=len(baseline_hits.keys() & set(paired)),
-        now=len(hits.keys() & set(paired)),
-        p_value=p_proportion_at_most(worse, worse + better, 0.5),
+        before=len(paired_baseline_hits),
+        now=len(paired_hits),
+        p_value=p_value,
     )
 
 
@@ -308,11 +338,13 @@ def _kinds(run: RunScores) -> dict[str, AnswerKind]:
     """What most answers to each sample are, where they don't just answer."""
     kinds_of = {}
     for sample_id, kinds in run.system.kinds.items():
-        most_common, times = Counter(kinds).most_common(1)[0]
+        answers = len(kinds)
+        by_frequency = Counter(kinds).most_common(1)
+        most_common, times = by_frequency[0]
         unanswered = [kind for kind in kinds if kind in UNANSWERED]
-        if 2 * times > len(kinds):
+        if 2 * times > answers:
             kinds_of[sample_id] = most_common
-        elif 2 * len(unanswered) > len(kinds):
+        elif 2 * len(unanswered) > answers:
             kinds_of[sample_id] = unanswered[0]
     return kinds_of
 
@@ -321,12 +353,15 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
     """The samples that have the same answer as others with another reference."""
     samples_by_answer: defaultdict[str, list[str]] = defaultdict(list)
     for sample_id, answers in run.system.answers.items():
-        just_answers = kinds.get(sample_id, AnswerKind.ANSWERS) is AnswerKind.ANSWERS
+        kind = kinds.get(sample_id, AnswerKind.ANSWERS)
+        just_answers = kind is AnswerKind.ANSWERS
         if just_answers and answers[0] and len(set(answers)) == 1:
-            samples_by_answer[answers[0]].append(sample_id)
+            answer = answers[0]
+            samples_by_answer[answer].append(sample_id)
     for samples in samples_by_answer.values():
         references = {run.samples[sample_id].reference for sample_id in samples}
-        if len(references - {None}) >= MIN_ALIKE:
+        references.discard(None)
+        if len(references) >= MIN_ALIKE:
             yield from samples
 
 
@@ -354,6 +389,7 @@ def _low(
             newest_first = reversed(scores.answers.get(name, ()))
             values = (score for score in newest_first if score is not None)
             by_words = run.offline and is_by_words(metric, name, run)
-            if next(values, mean) <= line and not by_words:
+            newest = next(values, mean)
+            if newest <= line and not by_words:
                 signs.setdefault(name, metric)
     return signs

@@ -36,13 +36,16 @@ class Coverage(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         gate = evidence.policy.gate
-        known_tags = set().union(*[facts.tags for facts in run.samples.values()])
-        for tag in sorted(evidence.policy.slices.keys() - known_tags):
+        tags = [facts.tags for facts in run.samples.values()]
+        known_tags = set().union(*tags)
+        unknown_tags = evidence.policy.slices.keys() - known_tags
+        for tag in sorted(unknown_tags):
             hint = "No sample of this run has any tag."
             if known_tags:
                 hint = suggestion(tag, known_tags)
             reason = f"the policy has rules for the tag '{tag}', but no sample has it. {hint}"
-            yield replace(_error(reason), name=f"{tag}/coverage", slice=tag)
+            check = _error(reason)
+            yield replace(check, name=f"{tag}/coverage", slice=tag)
         at_worst = verdicts_at_worst(evidence)
         unscorable = dict(_unscorable(evidence))
         for rule in evidence.rules:
@@ -50,7 +53,8 @@ class Coverage(Checker):
                 continue
             scores = run.scores_of(rule.metric)
             scored = len(rule.covered(scores.values))
-            failed = [scores.failed[name] for name in rule.covered(scores.failed)]
+            failed_samples = rule.covered(scores.failed)
+            failed = [scores.failed[name] for name in failed_samples]
             worst = Status.PASS
             if failed:
                 # Without missing scores of its own, it is not for want of them that
@@ -73,9 +77,11 @@ class Unfinished(Coverage):
         if manifest is None or evidence.finished:
             return
         total = counted(manifest.golden.samples, "sample")
-        why = (manifest.stop_reason or "it was interrupted").rstrip(".")
+        why = manifest.stop_reason or "it was interrupted"
+        why = why.rstrip(".")
+        samples = len(run.samples)
         yield _error(
-            f"the run did not finish: it has {len(run.samples)} of {total} ({why}). Continue with --resume."
+            f"the run did not finish: it has {samples} of {total} ({why}). Continue with --resume."
         )
 
 
@@ -131,10 +137,14 @@ def _coverage(
         reasons = [
             f"{FAILED_BY[failure.by]} failed: {failure.reason}" for failure in failed
         ]
-        limit = f"coverage {percent(share)}, required {percent(minimum)}"
+        most_often = usual_reason(reasons)
+        coverage = percent(share)
+        required = percent(minimum)
+        limit = f"coverage {coverage}, required {required}"
         if is_enough and worst is not Status.PASS:
             limit = "with the worst score for these, it would not pass"
-        reason = f"{len(failed)} of {samples} have no score (most often: {usual_reason(reasons)}); {limit}."
+        unscored = f"{len(failed)} of {samples} have no score"
+        reason = f"{unscored} (most often: {most_often}); {limit}."
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
     return replace(check, estimate=share, threshold=minimum, current=share, n=n)
 
@@ -154,9 +164,11 @@ def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
             return
         what = "no sample has a score"
     excuses = run.scores_of(rule.metric).not_applicable
-    excused = [excuses[sample_id] for sample_id in rule.covered(excuses)]
+    excused_samples = rule.covered(excuses)
+    excused = [excuses[sample_id] for sample_id in excused_samples]
     if excused:
-        what += f", most often because {usual_reason(excused)}"
+        most_often = usual_reason(excused)
+        what += f", most often because {most_often}"
     reason = f"the policy names it, but {what}."
     yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
 
@@ -181,7 +193,8 @@ def _unscorable(evidence: Evidence) -> Iterator[tuple[str, str]]:
 def unscored_metrics(evidence: Evidence) -> Iterator[str]:
     """A sentence for each metric without a rule that has no score."""
     for metric, reason in _unscorable(evidence):
-        yield f"{metric} has no score: {reason.rstrip('.')}. It is not checked."
+        why = reason.rstrip(".")
+        yield f"{metric} has no score: {why}. It is not checked."
 
 
 def _lost(evidence: Evidence) -> Iterator[Check]:

@@ -91,14 +91,18 @@ def unchecked_drops(evidence: Evidence) -> Iterator[str]:
         yield "There is no baseline, so no drop was checked."
         return
     if evidence.compared is None:
-        yield f"No drop was checked: {' '.join(differences(pairing))}"
+        sentences = " ".join(differences(pairing))
+        yield f"No drop was checked: {sentences}"
         return
     skipped = pairing.skipped
     metrics = {rule.metric for rule in rules}
-    yield from dict.fromkeys(skipped[name] for name in sorted(skipped.keys() & metrics))
+    skipped_metrics = sorted(skipped.keys() & metrics)
+    reasons = (skipped[name] for name in skipped_metrics)
+    yield from dict.fromkeys(reasons)
     checked = {check.place for check in evidence.decided if check.kind in CHANGES}
     for rule in rules:
-        if rule.metric in pairing.metrics and rule.place not in checked:
+        is_checked = rule.place in checked
+        if rule.metric in pairing.metrics and not is_checked:
             yield f"{rule.title}: no sample has a score in both runs, so its drop was not checked."
 
 
@@ -128,8 +132,10 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
         for drop in drops:
             rule = drop.rule
             is_whole = rule.slice is None and rule.accepted is None
-            if is_whole and (rule.metric, tag) not in ruled:
-                of_tags.append(replace(rule, slice=tag, samples=part, written=False))
+            place = (rule.metric, tag)
+            if is_whole and place not in ruled:
+                of_tag = replace(rule, slice=tag, samples=part, written=False)
+                of_tags.append(of_tag)
     of_parts = drops_of(evidence.pairing, of_tags)
     return tuple(drop for drop in of_parts if len(drop.samples) >= MIN_TAGGED)
 
@@ -141,7 +147,8 @@ def decide_drops(
     their mean; tags and slices have a part of the rate together."""
     p_values, mean_p_value = loss_test(changes_of(drops))
     tested = zip(drops, p_values.tolist(), strict=True)
-    return [_check(drop, p, evidence) for drop, p in tested], mean_p_value
+    checks = [_check(drop, p, evidence) for drop, p in tested]
+    return checks, mean_p_value
 
 
 def _as_part_of_mean(check: Check) -> Check:
@@ -159,7 +166,8 @@ def _mean_check(drops: Sequence[Drop], p_value: float, evidence: Evidence) -> Ch
     mean = mean_change(changes_of(drops))
     n = len(mean.values)
     estimate = float(mean.values.mean()) if n else 0.0
-    allowed = float(np.mean([drop.bound for drop in drops]))
+    bounds = [drop.bound for drop in drops]
+    allowed = float(np.mean(bounds))
     status = Status.PASS
     if estimate < allowed - ROUNDING:
         status = _loss_status(p_value, evidence)
@@ -171,13 +179,18 @@ def _mean_check(drops: Sequence[Drop], p_value: float, evidence: Evidence) -> Ch
     names = []
     for drop in drops:
         metric = drop.rule.metric
-        names.append(f"1 - {metric}" if drop.rule.lower_is_better else metric)
-    reason = f"The mean of {listed(names)} changed by {change(estimate)} on {counted(n, 'question')}: {why}."
+        name = f"1 - {metric}" if drop.rule.lower_is_better else metric
+        names.append(name)
+    metrics = listed(names)
+    moved = change(estimate)
+    questions = counted(n, "question")
+    reason = f"The mean of {metrics} changed by {moved} on {questions}: {why}."
+    action = drops[0].rule.drop_action
     return Check(
         "mean.drop",
         CheckKind.DROP,
         status,
-        drops[0].rule.drop_action,
+        action,
         reason,
         estimate=estimate,
         threshold=allowed,
@@ -212,7 +225,9 @@ def _without_word_losses(
         return
     by_facts = without_word_losses((*ruled, *tagged), evidence)
     count = len(ruled)
-    checks_of_facts = _checks(by_facts[:count], by_facts[count:], evidence)
+    ruled_by_facts = by_facts[:count]
+    tagged_by_facts = by_facts[count:]
+    checks_of_facts = _checks(ruled_by_facts, tagged_by_facts, evidence)
     for check, of_facts in zip(checks, checks_of_facts, strict=True):
         if check.passed or of_facts.status is check.status:
             yield check
@@ -223,28 +238,36 @@ def _without_word_losses(
 
 
 def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
+    gate = evidence.policy.gate
     limits = None
-    if evidence.policy.gate.decision == "assured":
+    if gate.decision == "assured":
         groups = drop.change.groups
         if groups is not None:
-            groups = groups[drop.change.units]
+            units = drop.change.units
+            groups = groups[units]
         limits = mean_interval(
             drop.values,
-            confidence=evidence.policy.gate.confidence,
+            confidence=gate.confidence,
             bounds=(-1.0, 1.0),
             groups=groups,
         )
     status, why = _decision(drop, p_value, limits, evidence)
     rule = drop.rule
     estimate = drop.estimate
-    moved = rule.direction.shown_change(estimate)
-    moved_words = change(moved, digits_for(estimate, [drop.bound]))
-    n = counted(len(drop.values), "paired sample")
-    limit = f"{threshold(-drop.bound)} is allowed"
+    direction = rule.direction
+    moved = direction.shown_change(estimate)
+    digits = digits_for(estimate, [drop.bound])
+    moved_words = change(moved, digits)
+    samples = counted(len(drop.values), "paired sample")
+    max_drop = -drop.bound
+    limit = f"{threshold(max_drop)} is allowed"
     if rule.accepted is not None:
-        limit = f"{bound(-drop.bound)} is accepted ({rule.accepted})"
-    reason = f"changed by {moved_words} from the baseline on {n}{why}; a {rule.direction.change} of {limit}"
-    return replace(drop.check(status, reason, limits), p_value=p_value)
+        accepted_size = bound(max_drop)
+        limit = f"{accepted_size} is accepted ({rule.accepted})"
+    change_words = f"changed by {moved_words} from the baseline on {samples}{why}"
+    reason = f"{change_words}; a {direction.change} of {limit}"
+    check = drop.check(status, reason, limits)
+    return replace(check, p_value=p_value)
 
 
 def _decision(
@@ -252,7 +275,8 @@ def _decision(
 ) -> tuple[Status, str]:
     """The status of a drop, and what its reason adds to the numbers."""
     if limits is not None:
-        if limits.low >= drop.bound or np.all(drop.values >= 0.0):
+        has_no_loss = np.all(drop.values >= 0.0)
+        if limits.low >= drop.bound or has_no_loss:
             return Status.PASS, ""
         if drop.is_beyond:
             return Status.FAIL, ""
@@ -264,8 +288,10 @@ def _decision(
         return status, ""
     if status is Status.INCONCLUSIVE:
         return status, ": a loss is suspected, but not shown"
-    is_collapse = drop.estimate - drop.change.expected <= -COLLAPSE
-    is_ruled = drop.rule.slice is None or drop.rule.written
+    rule = drop.rule
+    unexpected = drop.estimate - drop.change.expected
+    is_collapse = unexpected <= -COLLAPSE
+    is_ruled = rule.slice is None or rule.written
     if is_ruled and (is_collapse or _is_part_of_broken(drop, evidence)):
         return Status.INCONCLUSIVE, ": too few to tell it from chance"
     if drop.is_beyond:
@@ -286,7 +312,8 @@ def _loss_status(p_value: float, evidence: Evidence) -> Status:
 
 def _is_part_of_broken(drop: Drop, evidence: Evidence) -> bool:
     """Whether a drop beyond its limit is a part of more broken questions than pass."""
-    broken = int(np.count_nonzero(drop.values <= -GAP))
+    is_broken = drop.values <= -GAP
+    broken = int(np.count_nonzero(is_broken))
     if not drop.is_beyond or broken < MIN_BROKEN - 1:
         return False
     return any(

@@ -37,10 +37,11 @@ class ErrorRate(Checker):
         failures = sum(failed.values())
         rate = failures / asked
         status = Status.PASS
-        limit = f"within the {percent(allowed)} allowed"
+        allowed_share = percent(allowed)
+        limit = f"within the {allowed_share} allowed"
         if rate > allowed:
             status = Status.FAIL
-            limit = f"more than the {percent(allowed)} allowed"
+            limit = f"more than the {allowed_share} allowed"
             if len(failed) == 1 and allowed > 0.0:
                 status = Status.INCONCLUSIVE
                 limit += ", but one failure alone may be chance"
@@ -48,14 +49,17 @@ class ErrorRate(Checker):
         if not is_set and status is not Status.FAIL:
             return
         noun = "answer" if asked > n else "sample"
+        requests = counted(asked, noun)
         why = ""
         if run.system.failures:
-            why = f" (most often: {usual_reason(run.system.failures.values())})"
+            most_often = usual_reason(run.system.failures.values())
+            why = f" (most often: {most_often})"
+        failed_words = f"failed on {failures} of {requests} ({percent(rate)})"
         yield limit_check(
             "system.error_rate",
             CheckKind.ERROR_RATE,
             status,
-            f"the system under test failed on {failures} of {counted(asked, noun)} ({percent(rate)}), {limit}{why}.",
+            f"the system under test {failed_words}, {limit}{why}.",
             value=rate,
             limit=allowed,
             n=n,

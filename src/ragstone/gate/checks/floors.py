@@ -59,8 +59,10 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
         )
     else:
         mean = _corrected_mean(floor, evidence.current, labels)
-        judged = figure(direction.shown(floor.current))
-        why = f", as people would score it (the judge gives {judged}, corrected by {len(labels.pairs):,} labels)"
+        judged_mean = direction.shown(floor.current)
+        judged = figure(judged_mean)
+        pairs = len(labels.pairs)
+        why = f", as people would score it (the judge gives {judged}, corrected by {pairs:,} labels)"
     status = Status.PASS
     is_below = mean.estimate < floor.bound - ROUNDING
     if gate.decision == "assured":
@@ -72,12 +74,12 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
     elif is_below:
         status, why, unsettled = _below(floor, mean, evidence)
     limit = direction.shown(floor.bound)
-    value = figure(direction.shown(mean.estimate), limit)
+    estimate = direction.shown(mean.estimate)
+    value = figure(estimate, limit)
     side = direction.beyond if is_below else f"not {direction.beyond}"
-    reason = (
-        f"is {value} on {counted(mean.n, 'sample')}, {side} the {direction.level} of "
-        f"{threshold(limit)}{why}"
-    )
+    samples = counted(mean.n, "sample")
+    limit_words = f"{direction.level} of {threshold(limit)}"
+    reason = f"is {value} on {samples}, {side} the {limit_words}{why}"
     check = floor.check(status, reason, mean)
     return replace(check, unsettled=unsettled)
 
@@ -89,14 +91,18 @@ def _below(
     answers could settle it."""
     run = evidence.current
     rule = floor.rule
+    metric = rule.metric
     pairing = evidence.compared
     if pairing is not None:
-        scores = pairing.baseline.scores_of(rule.metric).values
-        compared = pairing.changes(rule.metric).keys() & set(floor.samples)
+        scores = pairing.baseline.scores_of(metric).values
+        changes = pairing.changes(metric)
+        compared = changes.keys() & set(floor.samples)
         before = [scores[sample_id] for sample_id in compared]
-        if before and rule.direction.shown(fmean(before)) < floor.bound - ROUNDING:
+        limit = floor.bound - ROUNDING
+        if before and rule.direction.shown(fmean(before)) < limit:
             return Status.INCONCLUSIVE, ", as the baseline is", False
-    noise = NormalDist().inv_cdf(1.0 - NOISE) * _noise_of(floor, evidence)
+    quantile = NormalDist().inv_cdf(1.0 - NOISE)
+    noise = quantile * _noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
         return Status.INCONCLUSIVE, ", by no more than its answers vary", True
     if not rule.written and mean.high >= floor.bound:
@@ -104,7 +110,8 @@ def _below(
         return Status.INCONCLUSIVE, why, False
     # More answers would say nothing new where there are several already, or they are
     # known to be the same.
-    return Status.FAIL, "", answers_per_sample(run) == 1 and not run.steady
+    is_asked_once = answers_per_sample(run) == 1
+    return Status.FAIL, "", is_asked_once and not run.steady
 
 
 def _noise_of(floor: Floor, evidence: Evidence) -> float:
@@ -126,22 +133,27 @@ def _noise_of(floor: Floor, evidence: Evidence) -> float:
             if len(scores) > 1:
                 # A sample of this run has the mean of its answers.
                 averaged = len(scores) if run is evidence.current else 1
-                variances.append(float(np.var(scores, ddof=1)) / averaged)
+                variance = float(np.var(scores, ddof=1))
+                variances.append(variance / averaged)
         if variances:
-            return math.sqrt(sum(variances) / len(variances) / len(floor.samples))
+            mean_variance = sum(variances) / len(variances)
+            return math.sqrt(mean_variance / len(floor.samples))
     return 0.0
 
 
 def _labels_of(floor: Floor, evidence: Evidence) -> MetricCalibration | None:
     """The human labels that correct this floor; None if it applies to the judge's
     mean."""
-    calibration = evidence.policy.calibration
-    is_corrected = evidence.policy.labels.estimate == "corrected"
-    if calibration is None or not is_corrected or floor.rule.slice is not None:
+    policy = evidence.policy
+    calibration = policy.calibration
+    is_corrected = policy.labels.estimate == "corrected"
+    rule = floor.rule
+    if calibration is None or not is_corrected or rule.slice is not None:
         return None
-    metric = floor.rule.metric
-    is_same = same_judge(calibration, evidence.current)
-    if is_same and calibrated_version(calibration, metric, evidence.current):
+    run = evidence.current
+    metric = rule.metric
+    is_same = same_judge(calibration, run)
+    if is_same and calibrated_version(calibration, metric, run):
         return calibration.metrics[metric]
     return None
 
@@ -162,16 +174,23 @@ def _corrected_mean(
     if floor.rule.lower_is_better:
         residuals = -residuals
     judged = mean_of(run, floor.samples, floor.values, confidence=confidence)
+    reach = labelled.reach
+    groups = labelled.group_of_residuals()
     error = mean_interval(
         residuals,
         confidence=confidence,
-        bounds=(-labelled.reach, labelled.reach),
-        groups=labelled.group_of_residuals(),
+        bounds=(-reach, reach),
+        groups=groups,
     )
     total = judged.estimate + error.estimate
-    below = math.hypot(judged.estimate - judged.low, error.estimate - error.low)
-    above = math.hypot(judged.high - judged.estimate, error.high - error.estimate)
-    estimates = np.clip([total - below, total, total + above], 0.0, 1.0)
+    judged_below = judged.estimate - judged.low
+    judged_above = judged.high - judged.estimate
+    error_below = error.estimate - error.low
+    error_above = error.high - error.estimate
+    below = math.hypot(judged_below, error_below)
+    above = math.hypot(judged_above, error_above)
+    corrected = [total - below, total, total + above]
+    estimates = np.clip(corrected, 0.0, 1.0)
     low, estimate, high = estimates.tolist()
     return Estimate(
         estimate, low, high, confidence, "prediction-powered, Gaffke's bound", judged.n

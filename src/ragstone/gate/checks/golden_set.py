@@ -53,15 +53,22 @@ class GoldenSetEdits(Checker):
             return
         # One may always be edited, but never all, or nothing would be compared.
         limit = evidence.policy.gate.max_edited
-        allowed = min(max(1, int(limit * edited.total + _ROUNDING)), edited.total - 1)
-        share = edited.count / max(1, edited.total)
-        if edited.count > max(0, allowed):
+        total = edited.total
+        limited = int(limit * total + _ROUNDING)
+        allowed = max(1, limited)
+        allowed = min(allowed, total - 1)
+        allowed = max(0, allowed)
+        share = edited.count / max(1, total)
+        if edited.count > allowed:
             another = ""
             if any(metric == GOLDEN_SET for metric, _ in accepted):
                 another = " What is accepted is another edit."
+            questions = counted(total, "question")
+            edited_share = percent(share)
+            max_share = percent(limit)
             reason = (
-                f"{edited.count:,} of {counted(edited.total, 'question')} of the baseline can't be compared, because "
-                f"they are removed, reworded, relabelled or drafts now ({percent(share)}, at most {percent(limit)} "
+                f"{edited.count:,} of {questions} of the baseline can't be compared, because "
+                f"they are removed, reworded, relabelled or drafts now ({edited_share}, at most {max_share} "
                 f"may).{another} If that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
             )
             check = limit_check(
@@ -71,7 +78,7 @@ class GoldenSetEdits(Checker):
                 reason,
                 value=share,
                 limit=limit,
-                n=edited.total,
+                n=total,
             )
             yield replace(check, edit=edited.fingerprint)
         fallen = _fallen(evidence, edited)
@@ -79,13 +86,16 @@ class GoldenSetEdits(Checker):
             worst = min(
                 fallen, key=lambda drop: (-abs(drop.estimate or 0.0), drop.metric or "")
             )
-            moved = f"{worst.metric} {score(worst.baseline)} → {score(worst.current)}"
+            before = score(worst.baseline)
+            now = score(worst.current)
+            moved = f"{worst.metric} {before} → {now}"
+            questions = counted(worst.n, "edited question")
             yield Check(
                 "golden_set.fell",
                 CheckKind.GOLDEN_SET,
                 Status.INCONCLUSIVE,
                 Action.BLOCK,
-                f"{counted(worst.n, 'edited question')} scored better before the edit: {moved}. Are they harder now, or "
+                f"{questions} scored better before the edit: {moved}. Are they harder now, or "
                 "did the system get worse?",
                 estimate=share,
                 current=worst.current,
@@ -122,7 +132,8 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     current = pairing.current
     baseline = pairing.baseline
     missing = baseline.samples.keys() - current.samples.keys()
-    unevaluated = left_out(current, len(missing), len(baseline.samples))
+    total = len(baseline.samples)
+    unevaluated = left_out(current, len(missing), total)
     reworded = frozenset(
         sample_id
         for sample_id in baseline.samples.keys() & current.samples.keys()
@@ -132,21 +143,26 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     for rule in evidence.rules:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
             scored = baseline.metrics[rule.metric].values.keys()
-            relabelled |= pairing.edited_for(rule.metric) & scored
+            edited_labels = pairing.edited_for(rule.metric)
+            relabelled |= edited_labels & scored
     edited = missing | reworded | relabelled
     edits = []
     for sample_id in sorted(edited):
         now = None
         if sample_id in current.samples:
             now = current.samples[sample_id].content_hash
-        edits.append([sample_id, baseline.samples[sample_id].content_hash, now])
+        before = baseline.samples[sample_id].content_hash
+        edits.append([sample_id, before, now])
+    body = json.dumps(edits)
+    digest = hashlib.sha256(body.encode())
+    fingerprint = digest.hexdigest()[:16]
     return EditedSamples(
         pairing,
         count=len(edited) - unevaluated,
         reworded=reworded,
         relabelled=frozenset(relabelled),
-        total=len(baseline.samples) - unevaluated,
-        fingerprint=hashlib.sha256(json.dumps(edits).encode()).hexdigest()[:16],
+        total=total - unevaluated,
+        fingerprint=fingerprint,
     )
 
 
@@ -160,13 +176,15 @@ def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
         metric = rule.metric
         is_scored = metric in pairing.current.metrics and metric not in scored_otherwise
         if is_scored and rule.slice is None and rule.drop_action is Action.BLOCK:
-            ids = edited.reworded | (edited.relabelled & pairing.edited_for(metric))
+            relabelled = edited.relabelled & pairing.edited_for(metric)
+            ids = edited.reworded | relabelled
+            samples = tuple(sorted(ids))
             group = Pairing(
                 current=pairing.current,
                 baseline=pairing.baseline,
                 comparable=True,
                 metrics=(metric,),
-                samples=tuple(sorted(ids)),
+                samples=samples,
             )
             drops += drops_of(group, [rule])
     checks, _ = decide_drops(drops, evidence)

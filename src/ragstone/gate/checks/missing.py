@@ -48,7 +48,8 @@ def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
             for metric, scores in baseline.metrics.items()
         }
         baseline = _with_worst(baseline, unanswered, evidence)
-    at_worst = evidence.with_scores(_with_worst(run, missing, evidence), baseline)
+    run_at_worst = _with_worst(run, missing, evidence)
+    at_worst = evidence.with_scores(run_at_worst, baseline)
     status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
     verdicts: dict[Place, Status] = {}
     for check in _floors_and_drops(at_worst):
@@ -75,10 +76,12 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
         if rule.metric == metric and rule.samples is not None
     ]
     usual = evidence.policy.gate.max_failed_judgements
-    for part in (scores.applies_to, *slices, *_changed(evidence)):
+    applies_to = scores.applies_to
+    for part in (applies_to, *slices, *_changed(evidence)):
         failed = part & judged
-        total = len(part & scores.applies_to)
-        if p_proportion_at_most(len(failed), total, usual) <= CHANCE:
+        total = len(part & applies_to)
+        p_value = p_proportion_at_most(len(failed), total, usual)
+        if p_value <= CHANCE:
             missing |= failed
     return missing
 
@@ -103,8 +106,9 @@ def _with_worst(
     metrics = dict(run.metrics)
     for metric, samples in missing.items():
         worst = float(evidence.policy.lower_is_better(metric))
-        values = {**metrics[metric].values, **dict.fromkeys(samples, worst)}
-        metrics[metric] = replace(metrics[metric], values=values)
+        scores = metrics[metric]
+        values = scores.values | dict.fromkeys(samples, worst)
+        metrics[metric] = replace(scores, values=values)
     return replace(run, metrics=metrics)
 
 

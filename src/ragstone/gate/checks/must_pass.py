@@ -111,20 +111,24 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     if must_pass.every:
         ids += run.samples
     if must_pass.baseline and evidence.compared is not None:
-        baseline = evidence.compared.baseline
-        for sample_id in evidence.compared.samples:
+        pairing = evidence.compared
+        baseline = pairing.baseline
+        baseline_failures = baseline.system.failures
+        for sample_id in pairing.samples:
             answers = _compare(baseline, sample_id, floors)
-            is_failure = sample_id in baseline.system.failures
+            is_failure = sample_id in baseline_failures
             if answers.scored and not answers.failing and not is_failure:
                 ids.append(sample_id)
     required: dict[str, Required] = dict.fromkeys(ids, floors)
     for sample_id, facts in run.samples.items():
         own = {}
         for key, name, value in facts.bounds:
+            direction = HIGHER if key == "min" else LOWER
             for metric in metrics_of(name, run, {}):
-                own[metric, HIGHER if key == "min" else LOWER] = value
+                own[metric, direction] = value
         if own:
-            required[sample_id] = {**required.get(sample_id, {}), **own}
+            of_policy = required.get(sample_id, {})
+            required[sample_id] = {**of_policy, **own}
     return required
 
 
@@ -184,7 +188,8 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
             gap = sign * (value - bound)
             if gap > _SAME:
                 compared.gaps[metric] = gap
-                words = f"{metric} is {figure(value, bound)}, required {limit}"
+                measured = figure(value, bound)
+                words = f"{metric} is {measured}, required {limit}"
                 compared.misses.append(words)
     return compared
 
@@ -206,7 +211,8 @@ def _result(
     times_asked = answers_per_sample(run)
     crashes = run.system.failed_answers.get(sample_id, 0)
     if 2 * crashes > times_asked:
-        why = f"the system under test failed on it: {run.system.failures.get(sample_id, 'no answer')}"
+        failure = run.system.failures.get(sample_id, "no answer")
+        why = f"the system under test failed on it: {failure}"
         return Status.FAIL, why, 2 * crashes <= most_asked
     compared = _compare(run, sample_id, required)
     failing = len(compared.failing)
@@ -245,5 +251,7 @@ def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
         is_same = same_question(evidence.current, baseline, sample_id)
     if is_same:
         return ""
-    asks = f"it asks “{clipped(question)}” instead of “{clipped(expected)}”"
+    asked_text = clipped(question)
+    expected_text = clipped(expected)
+    asks = f"it asks “{asked_text}” instead of “{expected_text}”"
     return f"{asks}; if that is meant, write its text in [must_pass.questions]"

@@ -32,14 +32,16 @@ class Paired(Checker):
             return
         required = evidence.policy.gate.min_paired
         baseline = edited.pairing.baseline
-        same = baseline.samples.keys() & evidence.current.samples.keys()
+        samples = evidence.current.samples
+        same = baseline.samples.keys() & samples.keys()
         same -= edited.reworded | edited.relabelled
         scores = baseline.metrics.values()
+        baseline_failures = baseline.system.failures
         failures = []
         unscored = 0
         for name in same:
-            if name in baseline.system.failures:
-                failures.append(baseline.system.failures[name])
+            if name in baseline_failures:
+                failures.append(baseline_failures[name])
             elif any(name in each.failed for each in scores):
                 # The system answered, and no metric has a score.
                 unscored += not any(name in each.values for each in scores)
@@ -50,10 +52,14 @@ class Paired(Checker):
         share = paired / total
         why = f"{unscored:,} have no score there"
         if failures:
-            why = f"the baseline's system failed on {len(failures):,} (most often: {usual_reason(failures)})"
+            most_often = usual_reason(failures)
+            why = f"the baseline's system failed on {len(failures):,} (most often: {most_often})"
+        total_samples = counted(total, "sample")
+        paired_share = percent(share)
+        required_share = percent(required)
         reason = (
-            f"only {paired:,} of {counted(total, 'sample')} of the baseline can be compared ({percent(share)}, "
-            f"required {percent(required)}): {why}. Find out why, and run the gate again: a change can starve the base "
+            f"only {paired:,} of {total_samples} of the baseline can be compared ({paired_share}, "
+            f"required {required_share}): {why}. Find out why, and run the gate again: a change can starve the base "
             "of what both use, such as connections, ports and rate limits. Or compare with a baseline that has those "
             "answers and scores."
         )

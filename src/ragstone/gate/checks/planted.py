@@ -35,9 +35,11 @@ class PlantedAnswers(Checker):
             reason = f"{error.message} {error.hint}"
         elif planted.steered:
             status = Status.INCONCLUSIVE
+            questions = counted(len(planted.steered), "question")
+            examples = some(list(planted.steered))
             reason = (
-                f"the contexts of {counted(len(planted.steered), 'question')} make the judge support anything, such as "
-                f"sentences about places that do not exist ({some(list(planted.steered))}): look for instructions in "
+                f"the contexts of {questions} make the judge support anything, such as "
+                f"sentences about places that do not exist ({examples}): look for instructions in "
                 "them."
             )
         else:

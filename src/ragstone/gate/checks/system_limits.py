@@ -59,12 +59,14 @@ class SystemLimits(Checker):
         system = evidence.policy.system
         for key, limit in system.limits.items():
             kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
+            name = key.removesuffix("_s")
+            why = why_not_measured(key, run)
             check = Check(
-                f"system.{key.removesuffix('_s')}",
+                f"system.{name}",
                 kind,
                 Status.ERROR,
                 system.action,
-                why_not_measured(key, run),
+                why,
                 threshold=limit,
             )
             if not check.reason:
@@ -72,22 +74,25 @@ class SystemLimits(Checker):
             yield check
         if evidence.pairing is None:
             return
-        paired = {usage.figure: usage for usage in paired_usage(evidence.pairing)}
+        usages = paired_usage(evidence.pairing)
+        paired = {usage.figure: usage for usage in usages}
         for figure in FIGURES.values():
             max_rise = system.rises.get(figure.limit)
             if max_rise is None:
                 continue
+            why = why_not_measured(figure.limit, run)
             check = Check(
                 f"system.{figure.name}_rise",
                 CheckKind.SYSTEM_RISE,
                 Status.ERROR,
                 system.action,
-                why_not_measured(figure.limit, run),
+                why,
             )
+            usage = paired.get(figure)
             if check.reason:
                 yield check
-            elif figure in paired and paired[figure].is_telling:
-                yield _rise_check(check, paired[figure], max_rise, evidence.policy)
+            elif usage is not None and usage.is_telling:
+                yield _rise_check(check, usage, max_rise, evidence.policy)
 
     def key(self, check: Check) -> KeyPath:
         figure = _figure(check)
@@ -107,7 +112,8 @@ def unchecked_rises(evidence: Evidence) -> Iterator[str]:
     """A sentence for each limit of a rise that was not checked."""
     if evidence.pairing is None:
         return
-    checked = {usage.figure.limit for usage in paired_usage(evidence.pairing)}
+    usages = paired_usage(evidence.pairing)
+    checked = {usage.figure.limit for usage in usages}
     for key in evidence.policy.system.rises:
         if key not in checked:
             yield f"{key} is not checked: no question has such a figure in both runs."
@@ -116,7 +122,9 @@ def unchecked_rises(evidence: Evidence) -> Iterator[str]:
 def _figure(check: Check) -> Figure:
     if check.kind == CheckKind.LATENCY:
         return P95_LATENCY
-    return FIGURES[check.name.removeprefix("system.").removesuffix("_rise")]
+    key = check.name.removeprefix("system.")
+    name = key.removesuffix("_rise")
+    return FIGURES[name]
 
 
 def _factor(rise: float) -> str:
@@ -148,23 +156,28 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
     run = evidence.current
     figure = _figure(check)
     measured = measured_values(run, figure.name, run.price)
-    values = np.array(list(measured.values()), dtype=np.float64)
+    measurements = list(measured.values())
+    values = np.array(measurements, dtype=np.float64)
     n = values.size
     estimate = figure.of(values)
     rate = error_rate_of_a_limit(evidence.policy)
     if check.kind == CheckKind.LATENCY:
-        late = int(np.count_nonzero(values > limit))
-        shown = p_proportion_at_most(late, n, 0.05) <= rate
+        is_late = values > limit
+        late = int(np.count_nonzero(is_late))
+        p_value = p_proportion_at_most(late, n, 0.05)
+        shown = p_value <= rate
     else:
-        mean = student_interval(values, confidence=1.0 - 2.0 * rate)
+        confidence = 1.0 - 2.0 * rate
+        mean = student_interval(values, confidence=confidence)
         shown = mean.low > limit
     within = estimate <= limit
     status, doubt = _decision(within=within, shown=shown)
     side = "within" if within else "over"
-    reason = (
-        f"{figure.title}: {figure.shown(estimate)} on {counted(n, 'sample')}, {side} the limit of "
-        f"{figure.shown(limit)}{doubt}."
-    )
+    shown_estimate = figure.shown(estimate)
+    shown_limit = figure.shown(limit)
+    samples = counted(n, "sample")
+    measured_words = f"{figure.title}: {shown_estimate} on {samples}"
+    reason = f"{measured_words}, {side} the limit of {shown_limit}{doubt}."
     return replace(
         check, status=status, reason=reason, estimate=estimate, current=estimate, n=n
     )
@@ -174,22 +187,28 @@ def _rise_check(
     check: Check, usage: PairedUsage, max_rise: float, policy: Policy
 ) -> Check:
     change = usage.change
-    status, doubt = _decision(
-        within=not usage.is_beyond(max_rise),
-        shown=usage.p_by_chance(max_rise) <= error_rate_of_a_limit(policy),
-    )
-    limit = f"at most {_factor(max_rise)} is allowed{doubt}"
+    is_within = not usage.is_beyond(max_rise)
+    p_value = usage.p_by_chance(max_rise)
+    is_shown = p_value <= error_rate_of_a_limit(policy)
+    status, doubt = _decision(within=is_within, shown=is_shown)
+    max_factor = _factor(max_rise)
+    limit = f"at most {max_factor} is allowed{doubt}"
     # Within the tolerance a rise is none, however large its share: no number stands
     # beside a limit that it exceeds.
     is_tolerated = status is Status.PASS and change.share > max_rise
     if is_tolerated:
-        limit = f"less than {seconds(LATENCY_TOLERANCE_S)} is no rise"
-    reason = f"{change.title} {change.moved}{change.times} on {counted(change.n, 'question')}; {limit}."
+        tolerance = seconds(LATENCY_TOLERANCE_S)
+        limit = f"less than {tolerance} is no rise"
+    questions = counted(change.n, "question")
+    rise_words = f"{change.title} {change.moved}{change.times}"
+    reason = f"{rise_words} on {questions}; {limit}."
+    is_unshown = is_tolerated or math.isinf(change.share)
+    estimate = None if is_unshown else change.share
     return replace(
         check,
         status=status,
         reason=reason,
-        estimate=None if is_tolerated or math.isinf(change.share) else change.share,
+        estimate=estimate,
         threshold=max_rise,
         current=change.now,
         baseline=change.before,
