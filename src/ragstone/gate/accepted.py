@@ -97,7 +97,8 @@ class AcceptedEntry(BaseModel):
             return f"edit of the {GOLDEN_SET}"
         is_rise = self.metric in GUARDS or lower_is_better(self.metric)
         change = "rise" if is_rise else "drop"
-        return f"{change} of {title_of(self.metric, self.slice)}"
+        title = title_of(self.metric, self.slice)
+        return f"{change} of {title}"
 
     @property
     def with_size(self) -> str:
@@ -143,14 +144,17 @@ class Offer(Struct, frozen=True):
         words = ["ragstone", "accept", "--metric", self.metric]
         if self.slice is not None:
             words += ["--slice", self.slice]
-        parts = (f"{self.drop:.4g}", run, baseline, self.edit)
-        words += ["--of", ":".join(filter(None, parts))]
+        size = f"{self.drop:.4g}"
+        parts = (size, run, baseline, self.edit)
+        drop_of_run = ":".join(filter(None, parts))
+        words += ["--of", drop_of_run]
         if thresholds is not None and thresholds != POLICY_FILE:
             words += ["--thresholds", thresholds]
         line = shell_command([*words, "--reason", "why it is worth it"])
         if folder is None or folder == ".":
             return line
-        return f"{shell_command(['cd', folder])} && {line}"
+        change_folder = shell_command(["cd", folder])
+        return f"{change_folder} && {line}"
 
 
 class InForce(Struct, frozen=True):
@@ -174,7 +178,8 @@ class InForce(Struct, frozen=True):
     def in_force_notes(self) -> Iterator[str]:
         """A sentence per entry that is in force, for the top of a report."""
         for entry in self.widest.values():
-            yield f"{ACCEPTED_FILE} {str(entry).rstrip('.')}."
+            sentence = str(entry).rstrip(".")
+            yield f"{ACCEPTED_FILE} {sentence}."
 
     @property
     def widest(self) -> dict[Target, AcceptedEntry]:
@@ -185,10 +190,13 @@ class InForce(Struct, frozen=True):
 
 def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
     """The id of an entry: the same drop of the same run has the same id."""
-    body = "\0".join((metric, slice_ or "", run, baseline))
-    digest = hashlib.sha256(body.encode("utf-8", "replace")).digest()
+    parts = (metric, slice_ or "", run, baseline)
+    body = "\0".join(parts)
+    encoded = body.encode("utf-8", "replace")
+    digest = hashlib.sha256(encoded).digest()
     # Not hexadecimal: GitHub would link it as a commit.
-    return base64.b32encode(digest[:5]).decode().lower()
+    identifier = base64.b32encode(digest[:5])
+    return identifier.decode().lower()
 
 
 def entries_in_force(
@@ -219,9 +227,8 @@ def entries_in_force(
                 "is bound to a baseline that this run's baseline does not descend from"
             )
         if why:
-            removable.append(
-                f"{ACCEPTED_FILE}: the accepted {entry.what} ({entry.id}) {why}: remove it."
-            )
+            what = f"the accepted {entry.what} ({entry.id})"
+            removable.append(f"{ACCEPTED_FILE}: {what} {why}: remove it.")
     return InForce(tuple(in_force), tuple(removable))
 
 
@@ -284,7 +291,9 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
 def _is_over_its_limit(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
     is_limited = check.kind == CheckKind.SHARE and check.name != COMPARED_GUARD
-    return is_limited and (check.estimate or 0.0) > (check.threshold or 0.0)
+    share = check.estimate or 0.0
+    limit = check.threshold or 0.0
+    return is_limited and share > limit
 
 
 def _offer_for(check: Check) -> Offer | None:
@@ -306,7 +315,8 @@ def _offer_for(check: Check) -> Offer | None:
         loss = max(ends)
     elif check.kind in (CheckKind.DROP, CheckKind.DRIFT):
         loss = -min(ends)
-    size = min(1.0, math.ceil(loss * 1e4 - 1e-6) / 1e4)
+    rounded = math.ceil(loss * 1e4 - 1e-6) / 1e4
+    size = min(1.0, rounded)
     if metric is None or size <= 0.0:
         return None
     return Offer(metric, check.slice, size, check.edit)
@@ -323,9 +333,8 @@ def read_accepted(
     with file and line."""
     if not os.path.lexists(path):
         return ()
-    return parse_accepted(
-        read_text(path, within=within, limit=MAX_RULES_BYTES), str(path)
-    )
+    text = read_text(path, within=within, limit=MAX_RULES_BYTES)
+    return parse_accepted(text, str(path))
 
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:

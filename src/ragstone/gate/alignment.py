@@ -41,16 +41,18 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     ignored = [not contexts.top for contexts in answers.values()]
     if fmean(ignored) <= MAX_IGNORED:
         return  # an interval begins below its mean
-    share = mean_of(
-        run, list(answers), ignored, confidence=evidence.policy.gate.confidence
-    )
+    confidence = evidence.policy.gate.confidence
+    share = mean_of(run, list(answers), ignored, confidence=confidence)
     if share.low <= MAX_IGNORED:
         return
     unused = sum(not contexts.used for contexts in answers.values())
     span = interval_words(share.low, share.high, share.confidence, percent)
+    ignored_share = percent(share.estimate)
+    max_share = percent(MAX_IGNORED)
+    total = counted(len(answers), "answer")
     text = (
-        f"{percent(share.estimate)} of {counted(len(answers), 'answer')} ignore the first context ({span}; more than "
-        f"{percent(MAX_IGNORED)} is worth a look), {unused} of them all contexts. {_ADVICE}"
+        f"{ignored_share} of {total} ignore the first context ({span}; more than "
+        f"{max_share} is worth a look), {unused} of them all contexts. {_ADVICE}"
     )
     fails = any(check.failed and check.blocks for check in evidence.decided)
     yield Finding("alignment", Level.NOTE if fails else Level.ASIDE, text, name)

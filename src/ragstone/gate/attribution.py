@@ -28,12 +28,15 @@ def attribute(
     side = None if diagnosis is None else diagnosis.side
     if not failed and (side is None or not evidence.ended):
         return None
-    reason = f"Failed: {', '.join(sorted(failed))}."
+    failed_metrics = ", ".join(sorted(failed))
+    reason = f"Failed: {failed_metrics}."
     if diagnosis is not None and side is not None:
         retrieval = diagnosis.count_of(Side.RETRIEVAL)
-        samples = retrieval + diagnosis.count_of(Side.GENERATION)
-        share = percent(retrieval / samples)
-        reason = f"Of {counted(samples, 'sample')} with a known cause, {share} failed in retrieval."
+        generation = diagnosis.count_of(Side.GENERATION)
+        total = retrieval + generation
+        share = percent(retrieval / total)
+        samples = counted(total, "sample")
+        reason = f"Of {samples} with a known cause, {share} failed in retrieval."
     elif halves >= {Side.RETRIEVAL, Side.GENERATION}:
         side = Side.BOTH
     else:

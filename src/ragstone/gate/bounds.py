@@ -115,7 +115,8 @@ def mean_score(scores: Floats) -> float:
 
 
 def _reported_interval(limits: Estimate, shown: Callable[[float], float]) -> Interval:
-    low, high = sorted([shown(limits.low), shown(limits.high)])
+    ends = [shown(limits.low), shown(limits.high)]
+    low, high = sorted(ends)
     return Interval(low, high, limits.confidence, limits.method)
 
 
@@ -126,8 +127,9 @@ def floors_of(run: RunScores, rules: Sequence[Rule]) -> Iterator[Floor]:
         values = run.scores_of(rule.metric).values
         samples = rule.covered(sample_id for sample_id in ids if sample_id in values)
         if rule.min is not None and samples:
-            scores = np.array([values[sample_id] for sample_id in samples])
-            yield Floor(rule, samples, _oriented(scores, rule), rule.min)
+            scores = [values[sample_id] for sample_id in samples]
+            oriented = _oriented(np.array(scores), rule)
+            yield Floor(rule, samples, oriented, rule.min)
 
 
 def drops_of(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[Drop]:
@@ -151,7 +153,8 @@ def drops_of(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[Drop]:
             # Runs of the history, whose scores are rounded: equal ones must stay equal.
             now = np.rint(now * STEPS) / STEPS
             then = np.rint(then * STEPS) / STEPS
-        units = np.array([place_of[sample_id] for sample_id in samples])
+        places = [place_of[sample_id] for sample_id in samples]
+        units = np.array(places)
         change = Change(units, now, then, groups, expected)
         yield Drop(rule, samples, bound, change)
 
@@ -190,7 +193,8 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
         for sample_id in ids
     ]
     columns = list(zip_longest(*rows, fillvalue=np.nan))
-    return _oriented(np.array(columns, dtype=np.float64).T, rule)
+    by_answer = np.array(columns, dtype=np.float64)
+    return _oriented(by_answer.T, rule)
 
 
 def _oriented(scores: Floats, rule: Rule) -> Floats:

@@ -74,7 +74,8 @@ class MetricCalibration(_Part):
             f"{sample_id in groups} {groups.get(sample_id, sample_id)}"
             for sample_id in sorted(self.pairs)
         ]
-        return np.unique(names, return_inverse=True)[1].astype(np.int64)
+        _, labels = np.unique(names, return_inverse=True)
+        return labels.astype(np.int64)
 
 
 class Calibration(_Part):
@@ -112,4 +113,5 @@ def calibrated_version(calibration: Calibration, metric: str, run: RunScores) ->
     """Whether `calibration` is for the formula with which `run` scored `metric`."""
     if metric not in calibration.metrics or metric not in run.metrics:
         return False
-    return calibration.metrics[metric].version == run.metrics[metric].version
+    version = run.metrics[metric].version
+    return calibration.metrics[metric].version == version

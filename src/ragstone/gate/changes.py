@@ -27,19 +27,24 @@ class Corpus:
         """Look at one sample of both runs."""
         if baseline_record is None:
             return
-        texts = {context.id: context.text for context in record.response.contexts}
-        for context in baseline_record.response.contexts:
-            if context.id and texts.get(context.id, context.text) != context.text:
+        response = record.response
+        baseline_response = baseline_record.response
+        texts = {context.id: context.text for context in response.contexts}
+        for context in baseline_response.contexts:
+            text = texts.get(context.id, context.text)
+            if context.id and text != context.text:
                 self._edited.add(context.id)
-        self._digests.add(record.response.extra.get(INDEX_DIGEST))
-        self._baseline_digests.add(baseline_record.response.extra.get(INDEX_DIGEST))
+        self._digests.add(response.extra.get(INDEX_DIGEST))
+        self._baseline_digests.add(baseline_response.extra.get(INDEX_DIGEST))
 
     def __str__(self) -> str:
-        is_told = None not in self._digests | self._baseline_digests
+        digests = self._digests | self._baseline_digests
+        is_told = None not in digests
         if is_told and self._digests == self._baseline_digests:
             return ""
         if self._edited:
-            return f"{counted(len(self._edited), 'document')} with another text"
+            documents = counted(len(self._edited), "document")
+            return f"{documents} with another text"
         return "another index" if is_told else ""
 
 
@@ -58,13 +63,17 @@ def changes_since(
     difference = judge_difference(current, baseline)
     if difference is not None:
         judge = difference.removeprefix("the judge changed ")
-    policies = {manifest.policy_hash, before.policy_hash} - {None}
+    policies = {manifest.policy_hash, before.policy_hash}
+    policies.discard(None)
+    counts = ", ".join(golden.counts)
+    policy = "other rules" if len(policies) == 2 else ""
+    code = _code(manifest.system, before.system)
     changes = (
-        Changed("golden set", ", ".join(golden.counts)),
+        Changed("golden set", counts),
         Changed("corpus", str(corpus)),
         Changed("judge", judge),
-        Changed("policy", "other rules" if len(policies) == 2 else ""),
-        Changed("code", _code(manifest.system, before.system)),
+        Changed("policy", policy),
+        Changed("code", code),
     )
     return tuple(change for change in changes if change.how)
 
@@ -73,7 +82,9 @@ def _code(system: SystemManifest, before: SystemManifest) -> str:
     if system.entrypoint != before.entrypoint:
         return f"{before.entrypoint} → {system.entrypoint}"
     if system.commit != before.commit and system.commit and before.commit:
-        return f"{before.commit[:7]} → {system.commit[:7]}"
+        commit_before = before.commit[:7]
+        commit = system.commit[:7]
+        return f"{commit_before} → {commit}"
     if system.version != before.version:
         return f"{before.version} → {system.version}"
     return ""

@@ -36,10 +36,11 @@ def citation_findings(evidence: Evidence) -> Iterator[Finding]:
         baseline = evidence.compared.baseline
         if _is_numbered(baseline) or not _unresolved(baseline):
             level = Level.WARNING
+    count = len(unresolved)
     yield Finding(
         "citations",
         level,
-        f"Answers with numbers that are neither positions nor ids of the returned contexts: {len(unresolved)}. "
+        f"Answers with numbers that are neither positions nor ids of the returned contexts: {count}. "
         "These citations are not checked. Return each context with the id that answers cite.",
     )
 
@@ -52,5 +53,7 @@ def _unresolved(run: RunScores) -> frozenset[str]:
 
 def _is_numbered(run: RunScores) -> bool:
     citing = len(run.system.citations)
-    resolved = citing - len(_unresolved(run))
-    return citing >= MIN_CITING and resolved >= MIN_RESOLVED * citing
+    unresolved = len(_unresolved(run))
+    resolved = citing - unresolved
+    enough = MIN_RESOLVED * citing
+    return citing >= MIN_CITING and resolved >= enough

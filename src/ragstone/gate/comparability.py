@@ -42,7 +42,8 @@ class Pairing(Comparability, frozen=True, kw_only=True):
             return {}
         values = self.current.metrics[metric].values
         baseline_values = self.baseline.metrics[metric].values
-        compared = (values.keys() & baseline_values.keys()) - self.edited_for(metric)
+        compared = values.keys() & baseline_values.keys()
+        compared -= self.edited_for(metric)
         return {
             sample_id: values[sample_id] - baseline_values[sample_id]
             for sample_id in self.samples
@@ -144,10 +145,9 @@ def other_half(current: RunScores, baseline: RunScores) -> str | None:
     is_known = current.manifest is not None and baseline.manifest is not None
     if not is_known or current.part == baseline.part:
         return None
-    return (
-        f"this run is of {_part_of(current)}, and the baseline of {_part_of(baseline)}: they are not "
-        "compared."
-    )
+    part = _part_of(current)
+    baseline_part = _part_of(baseline)
+    return f"this run is of {part}, and the baseline of {baseline_part}: they are not compared."
 
 
 def _part_of(run: RunScores) -> str:
@@ -156,7 +156,9 @@ def _part_of(run: RunScores) -> str:
 
 def differences(comparability: Comparability) -> list[str]:
     """The differences between the two runs, each once."""
-    return list(dict.fromkeys((*comparability.notes, *comparability.skipped.values())))
+    reasons = comparability.skipped.values()
+    sentences = (*comparability.notes, *reasons)
+    return list(dict.fromkeys(sentences))
 
 
 def new_ids(
@@ -213,8 +215,10 @@ def with_ids_of(
     }
     renamed: dict[str, str] = {}
     for identity in (_content, _question):
-        unnamed = _unnamed(current, identity, {*unchanged, *renamed.values()})
-        baseline_unnamed = _unnamed(baseline, identity, {*unchanged, *renamed})
+        settled = {*unchanged, *renamed.values()}
+        baseline_settled = {*unchanged, *renamed}
+        unnamed = _unnamed(current, identity, settled)
+        baseline_unnamed = _unnamed(baseline, identity, baseline_settled)
         renamed |= new_ids(unnamed, baseline_unnamed)
     baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
     for new_id in tuple(baseline_ids):
@@ -301,7 +305,8 @@ def _skipped_metrics(
         if reason == judge_change:
             skipped[metric] = f"{reason}: metrics that use the judge are not compared."
     for metric, scores in current.metrics.items():
-        baseline_scored = baseline.scores_of(metric).values.keys() & samples
+        baseline_values = baseline.scores_of(metric).values
+        baseline_scored = baseline_values.keys() & samples
         is_shared = not scores.values.keys().isdisjoint(baseline_scored)
         if scores.values and not is_shared and not is_relative(metric):
             skipped.setdefault(
@@ -344,10 +349,14 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
     baseline_judge = baseline.manifest.judge
     if judge == baseline_judge:
         return observed_difference(current, baseline)
-    if judge.label() != baseline_judge.label():
-        return f"the judge changed from {baseline_judge.label()} to {judge.label()}"
+    label = judge.label()
+    baseline_label = baseline_judge.label()
+    if label != baseline_label:
+        return f"the judge changed from {baseline_label} to {label}"
     if judge.version != baseline_judge.version:
-        return f"the prompts of the judge changed ({baseline_judge.version[:12]} to {judge.version[:12]})"
+        version = judge.version[:12]
+        baseline_version = baseline_judge.version[:12]
+        return f"the prompts of the judge changed ({baseline_version} to {version})"
     return "the judge's embedding model, endpoint or parameters changed"
 
 

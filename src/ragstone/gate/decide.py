@@ -52,9 +52,8 @@ def decide_gate(
     `drift` are the checks against the history, which have a separate error rate. Raises
     ConfigError if the policy names an unknown metric.
     """
-    policy.require_known_metrics(
-        {*current.metrics, *(baseline.metrics if baseline else ())}
-    )
+    baseline_metrics = baseline.metrics if baseline else ()
+    policy.require_known_metrics({*current.metrics, *baseline_metrics})
     gathered = Evidence.of(
         current,
         baseline,
@@ -75,14 +74,20 @@ def decide_gate(
         check for check in evidence.decided if not check.blocks and not check.passed
     ]
     if warnings:
-        reason += f" {counted(len(warnings), 'check that only warns', 'checks that only warn')} did not pass."
+        warning_checks = counted(
+            len(warnings), "check that only warns", "checks that only warn"
+        )
+        reason += f" {warning_checks} did not pass."
+    pairing = evidence.pairing
+    comparability = None if pairing is None else pairing.comparability
+    inconclusive_blocks = policy.gate.inconclusive == "fail"
     return GateVerdict(
         status,
         reason,
         findings,
-        None if evidence.pairing is None else evidence.pairing.comparability,
+        comparability,
         explanation,
-        inconclusive_blocks=policy.gate.inconclusive == "fail",
+        inconclusive_blocks=inconclusive_blocks,
     )
 
 
@@ -109,17 +114,19 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     enough = MIN_BROKEN if surely_broke else MIN_SAMPLES
     diagnosis = diagnosis_of(causes, enough=enough)
     regressions, regressed_left = worst_regressions(evidence)
+    run = evidence.current
+    attribution = attribute(evidence, diagnosis)
+    outdated_ids = tuple(
+        sample_id for sample_id, change in changes.items() if change.ids_outdated
+    )
+    lower_is_better = filter(evidence.policy.lower_is_better, run.metrics)
     return Explanation(
-        attribution=blame(evidence.current, attribute(evidence, diagnosis)),
+        attribution=blame(run, attribution),
         diagnosis=diagnosis,
-        outdated_ids=tuple(
-            sample_id for sample_id, change in changes.items() if change.ids_outdated
-        ),
+        outdated_ids=outdated_ids,
         regressions=regressions,
         regressed_left=regressed_left,
-        lower_is_better=frozenset(
-            filter(evidence.policy.lower_is_better, evidence.current.metrics)
-        ),
+        lower_is_better=frozenset(lower_is_better),
     )
 
 
@@ -148,6 +155,8 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
 def _reason(checks: Sequence[Check]) -> str:
     """The reason of the first check, and how many more there are."""
     reason = checks[0].reason
-    if len(checks) == 1:
+    more = len(checks) - 1
+    if more == 0:
         return reason
-    return f"{reason} {counted(len(checks) - 1, 'more blocking check')} did not pass."
+    more_checks = counted(more, "more blocking check")
+    return f"{reason} {more_checks} did not pass."

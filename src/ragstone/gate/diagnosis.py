@@ -130,14 +130,16 @@ def diagnosis_of(
         samples = [name for name, shown in causes.items() if cause in shown[:1]]
         if samples:
             entry = catalogue()[cause]
+            side = Side(entry["side"])
+            seen = sum(cause in shown for shown in causes.values())
             count = CauseCount(
                 cause=cause.value,
                 title=entry["title"],
-                side=Side(entry["side"]),
+                side=side,
                 action=entry["action"],
                 source=entry["source"],
                 samples=tuple(samples),
-                seen=sum(cause in shown for shown in causes.values()),
+                seen=seen,
             )
             counts.append(count)
     counts.sort(key=lambda cause: -cause.count)

@@ -50,16 +50,19 @@ class Evidence(Struct, frozen=True):
         """Pair the runs, and find the rules that apply."""
         pairing = None
         if baseline is not None:
-            current = with_lost_contexts(with_groups_of(current, baseline), baseline)
+            current = with_groups_of(current, baseline)
+            current = with_lost_contexts(current, baseline)
             pairing = pair_runs(current, baseline)
         rules = resolve_rules(policy, current)
+        floors = tuple(floors_of(current, rules))
+        drops = tuple(drops_of(pairing, rules))
         return cls(
             current,
             policy,
             pairing,
             rules,
-            tuple(floors_of(current, rules)),
-            tuple(drops_of(pairing, rules)),
+            floors,
+            drops,
             baseline_required,
             drift,
         )
@@ -69,12 +72,14 @@ class Evidence(Struct, frozen=True):
         pairing = self.pairing
         if pairing is not None and baseline is not None:
             pairing = replace(pairing, current=current, baseline=baseline)
+        floors = tuple(floors_of(current, self.rules))
+        drops = tuple(drops_of(pairing, self.rules))
         return replace(
             self,
             current=current,
             pairing=pairing,
-            floors=tuple(floors_of(current, self.rules)),
-            drops=tuple(drops_of(pairing, self.rules)),
+            floors=floors,
+            drops=drops,
         )
 
     @property
@@ -98,10 +103,8 @@ class Evidence(Struct, frozen=True):
     @property
     def finished(self) -> bool:
         """Whether it is known that the run was finished."""
-        return (
-            self.current.manifest is not None
-            and self.current.manifest.state == "finished"
-        )
+        manifest = self.current.manifest
+        return manifest is not None and manifest.state == "finished"
 
     @property
     def confirmed(self) -> bool:

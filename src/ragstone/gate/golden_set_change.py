@@ -42,7 +42,8 @@ class GoldenSetChange(Struct, frozen=True):
         """``The golden set changed: 18 gone, 4 reworded.``; empty if nothing did."""
         if not self.counts:
             return ""
-        return f"The golden set changed: {', '.join(self.counts)}."
+        counts = ", ".join(self.counts)
+        return f"The golden set changed: {counts}."
 
 
 def golden_set_change(
@@ -72,12 +73,14 @@ def golden_set_change(
         elif not same_content(current, baseline, sample_id):
             # No score depends on the group.
             relabelled += facts.parts != before.parts or facts.group == before.group
+    unevaluated = left_out(current, missing, len(baseline.samples))
+    new = current.samples.keys() - baseline.samples.keys()
     return GoldenSetChange(
-        gone=missing - left_out(current, missing, len(baseline.samples)),
+        gone=missing - unevaluated,
         drafts=drafted,
         reworded=reworded,
         relabelled=relabelled,
-        new=len(current.samples.keys() - baseline.samples.keys()),
+        new=len(new),
     )
 
 
@@ -102,6 +105,11 @@ def left_out(current: RunScores, missing: int, total: int) -> int:
         return 0
     golden = manifest.golden
     evaluated = manifest.counts.total
-    unasked = min(missing, max(0, golden.samples - evaluated)) if evaluated else 0
-    limited = max(0, total - golden.samples) if golden.limited else 0
+    unasked = 0
+    if evaluated:
+        unevaluated = max(0, golden.samples - evaluated)
+        unasked = min(missing, unevaluated)
+    limited = 0
+    if golden.limited:
+        limited = max(0, total - golden.samples)
     return unasked + min(missing - unasked, limited)

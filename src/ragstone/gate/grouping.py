@@ -21,7 +21,8 @@ def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None
     names = sorted({name for name in groups if name is not None})
     if not names:
         return None
-    label_of = {name: len(ids) + index for index, name in enumerate(names)}
+    first_label = len(ids)
+    label_of = {name: first_label + index for index, name in enumerate(names)}
     labels = [
         index if name is None else label_of[name] for index, name in enumerate(groups)
     ]
@@ -59,6 +60,5 @@ def mean_of(
     """The mean of `values` (n,) of the samples `ids` (n,) of `run`, with an interval
     that allows for their groups."""
     scores = np.asarray(values, dtype=np.float64)
-    return mean_interval(
-        scores, confidence=confidence, bounds=bounds, groups=group_labels(run, ids)
-    )
+    groups = group_labels(run, ids)
+    return mean_interval(scores, confidence=confidence, bounds=bounds, groups=groups)

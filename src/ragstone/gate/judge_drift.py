@@ -23,7 +23,8 @@ def moved(canaries: Canaries | None) -> bool:
     """Whether more of the repeated verdicts differ than for an unchanged judge."""
     if canaries is None:
         return False
-    return p_proportion_at_most(canaries.differing, canaries.asked, STEADY) < ALPHA
+    p_value = p_proportion_at_most(canaries.differing, canaries.asked, STEADY)
+    return p_value < ALPHA
 
 
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
@@ -41,9 +42,11 @@ def canary_warnings(evidence: Evidence) -> Iterator[str]:
     models = facts.observed.models if facts.observed is not None else ()
     new_models = new_names(canaries.models, models)
     if models and new_models:
+        replied = quoted(new_models)
+        scored_by = quoted(models)
         yield (
-            f"The judge's name now refers to another model: it replies as {quoted(new_models)}, but this run was "
-            f"scored by {quoted(models)}."
+            f"The judge's name now refers to another model: it replies as {replied}, but this run was "
+            f"scored by {scored_by}."
         )
 
 
@@ -64,8 +67,9 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
         if seen is not None:
             strangers = new_names(strangers, seen.models)
     if strangers:
+        replied = quoted(strangers)
         yield (
-            f"The judge is set to '{judge.model}', but {quoted(strangers)} replied: the scores are that model's. Check "
+            f"The judge is set to '{judge.model}', but {replied} replied: the scores are that model's. Check "
             "judge.name, and what answers at judge.base_url."
         )
 

@@ -20,15 +20,19 @@ def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
     ):
         new = new_names(names, names_before)
         if names_before and new:
-            return f"the judge's {what} is {quoted(new)} now and was {quoted(names_before)} before"
+            now = quoted(new)
+            then = quoted(names_before)
+            return f"the judge's {what} is {now} now and was {then} before"
     return None
 
 
 def new_names(current: tuple[str, ...], baseline: tuple[str, ...]) -> tuple[str, ...]:
     """The names that the baseline does not have, sorted."""
-    return tuple(sorted(set(current) - set(baseline)))
+    new = set(current) - set(baseline)
+    return tuple(sorted(new))
 
 
 def quoted(names: tuple[str, ...]) -> str:
     """The first three names in quotes, and how many more there are."""
-    return some([f"'{name}'" for name in names], 3)
+    quoted_names = [f"'{name}'" for name in names]
+    return some(quoted_names, 3)

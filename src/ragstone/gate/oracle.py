@@ -67,15 +67,19 @@ def _shares(
     ids = sorted(scored_in_both)
     if not ids:
         return MetricShares(name, title, 0)
-    m = np.array([values[sample_id] for sample_id in ids], dtype=np.float64)
-    o = np.array([oracle_values[sample_id] for sample_id in ids], dtype=np.float64)
-    retrieval = mean_of(normal, ids, o - m, confidence=confidence, bounds=(-1.0, 1.0))
+    scores = [values[sample_id] for sample_id in ids]
+    oracle_scores = [oracle_values[sample_id] for sample_id in ids]
+    m = np.array(scores, dtype=np.float64)
+    o = np.array(oracle_scores, dtype=np.float64)
+    bounds = (-1.0, 1.0)
+    retrieval = mean_of(normal, ids, o - m, confidence=confidence, bounds=bounds)
     generation = mean_of(normal, ids, 1.0 - o, confidence=confidence)
+    missing = float(np.mean(1.0 - m))
     return MetricShares(
         name,
         title,
         len(ids),
-        missing=float(np.mean(1.0 - m)),
+        missing=missing,
         retrieval=retrieval.estimate,
         generation=generation.estimate,
         retrieval_interval=Interval.of(retrieval),

@@ -92,15 +92,17 @@ class Policy(PolicyTable):
     @property
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics, and families of metrics, that the policy has rules for."""
-        return tuple(dict.fromkeys(name for _, name, _ in self.rules()))
+        names = [name for _, name, _ in self.rules()]
+        return tuple(dict.fromkeys(names))
 
     def require_known_metrics(self, scored: Collection[str] = ()) -> None:
         """Raise ConfigError if the policy names a metric that is neither built in nor
         in `scored`."""
         for path, name, _ in self.rules():
             if name not in scored and not is_known(name):
+                table = ".".join(path[:-1])
                 raise ConfigError(
-                    f"unknown metric '{name}' in [{'.'.join(path[:-1])}].",
+                    f"unknown metric '{name}' in [{table}].",
                     where=self.source.where(path),
                     hint=suggestion(name, {*METRICS, *scored}),
                 )
@@ -181,7 +183,10 @@ def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
     Its calibration is read relative to the current directory. `decide_gate` checks
     metric names once the scores are known. Raises ConfigError.
     """
-    return _with_calibration(Policy.of(validated(dict(mapping), Source())), Path())
+    document = dict(mapping)
+    table = validated(document, Source())
+    policy = Policy.of(table)
+    return _with_calibration(policy, Path())
 
 
 def _with_calibration(
@@ -208,8 +213,7 @@ def policy_hash(policy: Policy) -> str:
     in_force = policy.in_force
     tables = {name: getattr(policy, name) for name in PolicyTable.model_fields}
     tables["metrics"] = {name: in_force[name] for name in policy.metrics or in_force}
-    rules = PolicyTable.model_construct(**tables).model_dump(
-        mode="json", exclude={"monitor"}
-    )
+    table = PolicyTable.model_construct(**tables)
+    rules = table.model_dump(mode="json", exclude={"monitor"})
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode()).hexdigest()

@@ -29,9 +29,11 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     head_keys = _keys(head)
     head_rules = {path[:-1] for path in head_keys}
     removed = {path[:-1] for path in base_keys} - head_rules
-    weaker = [f"removes the rule {'.'.join(rule)}" for rule in sorted(removed)]
+    removed_keys = map(".".join, sorted(removed))
+    weaker = [f"removes the rule {key}" for key in removed_keys]
     neutral: list[str] = []
-    for path in sorted(base_keys.keys() | head_keys.keys()):
+    paths = base_keys.keys() | head_keys.keys()
+    for path in sorted(paths):
         base_value = base_keys.get(path)
         head_value = head_keys.get(path)
         if base_value != head_value and path[:-1] not in removed:
@@ -71,7 +73,9 @@ def sample_changes(
     }
     for phrase, samples in phrases.items():
         if samples:
-            yield f"{phrase.format(counted(len(samples), 'sample'))} ({some(samples)})"
+            count = counted(len(samples), "sample")
+            change = phrase.format(count)
+            yield f"{change} ({some(samples)})"
 
 
 def loosened_bounds(
@@ -89,11 +93,14 @@ def loosened_bounds(
         head_id = renamed.get(sample_id, sample_id)
         if head_id not in head:
             continue
-        values = {(metric, key): value for key, metric, value in head[head_id]}
+        head_bounds = head[head_id]
+        values = {(metric, key): value for key, metric, value in head_bounds}
         for key, metric, value in bounds:
             now = values.get((metric, key))
             if value != now and _is_weaker(key, value, now):
-                loosened.append(_phrase((sample_id, metric, key), value, now))
+                path = (sample_id, metric, key)
+                phrase = _phrase(path, value, now)
+                loosened.append(phrase)
     if loosened:
         yield f"{some(loosened)} in the golden set"
 
@@ -129,19 +136,23 @@ def metric_changes(
         if name not in head:
             yield f"removes the metric {name}"
             continue
+        base_values = base[name].model_dump(mode="json")
         head_values = head[name].model_dump(mode="json")
-        for key, value in base[name].model_dump(mode="json").items():
+        for key, value in base_values.items():
             now = head_values[key]
+            path = ("metrics", name, key)
             if value != now:
-                yield _phrase(("metrics", name, key), value, now)
+                yield _phrase(path, value, now)
         if name in changed_files:
-            yield f"changes {changed_files[name]}, the code of the metric {name}"
+            file = changed_files[name]
+            yield f"changes {file}, the code of the metric {name}"
 
 
 def _keys(policy: Policy) -> dict[KeyPath, object]:
     """Every key that is set, in the file or by default, with its value."""
     rules = policy.model_copy(update={"metrics": policy.in_force})
-    return dict(_flat(rules.model_dump(mode="json", exclude_none=True)))
+    table = rules.model_dump(mode="json", exclude_none=True)
+    return dict(_flat(table))
 
 
 def _flat(
@@ -171,7 +182,10 @@ def _is_weaker(key: str, base: object, head: object) -> bool:
 
 
 def _phrase(path: KeyPath, base: object, head: object) -> str:
-    return f"changes {'.'.join(path)} from {_shown(base)} to {_shown(head)}"
+    key = ".".join(path)
+    before = _shown(base)
+    now = _shown(head)
+    return f"changes {key} from {before} to {now}"
 
 
 def _shown(value: object) -> str:

@@ -82,8 +82,9 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
                 better = "higher"
                 if expected:
                     better = "lower"
+                table_name = ".".join(path)
                 raise source.error(
                     (*path, key),
-                    f"'{'.'.join(path)}.{key}' doesn't fit: {better} is better for {name}.",
+                    f"'{table_name}.{key}' doesn't fit: {better} is better for {name}.",
                     f"Its keys are {_KEYS[expected]}.",
                 )

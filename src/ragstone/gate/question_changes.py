@@ -69,7 +69,8 @@ class QuestionChanges(Struct, frozen=True):
         better = "none"
         if self.mended:
             better = f"{len(self.mended):,}"
-        return f"{len(self.broken):,} of {self.questions:,} questions got worse, {better} better"
+        worse = len(self.broken)
+        return f"{worse:,} of {self.questions:,} questions got worse, {better} better"
 
     @property
     def shown(self) -> bool:
@@ -105,21 +106,30 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
     pairing = evidence.compared
     if pairing is None:
         return None
-    drops = without_word_losses(list(filter(_counts, evidence.drops)), evidence)
-    ids = sorted(evidence.current.samples)
-    answers = evidence.current.system.answers
-    same = np.array([len(set(answers.get(name, ()))) == 1 for name in ids])
-    flips = flips_of([drop.change for drop in drops], same)
+    run = evidence.current
+    counting_drops = list(filter(_counts, evidence.drops))
+    drops = without_word_losses(counting_drops, evidence)
+    ids = sorted(run.samples)
+    system = run.system
+    answers = system.answers
+    has_one_answer = [len(set(answers.get(name, ()))) == 1 for name in ids]
+    changes = [drop.change for drop in drops]
+    flips = flips_of(changes, np.array(has_one_answer))
     paired = set(pairing.samples)
     # The system fails on them each time, and did not in the baseline.
-    times_asked = answers_per_sample(evidence.current)
-    failures = evidence.current.system.failed_answers
+    times_asked = answers_per_sample(run)
+    failures = system.failed_answers
     failed = {name for name in paired if failures.get(name, 0) >= times_asked}
     failed -= pairing.baseline.system.failures.keys()
-    broken = {ids[unit] for unit in flips.broken.nonzero()[0].tolist()} | failed
-    mended = {ids[unit] for unit in flips.mended.nonzero()[0].tolist()} - failed
-    same_answers = _have_same_answers(pairing, paired - broken - mended)
-    labels = group_labels(evidence.current, ids)
+    broken_units = flips.broken.nonzero()[0]
+    mended_units = flips.mended.nonzero()[0]
+    broken = {ids[unit] for unit in broken_units.tolist()}
+    mended = {ids[unit] for unit in mended_units.tolist()}
+    broken |= failed
+    mended -= failed
+    unchanged = paired - broken - mended
+    same_answers = _have_same_answers(pairing, unchanged)
+    labels = group_labels(run, ids)
     if failed and not flips.broken.any():
         # A failure of the system is as unlikely as a lost score.
         p_value = float(0.5 ** len(failed))
@@ -127,11 +137,12 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
         p_value = flips.p_value
     else:
         p_value = flips.of_groups(labels).p_value
+    is_steady = _is_steady(run, drops, same_answers=same_answers)
     return QuestionChanges(
         questions=len(paired),
         broken=tuple(sorted(broken)),
         mended=tuple(sorted(mended)),
-        steady=_is_steady(evidence.current, drops, same_answers=same_answers),
+        steady=is_steady,
         seems_steady=same_answers,
         p_value=p_value,
         asked_again=evidence.confirmed,
@@ -152,7 +163,8 @@ def allowed_share(evidence: Evidence) -> float:
     if "max_broken_questions" in gate.model_fields_set:
         return gate.max_broken_questions
     allowed_drops = [-drop.bound for drop in evidence.drops if _counts(drop)]
-    return max([gate.max_broken_questions, *allowed_drops])
+    allowed = [gate.max_broken_questions, *allowed_drops]
+    return max(allowed)
 
 
 def least_that_fails(evidence: Evidence) -> int | None:
@@ -161,10 +173,12 @@ def least_that_fails(evidence: Evidence) -> int | None:
     changes = question_changes(evidence)
     if changes is None:
         return None
+    allowed = allowed_share(evidence)
+    chance = 0.0 if changes.steady else chance_of_one(evidence)
     return least_broken(
         changes.questions,
-        more_than=allowed_share(evidence),
-        chance=0.0 if changes.steady else chance_of_one(evidence),
+        more_than=allowed,
+        chance=chance,
         p=SHOWN,
         at_least=MIN_BROKEN,
     )
@@ -222,8 +236,12 @@ def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -
     for drop in drops:
         scores = drop.change.then
         if scores.shape[1] > 1:
-            differing = ((scores.max(axis=1) - scores.min(axis=1)) > 0.0).sum()
-            if differing > (1.0 - SAME_ANSWERS) * len(scores):
+            highest = scores.max(axis=1)
+            lowest = scores.min(axis=1)
+            spread = highest - lowest
+            differing = (spread > 0.0).sum()
+            max_differing = (1.0 - SAME_ANSWERS) * len(scores)
+            if differing > max_differing:
                 return False
     if run.steady or (is_recorded(run) and same_answers):
         return True
@@ -231,9 +249,11 @@ def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -
     manifest = run.manifest
     if manifest is None or manifest.answers == 1 or manifest.system.part == RETRIEVAL:
         return False
-    if not run.system.answers or run.system.failed_answers:
+    system = run.system
+    if not system.answers or system.failed_answers:
         return False
-    return all(len(set(answers)) == 1 for answers in run.system.answers.values())
+    distinct_answers = map(set, system.answers.values())
+    return all(len(answers) == 1 for answers in distinct_answers)
 
 
 def _have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:

@@ -31,23 +31,30 @@ def worst_regressions(
     """
     failed = _failed_metrics(evidence)
     losses = _losses(evidence)
+    metrics = evidence.current.metrics
+    pairing = evidence.compared
 
     def rank(sample_id: str) -> tuple[float, float, str]:
         by_metric = losses[sample_id]
         in_failed = [loss for metric, loss in by_metric.items() if metric in failed]
-        return -sum(in_failed), -sum(by_metric.values()), sample_id
+        failed_loss = sum(in_failed)
+        total_loss = sum(by_metric.values())
+        return -failed_loss, -total_loss, sample_id
 
     ranked = sorted(losses, key=rank)
     regressions: list[Regression] = []
     for sample_id in ranked[:limit]:
         by_metric = losses[sample_id]
         for metric in sorted(by_metric, key=lambda name: (-by_metric[name], name)):
-            current = evidence.current.metrics[metric].values[sample_id]
+            current = metrics[metric].values[sample_id]
             baseline = None
-            if evidence.compared is not None:
-                baseline = evidence.compared.baseline.metrics[metric].values[sample_id]
-            regressions.append(Regression(sample_id, metric, current, baseline))
-    return tuple(regressions), len(ranked[limit:])
+            if pairing is not None:
+                baseline_scores = pairing.baseline.metrics[metric]
+                baseline = baseline_scores.values[sample_id]
+            regression = Regression(sample_id, metric, current, baseline)
+            regressions.append(regression)
+    unnamed = ranked[limit:]
+    return tuple(regressions), len(unnamed)
 
 
 def worse_samples(evidence: Evidence) -> tuple[str, ...]:
@@ -82,7 +89,8 @@ def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
     pairing = evidence.compared
     if pairing is not None:
         for rule in evidence.rules:
-            for sample_id, change in pairing.changes(rule.metric).items():
+            changes = pairing.changes(rule.metric)
+            for sample_id, change in changes.items():
                 loss = -rule.direction.shown_change(change)
                 if loss > 0.0:
                     losses[sample_id][rule.metric] = loss

@@ -22,22 +22,21 @@ def perfect_run(
     tokens of that answer.
     """
     samples = {sample.id: SampleFacts.of(sample) for sample in golden.counting()}
+    scores = {
+        metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics
+    }
+    latencies_s = {}
+    if response.latency_s is not None:
+        latencies_s = dict.fromkeys(samples, 0.0)
+    usage = {}
+    if response.usage is not None:
+        usage = dict.fromkeys(samples, response.usage)
     return RunScores(
         label="this run",
-        metrics={
-            metric.info.name: _best(metric, golden, manifest.answers)
-            for metric in metrics
-        },
+        metrics=scores,
         samples=samples,
         manifest=manifest.model_copy(update={"state": "finished"}),
-        system=SystemFacts(
-            latencies_s={}
-            if response.latency_s is None
-            else dict.fromkeys(samples, 0.0),
-            usage={}
-            if response.usage is None
-            else dict.fromkeys(samples, response.usage),
-        ),
+        system=SystemFacts(latencies_s=latencies_s, usage=usage),
     )
 
 

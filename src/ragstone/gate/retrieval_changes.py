@@ -31,8 +31,10 @@ def outdated_ids(evidence: Evidence) -> Iterator[str]:
     """A warning about labels that name the ids of an earlier corpus."""
     outdated = evidence.explanation.outdated_ids
     if outdated:
+        samples = counted(len(outdated), "sample")
+        examples = some(list(outdated))
         yield (
-            f"relevant_ids no longer fit the corpus: in {counted(len(outdated), 'sample')} the evidence is still "
-            f"returned, in other chunks or under other ids ({some(list(outdated))}), so that their scores by id fell without "
+            f"relevant_ids no longer fit the corpus: in {samples} the evidence is still "
+            f"returned, in other chunks or under other ids ({examples}), so that their scores by id fell without "
             "a loss. Update the ids, or replace them with reference_contexts, which still fit when chunks change."
         )

@@ -106,12 +106,12 @@ def resolve_rules(
     rules: list[Rule] = []
     in_force = policy.in_force
     for name, written in in_force.items():
+        floor_action = policy.action_for(name, CheckKind.FLOOR, offline_judge=offline)
+        drop_action = policy.action_for(name, CheckKind.DROP, offline_judge=offline)
         rule = replace(
             _rule(name, written, policy),
-            floor_action=policy.action_for(
-                name, CheckKind.FLOOR, offline_judge=offline
-            ),
-            drop_action=policy.action_for(name, CheckKind.DROP, offline_judge=offline),
+            floor_action=floor_action,
+            drop_action=drop_action,
             written=name in policy.metrics,
         )
         members = metrics_of(name, run, in_force)
@@ -131,7 +131,8 @@ def resolve_rules(
         if not samples:
             continue
         for name, written in part.metrics.items():
-            rule = replace(_rule(name, written, policy), slice=tag, samples=samples)
+            whole_rule = _rule(name, written, policy)
+            rule = replace(whole_rule, slice=tag, samples=samples)
             members = metrics_of(name, run, part.metrics)
             rules += [replace(rule, metric=metric) for metric in members]
     return tuple(_widened(rule, policy) for rule in rules)
@@ -172,10 +173,12 @@ def _unnamed(metric: str, policy: Policy, run: RunScores) -> Rule:
     It blocks if no judge is involved: for retrieval metrics, functions of the project,
     and the scores of another evaluator.
     """
-    known = find_metric(metric)
-    warns = is_rubric(run.metrics[metric].version)
-    if known is not None:
-        warns = known.info.blames != "retrieval" or is_judged(metric)
+    built_in = find_metric(metric)
+    version = run.metrics[metric].version
+    warns = is_rubric(version)
+    if built_in is not None:
+        is_of_retrieval = built_in.info.blames == "retrieval"
+        warns = not is_of_retrieval or is_judged(metric)
     action = Action.WARN if warns else Action.BLOCK
     written = MetricRule(max_drop=DEFAULT_MAX_DROP, action=action)
     return replace(_rule(metric, written, policy), written=False)
@@ -189,8 +192,8 @@ def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[s
     """
     family = []
     for metric in run.metrics:
-        known = find_metric(metric)
-        is_member = known is not None and known.info.family == name
+        built_in = find_metric(metric)
+        is_member = built_in is not None and built_in.info.family == name
         if metric == name or (is_member and metric not in named):
             family.append(metric)
     scored = [metric for metric in family if run.metrics[metric].applies_to]

@@ -150,11 +150,14 @@ def sample_change(
         lost = fewer_ids and not ids_returned
     else:
         supported = _reference_supported(current)
+        contexts = response.contexts
+        baseline_contexts = before.contexts
         judged_before = baseline.answers[0].judged
-        texts = evidence_of(baseline.sample, before.contexts, judged_before)
-        change = retrieval_change(texts, before.contexts, response.contexts)
-        same_texts = {context.text for context in before.contexts}.intersection(texts)
-        ranks = _ranks(response.contexts, same_texts)
+        texts = evidence_of(baseline.sample, baseline_contexts, judged_before)
+        change = retrieval_change(texts, baseline_contexts, contexts)
+        baseline_texts = {context.text for context in baseline_contexts}
+        same_texts = baseline_texts.intersection(texts)
+        ranks = _ranks(contexts, same_texts)
         # In a corpus of similar texts, others can have all the words of the evidence:
         # then the judge decides.
         was_supported = _reference_supported(baseline) is not False
@@ -165,8 +168,10 @@ def sample_change(
             lost = supported is not True or is_worse
         if ranks:
             # The same passage: the judge of texts may take others like it for it.
-            if ranks[0] > _ranks(before.contexts, same_texts)[0]:
-                low_rank = ranks[0]
+            rank = ranks[0]
+            baseline_rank = _ranks(baseline_contexts, same_texts)[0]
+            if rank > baseline_rank:
+                low_rank = rank
         elif change is EvidenceChange.LOWER:
             low_rank = _first_useful(current)
         rechunked = change is EvidenceChange.RECHUNKED and low_rank is None
@@ -205,15 +210,16 @@ def _lacks_evidence(record: SampleRecord) -> bool:
     """Whether the contexts lack the evidence, by its text or ids, or else by the
     judge."""
     contexts = record.response.contexts
-    misses_ids = any(record.sample.relevant_ids.values()) and not (
-        _relevant_ids_returned(record)
-    )
+    sample = record.sample
+    has_relevant_ids = any(sample.relevant_ids.values())
+    misses_ids = has_relevant_ids and not _relevant_ids_returned(record)
     if record.response.without_texts:
         return misses_ids
     supported = _reference_supported(record)
-    texts = distinct(record.sample.reference_contexts)
+    texts = distinct(sample.reference_contexts)
     if texts:
-        passages = locate(texts, tuple(context.text for context in contexts))
+        context_texts = tuple(context.text for context in contexts)
+        passages = locate(texts, context_texts)
         is_missing = not all(passage.retrieved for passage in passages)
         return is_missing and supported is not True
     if misses_ids and any(context.id for context in contexts):
@@ -225,7 +231,8 @@ def _relevant_ids_returned(record: SampleRecord) -> int:
     """How many of the sample's relevant ids are among its contexts."""
     grades = record.sample.relevant_ids
     returned = {context.id for context in record.response.contexts}
-    return sum(grades[document] > 0 for document in grades.keys() & returned)
+    graded = grades.keys() & returned
+    return sum(grades[document] > 0 for document in graded)
 
 
 def _context_use(judgements: Judgements) -> ContextUse:
@@ -246,7 +253,9 @@ def _reference_supported(record: SampleRecord) -> bool | None:
     use = _context_use(record.answers[0].judged)
     if not use.against_reference or not use.attributions:
         return None
-    return len(_supported(use.attributions)) >= SUPPORTED_FROM * len(use.attributions)
+    supported = _supported(use.attributions)
+    enough = SUPPORTED_FROM * len(use.attributions)
+    return len(supported) >= enough
 
 
 def _supported(supports: Iterable[Support]) -> set[str]:
@@ -260,7 +269,8 @@ def _supported(supports: Iterable[Support]) -> set[str]:
 
 def _first_useful(record: SampleRecord) -> int | None:
     """The rank, from 0, of the first useful context."""
-    for rank, context in enumerate(_context_use(record.answers[0].judged).contexts):
+    use = _context_use(record.answers[0].judged)
+    for rank, context in enumerate(use.contexts):
         if context.useful:
             return rank
     return None
@@ -268,7 +278,9 @@ def _first_useful(record: SampleRecord) -> int | None:
 
 def _is_truncated(answer: str, baseline_answer: str) -> bool:
     """Whether `answer` stops in the middle of what `baseline_answer` says."""
-    text = answer.strip().removesuffix("...").removesuffix("…").rstrip()
+    text = answer.strip()
+    text = text.removesuffix("...").removesuffix("…")
+    text = text.rstrip()
     whole = baseline_answer.strip()
     if not text or len(text) >= len(whole):
         return False
@@ -276,24 +288,26 @@ def _is_truncated(answer: str, baseline_answer: str) -> bool:
 
 
 def _judged_answer(record: SampleRecord) -> JudgedAnswer:
-    judgements = record.answers[0].judged
+    answer_record = record.answers[0]
+    judgements = answer_record.judged
     answer = record.response.answer
     statements = judgements.statements
     supports = _supports(judgements)
     verdicts: list[Verdict] = []
     if supports:
-        unsupported = unsupported_statements(record.answers[0], record.sample)
+        unsupported = unsupported_statements(answer_record, record.sample)
         verdicts = [statement.verdict for statement in unsupported]
     elif isinstance(statements, StatementList) and not record.response.contexts:
         verdicts = [Verdict.UNSUPPORTED] * len(statements.statements)
-    missing = missing_statements(record.answers[0], record.sample)
+    missing = missing_statements(answer_record, record.sample)
     match = judgements.reference_match
     wanted = 0
     unlike_reference = False
     if isinstance(match, ReferenceMatch):
         wanted = len(match.reference_supports)
         lacks_all = wanted > 0 and len(missing) == wanted
-        unlike_reference = lacks_all and not _supported(match.answer_supports)
+        supported_answer = _supported(match.answer_supports)
+        unlike_reference = lacks_all and not supported_answer
     use = _context_use(judgements)
     useful = {context.context_id for context in use.contexts if context.useful}
     ignores_useful = False
@@ -306,17 +320,22 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
         similarities = judgements.reverse_questions.similarities
     language = _language(answer)
     is_foreign = language is not None and language != _language(record.sample.question)
+    is_empty = not any(character.isalnum() for character in answer)
+    abstains = isinstance(statements, StatementList) and statements.abstains
+    ignored = missing & _supported(use.attributions)
+    min_similarity = SUPPORTED_FROM * len(similarities)
+    is_on_another_question = sum(similarities) < min_similarity
     return JudgedAnswer(
-        empty=not any(character.isalnum() for character in answer),
-        abstains=isinstance(statements, StatementList) and statements.abstains,
+        empty=is_empty,
+        abstains=abstains,
         statements=len(supports) or len(verdicts),
         unsupported=len(verdicts),
         contradicted=verdicts.count(Verdict.CONTRADICTED),
         reference_statements=wanted,
         stated=wanted - len(missing),
-        ignored=len(missing & _supported(use.attributions)),
+        ignored=len(ignored),
         unlike_reference=unlike_reference,
-        on_another_question=sum(similarities) < SUPPORTED_FROM * len(similarities),
+        on_another_question=is_on_another_question,
         ignores_useful_contexts=ignores_useful,
         in_foreign_language=is_foreign,
     )

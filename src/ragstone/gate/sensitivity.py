@@ -98,8 +98,10 @@ def sights(
             continue
         scores = known_scores(rule, run, size=size)
         if scores is not None:
-            looks = loss_rule(rule.max_drop or 0.0, policy, run, tests=tests)
-            yield Sight(rule.metric, visible_loss(scores.model, looks), scores.n)
+            allowed = rule.max_drop or 0.0
+            looks = loss_rule(allowed, policy, run, tests=tests)
+            loss = visible_loss(scores.model, looks)
+            yield Sight(rule.metric, loss, scores.n)
 
 
 def paired_sights(action: Action, evidence: Evidence) -> Iterator[Sight]:
@@ -165,10 +167,12 @@ def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None
     It is one of so many `tests` that share the error rate.
     """
     pairs = Questions(drop.change)
-    then, now = pairs.then, pairs.now
+    then = pairs.then
+    now = pairs.now
     first = now.shape[1]
     if evidence.confirmed:
-        first = max(1, first - evidence.policy.gate.confirm_repeats)
+        repeats = evidence.policy.gate.confirm_repeats
+        first = max(1, first - repeats)
     rule = loss_rule(
         0.0 - drop.bound,
         evidence.policy,
@@ -177,7 +181,8 @@ def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None
         runs=then.shape[1],
         first=first,
     )
-    model = _model(then.tobytes(), row_means(now).tobytes(), len(then))
+    means_now = row_means(now)
+    model = _model(then.tobytes(), means_now.tobytes(), len(then))
     return visible_loss(model, rule)
 
 
@@ -189,20 +194,24 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
     blind = []
     for sight in watched:
         if sight.loss is None:
-            blind.append(f"{sight.metric} ({counted(sight.n, 'sample')})")
+            samples = counted(sight.n, "sample")
+            blind.append(f"{sight.metric} ({samples})")
         else:
-            seen.append(f"{sight.metric} {figure(sight.loss)}")
+            loss = figure(sight.loss)
+            seen.append(f"{sight.metric} {loss}")
             worst = max(worst or 0.0, sight.loss)
     if blind:
+        metrics = ", ".join(blind)
         text = (
-            f"This golden set is too small to detect a loss of any size in the mean of {', '.join(blind)}; ragstone "
+            f"This golden set is too small to detect a loss of any size in the mean of {metrics}; ragstone "
             "plan says how many samples are needed."
         )
         return text, None
     if worst is None:
         return "", None
     drop = f"A drop of {figure(worst)} in a mean"
-    return f"{drop} would be caught 4 times in 5 ({', '.join(seen)}).", worst
+    losses = ", ".join(seen)
+    return f"{drop} would be caught 4 times in 5 ({losses}).", worst
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -217,8 +226,10 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
         return
     broken = least_that_fails(evidence)
     if loss is not None and broken is not None and evidence.compared is not None:
-        loss = max(loss, broken / len(evidence.compared.samples))
-    yield Finding(SENSITIVITY, Level.FACT, text, data=Sensitivity(loss, broken))
+        paired_samples = len(evidence.compared.samples)
+        loss = max(loss, broken / paired_samples)
+    sensitivity = Sensitivity(loss, broken)
+    yield Finding(SENSITIVITY, Level.FACT, text, data=sensitivity)
 
 
 def expected_rules(
@@ -228,8 +239,8 @@ def expected_rules(
     policy; `offline` is whether the offline judge will score them."""
     if run is None:
         metrics = dict.fromkeys(policy.in_force, MetricScores({"sample": 1.0}))
-        samples = {"sample": SampleFacts(tags=tuple(policy.slices))}
-        run = RunScores("plan", metrics, samples)
+        facts = SampleFacts(tags=tuple(policy.slices))
+        run = RunScores("plan", metrics, {"sample": facts})
     rules = resolve_rules(policy, run, offline=offline)
     return tuple(rule for rule in rules if rule.metric in run.metrics)
 
@@ -257,15 +268,18 @@ def known_scores(
         labels = group_labels(run, ids)
         if labels is None:
             labels = np.arange(n)
-        table = scores_by_row(answer_table(rule, ids, run), labels)
+        scores = answer_table(rule, ids, run)
+        table = scores_by_row(scores, labels)
         rows, answers = table.shape
         if np.ptp(table) > 0.0:
-            source = f"{n} scores, {percent(TYPICAL_CHANGED)} assumed to change"
+            changed = percent(TYPICAL_CHANGED)
+            source = f"{n} scores, {changed} assumed to change"
             if answers > 1:
-                source = (
-                    f"{counted(n, 'sample')} with {counted(answers, 'answer')} each"
-                )
-            return KnownScores(_model(table.tobytes(), b"", rows), source, n)
+                samples = counted(n, "sample")
+                answers_each = counted(answers, "answer")
+                source = f"{samples} with {answers_each} each"
+            model = _model(table.tobytes(), b"", rows)
+            return KnownScores(model, source, n)
     typical = np.tile(TYPICAL_SCORES, 5)
     model = _model(typical.tobytes(), b"", len(typical))
     if rows:

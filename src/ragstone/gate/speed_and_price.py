@@ -140,14 +140,18 @@ class UsageChange(Struct, frozen=True):
     def moved(self) -> str:
         """``410 ms → 3.42 s``."""
         shown = FIGURES[self.name].shown
-        return f"{shown(self.before)} → {shown(self.now)}"
+        before = shown(self.before)
+        now = shown(self.now)
+        return f"{before} → {now}"
 
     @property
     def times(self) -> str:
         """`` (× 8.3)``: how many times as much as before; empty where that was
         nothing."""
-        if math.isfinite(self.share):
-            return f" ({factor(1.0 + self.share)})"
+        share = self.share
+        if math.isfinite(share):
+            times = factor(1.0 + share)
+            return f" ({times})"
         return ""
 
 
@@ -163,9 +167,9 @@ class PairedUsage(Struct, frozen=True):
     @property
     def change(self) -> UsageChange:
         figure = self.figure
-        return UsageChange(
-            figure.name, figure.of(self.before), figure.of(self.now), len(self.now)
-        )
+        before = figure.of(self.before)
+        now = figure.of(self.now)
+        return UsageChange(figure.name, before, now, len(self.now))
 
     @property
     def is_telling(self) -> bool:
@@ -177,7 +181,8 @@ class PairedUsage(Struct, frozen=True):
         runner explains."""
         change = self.change
         rise = change.now - change.before
-        is_large = rise > max_rise * change.before and rise >= self.figure.tolerance
+        limit = max_rise * change.before
+        is_large = rise > limit and rise >= self.figure.tolerance
         return is_large and self.is_telling
 
     def p_by_chance(self, max_rise: float) -> float:
@@ -190,7 +195,8 @@ class PairedUsage(Struct, frozen=True):
     def is_suspected(self, max_rise: float) -> bool:
         """Whether the figure is beyond `max_rise`, and its questions show it; of a few,
         all of them."""
-        all_rose = self._count(self.before, self.now, max_rise) == len(self.now)
+        rose = self._count(self.before, self.now, max_rise)
+        all_rose = rose == len(self.now)
         is_shown = all_rose or self.p_by_chance(max_rise) <= SUSPECTED
         return is_shown and self.is_beyond(max_rise)
 
@@ -198,9 +204,9 @@ class PairedUsage(Struct, frozen=True):
         """How many of the values rose by more than `max_rise`, and by the tolerance at
         least."""
         rises = now - before
-        is_large = np.logical_and(
-            rises > max_rise * before, rises >= self.figure.tolerance
-        )
+        is_beyond = rises > max_rise * before
+        is_noticeable = rises >= self.figure.tolerance
+        is_large = np.logical_and(is_beyond, is_noticeable)
         return int(np.count_nonzero(is_large))
 
 
@@ -224,12 +230,13 @@ def paired_usage(pairing: Pairing | None) -> Iterator[PairedUsage]:
     for figure in FIGURES.values():
         values = _values(current, figure, current.price)
         baseline_values = _values(baseline, figure, price)
-        measured = (values.keys() & baseline_values.keys()) - failed
+        measured = values.keys() & baseline_values.keys()
+        measured -= failed
         ids = [sample_id for sample_id in pairing.samples if sample_id in measured]
         if ids:
-            before = np.array([baseline_values[sample_id] for sample_id in ids])
-            now = np.array([values[sample_id] for sample_id in ids])
-            yield PairedUsage(figure, before, now)
+            before = [baseline_values[sample_id] for sample_id in ids]
+            now = [values[sample_id] for sample_id in ids]
+            yield PairedUsage(figure, np.array(before), np.array(now))
 
 
 def _values(
@@ -242,8 +249,10 @@ def _values(
         return values
     if max(values.values(), default=0.0) < MIN_LATENCY_S:
         return {}
-    first = min(START_UP_ANSWERS, int(START_UP_SHARE * len(values)))
-    return dict(list(values.items())[first:])
+    max_first = int(START_UP_SHARE * len(values))
+    first = min(START_UP_ANSWERS, max_first)
+    measurements = list(values.items())
+    return dict(measurements[first:])
 
 
 def usage_findings(evidence: Evidence) -> Iterator[Finding]:
@@ -255,8 +264,10 @@ def usage_findings(evidence: Evidence) -> Iterator[Finding]:
         change = usage.change
         text = f"{change.title}: {change.moved}"
         yield Finding(USAGE, Level.FACT, text, data=change)
-        if usage.is_suspected(max_rises.get(usage.figure.limit, WARNED_RISE)):
-            rises.append(f"{change.title.lower()} {change.moved}{change.times}")
+        max_rise = max_rises.get(usage.figure.limit, WARNED_RISE)
+        if usage.is_suspected(max_rise):
+            title = change.title.lower()
+            rises.append(f"{title} {change.moved}{change.times}")
     if rises:
         text = f"Answers take or cost more than in the baseline: {listed(rises)}."
         yield Finding("usage_rose", Level.WARNING, text)

@@ -101,17 +101,24 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
     problems = step_problems(run, baseline)
     ranked = sorted(
         problems, key=lambda problem: (-len(problems[problem].caused), problem)
-    )[:MAX_SENTENCES]
+    )
+    ranked = ranked[:MAX_SENTENCES]
     worse = _worse(evidence)
     causes: list[Problem] = []
     for problem in ranked:
         caused = problems[problem].caused
-        if len(worse & caused) >= max(1, MIN_SHARE * len(caused)):
+        caused_and_worse = worse & caused
+        enough = max(1, MIN_SHARE * len(caused))
+        if len(caused_and_worse) >= enough:
             causes.append(problem)
     causes = causes[:MAX_ALERTS]
     look_at = None
-    if causes and len(worse & problems[causes[0]].caused) >= MIN_SHARE * len(worse):
-        look_at = causes[0]
+    if causes:
+        main_cause = causes[0]
+        caused_and_worse = worse & problems[main_cause].caused
+        enough = MIN_SHARE * len(worse)
+        if len(caused_and_worse) >= enough:
+            look_at = main_cause
     turn = _first_turn(run, worse)
     if turn is not None:
         kinds = [cause.kind for cause in causes]
@@ -128,18 +135,23 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         samples = problems[problem]
         if problem not in causes and len(samples.present) < MIN_BROKEN:
             continue
-        texts = _sentences()[problem.kind.name.lower()]
-        text = texts["short" if baseline is None else "changed"]
-        text = text.format(place=problem.place, detail=problem.detail)
+        key = problem.kind.name.lower()
+        texts = _sentences()[key]
+        form = "short" if baseline is None else "changed"
+        template = texts[form]
+        text = template.format(place=problem.place, detail=problem.detail)
+        sentence = f"{text[0].upper()}{text[1:]}"
         unit = "answer"
         if problem.kind is ProblemKind.FORGOTTEN:
             unit = "conversation"
+        count = len(samples.present)
         total = counted(possible[problem.place], unit)
         example = min(samples.caused or samples.present)
+        level = Level.ALERT if problem in causes else Level.NOTE
         yield Finding(
             STEPS,
-            Level.ALERT if problem in causes else Level.NOTE,
-            f"{text[0].upper()}{text[1:]} ({len(samples.present):,} of {total}, such as {example}).",
+            level,
+            f"{sentence} ({count:,} of {total}, such as {example}).",
             problem.place or None if problem == look_at else None,
         )
 
@@ -172,15 +184,20 @@ def _first_turn(run: RunScores, worse: Set[str]) -> Finding | None:
     for sample_id in worse:
         turn = run.samples[sample_id].turn
         if turn is not None:
-            first[turn.id] = min(turn.number, first.get(turn.id, turn.number))
+            number = turn.number
+            first[turn.id] = min(number, first.get(turn.id, number))
     if not first:
         return None
-    number, count = Counter(sorted(first.values())).most_common(1)[0]
-    is_clear = number > 1 and count >= max(MIN_BROKEN, CLEAR_SHARE * len(first))
+    numbers = sorted(first.values())
+    by_frequency = Counter(numbers).most_common(1)
+    number, count = by_frequency[0]
+    enough = max(MIN_BROKEN, CLEAR_SHARE * len(first))
+    is_clear = number > 1 and count >= enough
+    level = Level.ALERT if is_clear else Level.NOTE
     conversations = counted(len(first), "conversation")
     return Finding(
         STEPS,
-        Level.ALERT if is_clear else Level.NOTE,
+        level,
         f"In {count:,} of {conversations} with a worse turn, turn {number} is the first.",
         f"turn {number}",
     )
@@ -189,12 +206,15 @@ def _first_turn(run: RunScores, worse: Set[str]) -> Finding | None:
 def _places(answer: _Answer) -> set[str]:
     """The turn, the hops and the tools of an answer: where it could have a problem, and
     none of them."""
-    calls = answer.facts.calls
+    facts = answer.facts
+    calls = facts.calls
     if answer.baseline is not None:
         calls += answer.baseline.calls
-    tools = {*answer.facts.expected, *(call.tool for call in calls)}
-    places = {"", *(f"`{tool}`" for tool in tools)}
-    places |= {f"hop {hop.hop}" for hop in answer.facts.hops}
+    called_tools = (call.tool for call in calls)
+    tools = {*facts.expected, *called_tools}
+    quoted_tools = (f"`{tool}`" for tool in tools)
+    places = {"", *quoted_tools}
+    places |= {f"hop {hop.hop}" for hop in facts.hops}
     if answer.turn is not None:
         places.add(f"turn {answer.turn.number}")
     return places
@@ -214,29 +234,34 @@ def step_problems(
             for facts in facts_of_run.system.steps.values():
                 names.update(facts.argument_names)
     for answer in _answers(run, baseline):
+        facts = answer.facts
+        turn = answer.turn
         problems = set(_problems(answer))
         if _is_earlier_answer(answer, run, baseline):
             problems.add(Problem(ProblemKind.EARLIER_ANSWER))
         # What it should have taken over from earlier turns, and did in the baseline.
         kinds = []
-        for value in answer.facts.needed:
+        for value in facts.needed:
             key = value_key(value)
             is_new = answer.baseline is None or key in answer.baseline.value_keys
-            if is_new and key not in answer.facts.value_keys:
+            if is_new and key not in facts.value_keys:
                 kinds.append(value_kind(value))
-        if answer.turn is not None and kinds:
+        if turn is not None and kinds:
             # Later turns that lack it are consequences.
-            known = [f"the {names[kind]}" for kind in kinds if kind in names]
-            detail = min(known, default="what was said before")
-            place = f"turn {answer.turn.number}"
+            named_values = [f"the {names[kind]}" for kind in kinds if kind in names]
+            detail = min(named_values, default="what was said before")
+            place = f"turn {turn.number}"
             problem = Problem(ProblemKind.FORGOTTEN, place, detail)
-            problems.add(forgotten.setdefault(answer.turn.id, problem))
+            first_problem = forgotten.setdefault(turn.id, problem)
+            problems.add(first_problem)
         for problem in problems:
             is_forgotten = problem.kind is ProblemKind.FORGOTTEN
-            unit = answer.turn.id if is_forgotten and answer.turn else answer.sample_id
-            by_problem.setdefault(problem, ProblemSamples()).present.add(unit)
+            unit = turn.id if is_forgotten and turn else answer.sample_id
+            samples = by_problem.setdefault(problem, ProblemSamples())
+            samples.present.add(unit)
         if problems:
-            by_problem[min(problems)].caused.add(answer.sample_id)
+            cause = min(problems)
+            by_problem[cause].caused.add(answer.sample_id)
     return by_problem
 
 
@@ -260,13 +285,17 @@ def _is_earlier_answer(
 ) -> bool:
     """Whether a turn has the answer that the turn before it had in the baseline, and
     should have another."""
-    if answer.turn is None or baseline is None:
+    turn = answer.turn
+    if turn is None or baseline is None:
         return False
     answers = baseline.system.answers
-    earlier = answers.get(turn_id(answer.turn.id, answer.turn.number - 1))
-    if earlier is None or earlier == answers.get(answer.sample_id, earlier):
+    earlier_id = turn_id(turn.id, turn.number - 1)
+    earlier = answers.get(earlier_id)
+    if earlier is None:
         return False
-    return run.system.answers.get(answer.sample_id) == earlier
+    before = answers.get(answer.sample_id, earlier)
+    now = run.system.answers.get(answer.sample_id)
+    return before != earlier and now == earlier
 
 
 def _problems(answer: _Answer) -> Iterator[Problem]:
@@ -277,21 +306,29 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
     if facts.asks_back is False and (is_alone or baseline.asks_back):
         yield Problem(ProblemKind.NO_CLARIFICATION)
     lost = [hop for hop in facts.hops if not hop.found]
-    for hop in facts.hops if is_alone else baseline.hops:
-        if lost and hop.hop == lost[0].hop and (is_alone or hop.found):
+    hops = facts.hops if is_alone else baseline.hops
+    for hop in hops:
+        is_expected = is_alone or hop.found
+        if lost and is_expected and hop.hop == lost[0].hop:
             detail = "its evidence"
             if hop.source:
                 detail = f"the evidence from `{hop.source}`"
             yield Problem(ProblemKind.LOST_HOP, f"hop {hop.hop}", detail)
-    for mistake in facts.mistakes - baseline.mistakes:
+    new_mistakes = facts.mistakes - baseline.mistakes
+    for mistake in new_mistakes:
         if mistake.kind in _OF_MISTAKE:
             kind = _OF_MISTAKE[mistake.kind]
-            yield Problem(kind, f"`{mistake.tool}`", mistake.argument)
-    times = Counter((call.tool, call.arguments) for call in facts.calls)
-    before = Counter((call.tool, call.arguments) for call in baseline.calls)
+            place = f"`{mistake.tool}`"
+            yield Problem(kind, place, mistake.argument)
+    calls = [(call.tool, call.arguments) for call in facts.calls]
+    baseline_calls = [(call.tool, call.arguments) for call in baseline.calls]
+    times = Counter(calls)
+    times_before = Counter(baseline_calls)
     for call, count in times.items():
-        if count > max(1, before[call]):
-            yield Problem(ProblemKind.REPEATED, f"`{call[0]}`")
+        max_times = max(1, times_before[call])
+        if count > max_times:
+            tool = call[0]
+            yield Problem(ProblemKind.REPEATED, f"`{tool}`")
     results = {(call.tool, call.arguments): call.result for call in baseline.calls}
     for made in facts.calls:
         result = results.get((made.tool, made.arguments))

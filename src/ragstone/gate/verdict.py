@@ -164,9 +164,8 @@ class Check(Struct, frozen=True):
     @property
     def finding(self) -> Finding:
         """This check as a finding."""
-        return Finding(
-            self.kind, self.level, self.reason, self.metric or self.sample, self
-        )
+        where = self.metric or self.sample
+        return Finding(self.kind, self.level, self.reason, where, self)
 
     @property
     def is_beyond(self) -> bool:
@@ -403,10 +402,13 @@ class GateVerdict(Struct, frozen=True):
         self, *before: Finding, after: Iterable[Finding] = ()
     ) -> GateVerdict:
         """This verdict with more findings, before and after those that it has."""
-        return replace(self, findings=(*before, *self.findings, *after))
+        findings = (*before, *self.findings, *after)
+        return replace(self, findings=findings)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.status.value!r}, {clipped(self.reason)!r})"
+        name = type(self).__name__
+        reason = clipped(self.reason)
+        return f"{name}({self.status.value!r}, {reason!r})"
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -418,7 +420,9 @@ class GateVerdict(Struct, frozen=True):
     def warnings(self) -> tuple[str, ...]:
         """Sentences for the top of every report: on what is not guarded or needs a
         decision, then the asides."""
-        return (*self.texts(Level.WARNING), *self.texts(Level.ASIDE))
+        warnings = self.texts(Level.WARNING)
+        asides = self.texts(Level.ASIDE)
+        return (*warnings, *asides)
 
     @property
     def notes(self) -> tuple[str, ...]:

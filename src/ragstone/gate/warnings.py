@@ -64,7 +64,8 @@ def unchecked_preference(evidence: Evidence) -> Iterator[str]:
         why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)
     ]
     if reasons and is_ruled and not scores.applies_to:
-        yield f"{name} was not checked: {most_common(reasons)}."
+        why = most_common(reasons)
+        yield f"{name} was not checked: {why}."
 
 
 def without_contexts(evidence: Evidence) -> Iterator[str]:
@@ -85,8 +86,9 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
             if failure.reason.startswith(NO_TEXTS):
                 without_texts.add(name)
     if without_texts:
+        answers = counted(len(without_texts), "answer")
         yield (
-            f"Of {counted(len(without_texts), 'answer')}, {NO_TEXTS}: only metrics with relevant_ids are measured. "
+            f"Of {answers}, {NO_TEXTS}: only metrics with relevant_ids are measured. "
             "Return the texts, or name their field in context_text_field under [system]."
         )
 
@@ -110,8 +112,10 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
 def uncalled_tools(evidence: Evidence) -> Iterator[str]:
     """A warning that names expected tools that no answer called."""
     steps = evidence.current.system.steps.values()
-    expected = set().union(*[facts.expected for facts in steps])
-    called = set().union(*[facts.called for facts in steps])
+    expected_tools = [facts.expected for facts in steps]
+    called_tools = [facts.called for facts in steps]
+    expected = set().union(*expected_tools)
+    called = set().union(*called_tools)
     yield from unknown_tools(expected, called)
 
 
@@ -122,9 +126,11 @@ def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
     if uncalled:
         calls = "no tool was"
         if called:
-            calls = f"called were {some(sorted(called))}"
+            called_tools = some(sorted(called))
+            calls = f"called were {called_tools}"
+        uncalled_names = some(sorted(uncalled))
         yield (
-            f"The golden set expects tools that were never called: {some(sorted(uncalled))}; {calls}. Names are "
+            f"The golden set expects tools that were never called: {uncalled_names}; {calls}. Names are "
             "compared as written."
         )
 
@@ -135,10 +141,9 @@ def contexts_of_steps(evidence: Evidence) -> Iterator[str]:
     retrievals = sum(facts.retrievals for facts in steps)
     results = sum(facts.results for facts in steps)
     if retrievals or results:
-        yield (
-            f"Contexts include what the steps of answers found: {counted(retrievals, 'retrieval')} and "
-            f"{counted(results, 'tool result')}."
-        )
+        retrieval_words = counted(retrievals, "retrieval")
+        result_words = counted(results, "tool result")
+        yield f"Contexts include what the steps of answers found: {retrieval_words} and {result_words}."
 
 
 def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
@@ -149,8 +154,11 @@ def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
         return
     samples = len(pairing.samples)
     for metric in pairing.metrics:
-        excused = pairing.current.metrics[metric].not_applicable.keys()
-        scored = pairing.baseline.metrics[metric].values.keys()
+        scores = pairing.current.metrics[metric]
+        baseline_scores = pairing.baseline.metrics[metric]
+        excused = scores.not_applicable.keys()
+        scored = baseline_scores.values.keys()
         lost = len(excused & scored & set(pairing.samples))
         if lost > _LOST_SHARE * samples:
-            yield f"{metric} no longer applies to {lost} of {counted(samples, 'sample')} with a score in the baseline."
+            total = counted(samples, "sample")
+            yield f"{metric} no longer applies to {lost} of {total} with a score in the baseline."

@@ -28,5 +28,6 @@ def language_warnings(evidence: Evidence) -> Iterator[str]:
     for code, accuracy in languages.items():
         measured = "was never measured"
         if accuracy is not None:
-            measured = f"judges {percent(round(accuracy, 2))} of known changes right"
+            share = percent(round(accuracy, 2))
+            measured = f"judges {share} of known changes right"
         yield f"Questions are in the language '{code}', where the offline judge {measured}: don't rely on its scores"

@@ -55,8 +55,10 @@ def without_word_losses(drops: Sequence[Drop], evidence: Evidence) -> list[Drop]
         by_words = _only_by_words(drop.rule.metric, drop.samples, evidence)
         lost = np.logical_and(by_words, drop.values < 0.0)
         now = change.now.copy()
-        now[lost] = row_means(change.then)[lost, None]
-        without_losses.append(replace(drop, change=replace(change, now=now)))
+        means_before = row_means(change.then)
+        now[lost] = means_before[lost, None]
+        without_loss = replace(change, now=now)
+        without_losses.append(replace(drop, change=without_loss))
     return without_losses
 
 
@@ -74,7 +76,8 @@ def floor_without_word_losses(floor: Floor, evidence: Evidence) -> Floor:
         sample_id = floor.samples[place]
         if sample_id in paired:
             before = pairing.baseline.metrics[metric].values[sample_id]
-            values[place] = max(values[place], floor.rule.direction.shown(before))
+            baseline_value = floor.rule.direction.shown(before)
+            values[place] = max(values[place], baseline_value)
     return replace(floor, values=values)
 
 

@@ -210,6 +210,7 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
     for rule in resolve_rules(evidence.policy, baseline):
         before = len(baseline.scores_of(rule.metric).values)
         if before >= MIN_SAMPLES and not rule.written and rule.key not in scored:
-            reason = f"the baseline has {counted(before, 'score')}, this run none: its drop was not checked."
+            scores_before = counted(before, "score")
+            reason = f"the baseline has {scores_before}, this run none: its drop was not checked."
             status = Status.INCONCLUSIVE
             yield rule.check(CheckKind.COVERAGE, status, rule.action, reason)
