@@ -59,7 +59,8 @@ def located(drafted: Drafted, passages: Sequence[Passage]) -> list[tuple[Passage
                 break
         else:
             raise Refused("the evidence is not in the document")
-    if {passage for passage, _ in evidence} != set(passages):
+    with_quote = {passage for passage, _ in evidence}
+    if with_quote != set(passages):
         raise Refused("the evidence is from one of the two passages only")
     return list(evidence)
 
@@ -81,15 +82,17 @@ def configured_samples(
     if not paths:
         return ()
     golden = settings.golden
-    return load_golden_set(
+    golden_set = load_golden_set(
         paths, root=settings.root, columns=golden.columns, history=golden.history
-    ).samples
+    )
+    return golden_set.samples
 
 
 def invalid_sample(sample: Sample) -> str | None:
     """Why a golden set can't hold `sample`: it is written, and read as any other."""
     try:
-        (read,) = golden_set_of(list(map(json.loads, native_lines([sample]))))
+        rows = list(map(json.loads, native_lines([sample])))
+        (read,) = golden_set_of(rows)
     except GoldenSetError as error:
         return f"it is no valid sample: {error.message}"
     if replace(read, origin=None) != sample:

@@ -74,7 +74,8 @@ def read_documents(places: Sequence[Path]) -> Documents:
             try:
                 documents.texts[name] = read_text(path, place)
             except (OSError, UnreadableError) as error:
-                documents.unreadable[str(path)] = str(getattr(error, "strerror", error))
+                reason = getattr(error, "strerror", error)
+                documents.unreadable[str(path)] = str(reason)
                 continue
             size += len(documents.texts[name])
             if size > MAX_TEXT_CHARACTERS:
@@ -87,8 +88,9 @@ def read_documents(places: Sequence[Path]) -> Documents:
             f": {path} can't be read: {reason}"
             for path, reason in documents.unreadable.items()
         ]
+        first_reason = "".join(reasons[:1])
         raise ConfigError(
-            f"there is no document to read{''.join(reasons[:1])}.",
+            f"there is no document to read{first_reason}.",
             where=", ".join(map(str, places)),
             hint="Name Markdown, text, HTML, PDF or DOCX files, or a folder of them.",
         )
@@ -123,7 +125,8 @@ def read_text(path: Path, within: Path) -> str:
     except (UnreadableError, MemoryError):
         raise
     except Exception as error:  # a damaged file makes these libraries raise anything
-        reason = (str(error).splitlines() or [""])[0][:120]
+        lines = str(error).splitlines() or [""]
+        reason = lines[0][:120]
         raise UnreadableError(
             f"it is damaged ({type(error).__name__}: {reason})"
         ) from None
@@ -149,11 +152,14 @@ def html_text(body: bytes) -> str:
         etree.strip_elements(root, *tags, with_tail=False)
         for element in root.iter("*"):
             gap = "" if element.tag in _TABLE["inline"] else "\n\n"
-            element.text = gap + _SPACES.sub(" ", element.text or "")
+            text_inside = _SPACES.sub(" ", element.text or "")
+            element.text = gap + text_inside
             if element.tag == "br":
                 gap = "\n"
-            element.tail = gap + _SPACES.sub(" ", element.tail or "")
-        text = _tidied("".join(root.itertext()))
+            text_behind = _SPACES.sub(" ", element.tail or "")
+            element.tail = gap + text_behind
+        content = "".join(root.itertext())
+        text = _tidied(content)
         if text:
             break
     return text
@@ -171,7 +177,8 @@ def _pdf(body: bytes) -> str:
     if len(reader.pages) > MAX_PAGES:
         raise UnreadableError(f"it has more than {MAX_PAGES:,} pages")
     text = "\n\n".join(str(page.extract_text()) for page in reader.pages)
-    return _tidied(unicodedata.normalize("NFKC", text))  # which takes ligatures apart
+    normalized = unicodedata.normalize("NFKC", text)  # which takes ligatures apart
+    return _tidied(normalized)
 
 
 def docx_text(body: bytes) -> str:
@@ -182,18 +189,21 @@ def docx_text(body: bytes) -> str:
 
     # zipfile never unpacks more of a part than the archive states as its size.
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
-        if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
+        size = sum(part.file_size for part in archive.infolist())
+        if size > MAX_UNPACKED_BYTES:
             raise UnreadableError(
                 f"it unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MB"
             )
     parts: list[str] = []
-    for block in docx.Document(io.BytesIO(body)).iter_inner_content():
+    document = docx.Document(io.BytesIO(body))
+    for block in document.iter_inner_content():
         if isinstance(block, Table):
             rows = (
                 dict.fromkeys(cell.text.strip() for cell in row.cells)
                 for row in block.rows
             )
-            parts.append("\n".join(map(" | ".join, rows)))
+            lines = map(" | ".join, rows)
+            parts.append("\n".join(lines))
         else:
             heading = re.fullmatch(
                 r"Heading (\d)", str(block.style and block.style.name)

@@ -131,17 +131,13 @@ class Drafter:
     ) -> Drafted | None:
         """A question on `passages`, unlike the `existing` ones; None if there is
         nothing to ask."""
+        prompt = prompts.DRAFT_QUESTION
         model: type[Drafted] = _Answered
-        prompt, blocks = (
-            prompts.DRAFT_QUESTION,
-            [Block("kind", kind), *_passages(passages)],
-        )
+        blocks = [Block("kind", kind), *_passages(passages)]
         if kind is Kind.UNANSWERABLE:
-            prompt, model, blocks = (
-                prompts.DRAFT_UNANSWERABLE,
-                Drafted,
-                _passages(passages),
-            )
+            prompt = prompts.DRAFT_UNANSWERABLE
+            model = Drafted
+            blocks = _passages(passages)
         if existing:
             numbered = [
                 (str(number), text) for number, text in enumerate(existing, start=1)
@@ -156,7 +152,8 @@ class Drafter:
         self, question: str, passages: Sequence[str], *, call: Call
     ) -> str | None:
         """The answer by `passages` alone; None if they don't answer it."""
-        field = Field(("attempt",), _check(_Attempt, "answerable"), _TOKENS)
+        check = _check(_Attempt, "answerable")
+        field = Field(("attempt",), check, _TOKENS)
         blocks = [Block("question", question), *_passages(passages)]
         answer: str | None = (
             await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)
@@ -169,13 +166,17 @@ class Drafter:
         """Whether the question can stand alone, and which of `answers` say what the
         reference says."""
         blocks = [Block("question", question)]
-        fields = [Field(("checks", "question"), _check(Inspection), 96)]
+        question_field = Field(("checks", "question"), _check(Inspection), 96)
+        fields = [question_field]
         if answers:
             blocks.append(Block("reference", reference))
         for number, answer in enumerate(answers, start=1):
-            blocks.append(Block(f"answer a{number}", answer))
-            fields.append(Field(("answers", f"a{number}"), _check(_Match), 24))
-        form = Form(self._core.prompts[prompts.DRAFT_INSPECTION], tuple(fields))
+            name = f"a{number}"
+            blocks.append(Block(f"answer {name}", answer))
+            answer_field = Field(("answers", name), _check(_Match), 24)
+            fields.append(answer_field)
+        prompt = self._core.prompts[prompts.DRAFT_INSPECTION]
+        form = Form(prompt, tuple(fields))
         values = await self._core.filled(form, blocks, call)
         matches = tuple(
             value_of(values, *field.path)["match"] == "same" for field in fields[1:]

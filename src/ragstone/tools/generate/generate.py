@@ -73,14 +73,17 @@ async def generate(
     cache. A JudgeError ends the work; what is finished is returned with it. Raises
     ConfigError if the judge can't write.
     """
+    drafter = Drafter(judge)
+    questions = [sample.question for sample in existing]
+    seeds = cycle(spread_order(material.passages, wanted.seed))
     generation = _Generation(
-        Drafter(judge),
+        drafter,
         judge.identity.label(),
         Generated(material, wanted),
-        [sample.question for sample in existing],
+        questions,
         redact,
         Related(material.passages),
-        cycle(spread_order(material.passages, wanted.seed)),
+        seeds,
     )
     shown = progress or Progress()
     shown.start(wanted.count)
@@ -106,7 +109,8 @@ class _Generation(Struct):
         """Fill what is wanted in rounds: all drafts of a round, their checks by rule in
         order, then the model's."""
         result = self.result
-        missing = list(enumerate(result.wanted.counts().elements()))
+        kinds = result.wanted.counts().elements()
+        missing = list(enumerate(kinds))
         for _ in range(TRIES):
             drafts = [self._start(number, kind) for number, kind in missing]
             await self._for_each(drafts, self._draft)
@@ -145,7 +149,8 @@ class _Generation(Struct):
                 pair = frozenset((seed, passage))
                 return passage != seed and pair not in self.paired
 
-            draft.passages += tuple(self.related.to(seed.text, most=1, among=is_new))
+            closest = self.related.to(seed.text, most=1, among=is_new)
+            draft.passages += tuple(closest)
             if len(draft.passages) < 2:
                 draft.refusal = "no other passage is related to it"
             self.paired.add(frozenset(draft.passages))
@@ -204,7 +209,8 @@ class _Generation(Struct):
 
     def _refuse_repeats(self, drafts: Sequence[_Draft]) -> None:
         """An earlier draft of the round has precedence over a near-duplicate of it."""
-        earlier = [*self.existing, *(sample.question for _, sample in self.accepted)]
+        accepted = [sample.question for _, sample in self.accepted]
+        earlier = [*self.existing, *accepted]
         drafts_to_check = []
         questions = []
         for draft in drafts:
@@ -212,7 +218,8 @@ class _Generation(Struct):
                 drafts_to_check.append(draft)
                 questions.append(draft.drafted.question)
         for place, pair in repeats(questions, earlier).items():
-            whose = "the golden set" if pair.first < len(self.existing) else "this run"
+            is_existing = pair.first < len(self.existing)
+            whose = "the golden set" if is_existing else "this run"
             drafts_to_check[place].refusal = f"nearly the same question is in {whose}"
 
     def _refuse_secrets(self, *texts: str) -> None:
@@ -233,7 +240,8 @@ class _Generation(Struct):
                 most=SEARCHED,
                 among=lambda passage_near: passage_near not in draft.passages,
             )
-            texts = [*draft.texts, *(passage.text for passage in near)]
+            near_texts = [passage.text for passage in near]
+            texts = [*draft.texts, *near_texts]
             answer = await self.drafter.attempt(drafted.question, texts, call=call)
             if answer is not None:
                 raise Refused("the documents answer it, and it was to be unanswerable")
@@ -263,21 +271,27 @@ class _Generation(Struct):
     def _sample(self, draft: _Draft, drafted: Drafted) -> Sample:
         seed = draft.passages[0]
         name = Path(seed.document).stem.casefold()
-        stem = re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:40]
+        slug = re.sub(r"[^a-z0-9]+", "-", name)
+        stem = slug.strip("-")[:40]
         texts = self.result.material.documents.texts
         documents = dict.fromkeys(passage.document for passage in draft.passages)
         sources = [f"{name} sha256:{_digest(texts[name])}" for name in documents]
+        source_list = ", ".join(sources)
+        quotes = tuple(words for _, words in draft.evidence)
+        relevant_ids = {passage.document: 1.0 for passage, _ in draft.evidence}
+        tags = (str(draft.kind), drafted.difficulty)
+        digest = _digest(drafted.question)
         return Sample(
-            id=f"{stem or 'q'}-{_digest(drafted.question)}",
+            id=f"{stem or 'q'}-{digest}",
             question=drafted.question,
             reference=drafted.answer or None,
-            reference_contexts=tuple(words for _, words in draft.evidence),
-            relevant_ids={passage.document: 1.0 for passage, _ in draft.evidence},
+            reference_contexts=quotes,
+            relevant_ids=relevant_ids,
             answerable=draft.kind is not Kind.UNANSWERABLE,
-            tags=tuple(filter(None, (str(draft.kind), drafted.difficulty))),
+            tags=tuple(filter(None, tags)),
             group=seed.name,
             review=Review("draft"),
-            provenance=f"ragstone generate {__version__}, {self.label}; {', '.join(sources)}",
+            provenance=f"ragstone generate {__version__}, {self.label}; {source_list}",
         )
 
     async def _make_pairs(self) -> None:
@@ -321,7 +335,8 @@ class _Generation(Struct):
                 "context_v1": draft.texts,
             }
             if near:
-                row["context_v2"] = [*draft.texts, *(passage.text for passage in near)]
+                near_texts = [passage.text for passage in near]
+                row["context_v2"] = [*draft.texts, *near_texts]
             rows[draft.number] = row
 
         # Copies, which can be refused without the question.
@@ -331,7 +346,8 @@ class _Generation(Struct):
         await self._for_each(drafts, make)
         for draft in drafts:
             if draft.number not in rows:
-                self.result.unpaired[draft.refusal or "not reached"] += 1
+                reason = draft.refusal or "not reached"
+                self.result.unpaired[reason] += 1
         self.result.pairs = tuple(rows[number] for number in sorted(rows))
 
 
@@ -353,4 +369,5 @@ def continued(error: JudgeError) -> JudgeError:
 
 def _digest(text: str) -> str:
     """The start of a hash, for ids and provenance."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    body = text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(body).hexdigest()[:12]

@@ -116,10 +116,12 @@ def golden_report(
         # The question, after what the user said before it: in a conversation, the same
         # words may ask something else.
         texts = [message.text for message in sample.history if message.role == "user"]
-        wordings.append(" ".join([*texts, sample.question]))
+        wording = " ".join([*texts, sample.question])
+        wordings.append(wording)
     repeats = []
     for pair in similar_pairs(wordings):
-        first, second = golden[pair.first], golden[pair.second]
+        first = golden[pair.first]
+        second = golden[pair.second]
         similarity = pair.similarity
         # The gate counts a group as one. The same question twice in it is repeated all
         # the same, unless a conversation comes back to it.
@@ -127,6 +129,8 @@ def golden_report(
         counts_as_one = first.group is not None and first.group == second.group
         if not counts_as_one or (similarity >= 1.0 and not are_turns):
             repeats.append(Repeat(first.id, second.id, similarity))
+    groups = {sample.group for sample in golden if sample.group is not None}
+    most_first = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
     return GoldenReport(
         samples=len(golden),
         drafts=sum(sample.draft for sample in golden),
@@ -134,8 +138,8 @@ def golden_report(
         without_reference=sum(
             sample.answerable and not sample.reference for sample in golden
         ),
-        groups=len({sample.group for sample in golden if sample.group is not None}),
-        tags=dict(sorted(tags.items(), key=lambda item: (-item[1], item[0]))),
+        groups=len(groups),
+        tags=dict(most_first),
         repeats=repeats,
         references=None if corpus is None else check_references(golden.samples, corpus),
         records=None if history is None else records_of(history, golden),
@@ -148,7 +152,8 @@ def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     Raises ConfigError."""
     documents = read_documents([corpus]).texts
     stems = set(map(_stem, documents))
-    words = "\n".join(f" {words_of(text)} " for text in documents.values())
+    wordings = map(words_of, documents.values())
+    words = "\n".join(f" {wording} " for wording in wordings)
     ids = 0
     missing = []
     missing_passages = []
@@ -158,7 +163,8 @@ def check_references(samples: Sequence[Sample], corpus: Path) -> References:
                 ids += 1
                 stem = _stem(name)
                 # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
-                if stems.isdisjoint({stem, _CHUNK.sub("", stem)}):
+                document_stem = _CHUNK.sub("", stem)
+                if stems.isdisjoint({stem, document_stem}):
                     missing.append((sample.id, name))
         for text in sample.reference_contexts:
             passage = words_of(text)
@@ -187,11 +193,13 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     """
     samples = [sample for sample in golden if not sample.draft]
     codes = [sample_code(sample.id, sample.content_hash()) for sample in samples]
-    lines = [line for line in history.gated if line.samples][-MAX_RUNS:]
+    with_samples = [line for line in history.gated if line.samples]
+    lines = with_samples[-MAX_RUNS:]
     looks = [Look(line, history.samples[line.samples or ""]) for line in lines]
+    shape = (len(looks), len(codes))
     # The lowest score (runs, samples) over the metrics that are comparable with the
     # newest run; NaN without one.
-    worst = np.full((len(looks), len(codes)), np.nan)
+    worst = np.full(shape, np.nan)
     for metric in sorted(lines[-1].scores) if lines else ():
         if is_relative(metric):
             continue
@@ -200,22 +208,26 @@ def records_of(history: History, golden: GoldenSet) -> Records:
             for row, line in enumerate(lines)
             if incomparable(line, lines[-1], metric) is None
         ]
-        scores = scores_of([looks[row] for row in rows], codes, metric)
+        comparable_looks = [looks[row] for row in rows]
+        scores = scores_of(comparable_looks, codes, metric)
         if lower_is_better(metric):
             scores = 1.0 - scores
         worst[rows] = np.fmin(worst[rows], scores)
     records = Records(len(looks))
     for sample, own in zip(samples, worst.T, strict=True):
-        answered = own[np.isfinite(own)] >= PASS_MARK
+        scored = own[np.isfinite(own)]
+        answered = scored >= PASS_MARK
         if len(answered) < MIN_RUNS:
             continue
-        flips = int(np.sum(answered[1:] != answered[:-1]))
+        is_flip = answered[1:] != answered[:-1]
+        flips = int(np.sum(is_flip))
         pairs = len(answered) - 1
+        min_flips = max(_FLIPS, _FLIP_SHARE * pairs)
         if answered.all():
             records.always_answered.append(sample.id)
         elif not answered.any():
             records.never_answered.append(sample.id)
-        elif flips >= max(_FLIPS, _FLIP_SHARE * pairs):
+        elif flips >= min_flips:
             records.flip_flopped.append((sample.id, flips, pairs))
     records.flip_flopped.sort(key=lambda record: -record[1] / record[2])
     return records

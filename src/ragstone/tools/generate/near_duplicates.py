@@ -60,7 +60,8 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     originals: dict[str, int] = {}
     pairs: list[Pair] = []
     for position, own_grams in enumerate(grams):
-        text, total = texts[position], totals[position]
+        text = texts[position]
+        total = totals[position]
         wording = words_of(text) or text
         original = originals.setdefault(wording, position)
         if original != position:
@@ -81,7 +82,8 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
             similarity = min(1.0, shared / union)
             if similarity < least:
                 continue
-            if _DIGITS.findall(texts[candidate]) == numbers:
+            candidate_numbers = _DIGITS.findall(texts[candidate])
+            if candidate_numbers == numbers:
                 pairs.append(Pair(candidate, position, similarity))
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 

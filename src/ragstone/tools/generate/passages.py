@@ -65,7 +65,8 @@ def passages_of(documents: Mapping[str, str]) -> list[Passage]:
             words = words_of(text)
             if _letters(text) >= MIN_LETTERS and words not in passages:
                 numbers[document] += 1
-                passages[words] = Passage(document, numbers[document], text)
+                number = numbers[document]
+                passages[words] = Passage(document, number, text)
     return list(passages.values())
 
 
@@ -74,7 +75,8 @@ def _divided(text: str) -> Iterator[str]:
     for block in _BLOCK.finditer(text):
         is_heading = block[0].startswith("#")
         is_new = is_heading and _letters(text[start:end]) >= MIN_LETTERS
-        if is_new or block.end() - start > PASSAGE:
+        is_too_long = block.end() - start > PASSAGE
+        if is_new or is_too_long:
             yield text[start:end].strip()
             start = block.start()
         end = block.end()
@@ -120,14 +122,17 @@ class Related:
         passages have is not counted.
         """
         count = len(self._sizes)
+        max_having = min(count / 2, _COMMON)
         weights: dict[Passage, float] = defaultdict(float)
-        for term in sorted(set(_terms(text))):
+        terms = sorted(set(_terms(text)))
+        for term in terms:
             having = self._having.get(term, [])
-            if count > 4 and len(having) > min(count / 2, _COMMON):
+            if count > 4 and len(having) > max_having:
                 continue
             for passage in having:
                 weight = math.log((count + 0.5) / len(having))
-                weights[passage] += weight / math.sqrt(self._sizes[passage])
+                length = math.sqrt(self._sizes[passage])
+                weights[passage] += weight / length
         closest_first = sorted(
             filter(among, weights),
             key=lambda passage: (-weights[passage], passage.name),
@@ -139,7 +144,8 @@ def _terms(text: str) -> Iterator[str]:
     """Words of three letters and more; of scripts without spaces, each two signs."""
     for word in words_of(text).split():
         if _WIDE.search(word):
-            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+            starts = range(max(1, len(word) - 1))
+            yield from (word[start : start + 2] for start in starts)
         elif len(word) > 2:
             yield word
 
@@ -156,5 +162,6 @@ def find_quote(quote: str, text: str) -> str | None:
         words.append("".join(signs))
     if not words:
         return None
-    place = re.search(r"\s+".join(words), text)
+    pattern = r"\s+".join(words)
+    place = re.search(pattern, text)
     return None if place is None else place[0]

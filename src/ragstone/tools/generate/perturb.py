@@ -56,11 +56,14 @@ class Perturbed(Struct):
     def text(self) -> str:
         """The summary for a terminal."""
         counts = Counter(tag for row in self.rows for tag in row.tags)
-        lines = [f"{counted(len(self.rows), 'row')}:"]
-        lines += [f"  {tag:<22}  {counts[tag]:,}" for tag in sorted(counts)]
+        rows = counted(len(self.rows), "row")
+        lines = [f"{rows}:"]
+        for tag, count in sorted(counts.items()):
+            lines.append(f"  {tag:<22}  {count:,}")
         for kind, number in sorted(self.unchanged.items()):
+            questions = counted(number, "question")
             lines.append(
-                f"  {kind}: {counted(number, 'question')} left out: it can't be changed in this way"
+                f"  {kind}: {questions} left out: it can't be changed in this way"
             )
         return "\n".join(lines)
 
@@ -72,7 +75,8 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     alone = [sample for sample in golden if not sample.draft and sample.turn is None]
     pool = [sample for sample in alone if tags.isdisjoint(sample.tags)]
     chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
-    places = chance.sample(range(len(pool)), min(n, len(pool)))
+    size = min(n, len(pool))
+    places = chance.sample(range(len(pool)), size)
     return tuple(pool[place] for place in sorted(places))
 
 
@@ -129,8 +133,9 @@ def perturb(drawn: Sequence[Sample], kinds: Collection[Perturbation]) -> Perturb
 
 def _typos(question: str, chance: random.Random) -> str:
     words = [word.start() for word in _WORD.finditer(question)]
-    count = max(1, round(len(words) / _WORDS_PER_TYPO))
-    chosen = chance.sample(words, min(len(words), count))
+    typos = max(1, round(len(words) / _WORDS_PER_TYPO))
+    count = min(len(words), typos)
+    chosen = chance.sample(words, count)
 
     def misspelt(match: re.Match[str]) -> str:
         """A word with one slip of the fingers after its first letter: one dropped,
@@ -139,18 +144,21 @@ def _typos(question: str, chance: random.Random) -> str:
         if match.start() not in chosen:
             return word
         place = chance.randrange(1, len(word) - 1)
-        first, second = word[place], word[place + 1]
+        first = word[place]
+        second = word[place + 1]
         slips = [second, first + first + second]
         if first != second:
             slips.append(second + first)
-        return word[:place] + chance.choice(slips) + word[place + 2 :]
+        slip = chance.choice(slips)
+        return word[:place] + slip + word[place + 2 :]
 
     return _WORD.sub(misspelt, question)
 
 
 def _case(question: str, chance: random.Random) -> str:
-    forms = chance.sample([question.upper(), question.lower(), question.swapcase()], 3)
-    return next((form for form in forms if form != question), question)
+    forms = [question.upper(), question.lower(), question.swapcase()]
+    shuffled = chance.sample(forms, 3)
+    return next((form for form in shuffled if form != question), question)
 
 
 def _long(question: str, chance: random.Random) -> str:

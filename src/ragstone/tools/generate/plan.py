@@ -65,7 +65,8 @@ class Material(Struct, frozen=True):
     @property
     def with_passages(self) -> int:
         """Documents that can be asked about."""
-        return len({passage.document for passage in self.passages})
+        documents = {passage.document for passage in self.passages}
+        return len(documents)
 
 
 def read_material(places: Sequence[Path]) -> Material:
@@ -76,11 +77,13 @@ def read_material(places: Sequence[Path]) -> Material:
     """
     documents = read_documents(places)
     for name, text in documents.texts.items():
-        documents.texts[name] = cleaned(unicodedata.normalize("NFC", text))
+        normalized = unicodedata.normalize("NFC", text)
+        documents.texts[name] = cleaned(normalized)
     passages = passages_of(documents.texts)
     if not passages:
+        count = counted(len(documents.texts), "document")
         raise ConfigError(
-            f"{counted(len(documents.texts), 'document')}, but no passage of some length.",
+            f"{count}, but no passage of some length.",
             where=", ".join(map(str, places)),
             hint="Documents need whole sentences to be asked about.",
         )
@@ -101,7 +104,8 @@ def estimate(
     """The cost if no draft is refused."""
     size = mean(len(passage.text) for passage in material.passages)
     counts = wanted.counts()
-    paired, unanswerable = counts[Kind.TWO_PASSAGES], counts[Kind.UNANSWERABLE]
+    paired = counts[Kind.TWO_PASSAGES]
+    unanswerable = counts[Kind.UNANSWERABLE]
     answerable = wanted.count - unanswerable
     worse = answerable if wanted.pairs else 0
     planned = [

@@ -61,7 +61,8 @@ def write_review(path: Path, drafts: Sequence[Sample]) -> None:
             where=str(path),
             hint="Name it with --decisions, or remove it.",
         )
-    write_table(path, COLUMNS, list(map(_row, drafts)))
+    rows = list(map(_row, drafts))
+    write_table(path, COLUMNS, rows)
 
 
 def _row(sample: Sample) -> dict[str, str]:
@@ -107,7 +108,8 @@ def apply_decisions(
     for where, row in read_rows(
         path, required=("id", "decision"), expected=_EXPECTED, limit=MAX_LABELS_BYTES
     ):
-        decision = str(row["decision"] or "").strip().lower()
+        cell = str(row["decision"] or "")
+        decision = cell.strip().lower()
         if decision not in _DECISIONS:
             raise ConfigError(
                 f"the decision '{decision[:40]}' is neither accept nor reject.",
@@ -156,7 +158,8 @@ def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
     edits = {name: cell for name, cell in cells.items() if cell != written[name]}
     if not edits:
         return sample
-    record = json.loads(next(native_lines([sample])))
+    line = next(native_lines([sample]))
+    record = json.loads(line)
     try:
         (edited,) = golden_set_of([record | edits])
     except GoldenSetError as error:

@@ -43,7 +43,9 @@ class Chart(Struct, frozen=True):
     @property
     def days(self) -> str:
         """The first and the last day."""
-        return f"{self.points[0].time:%Y-%m-%d} to {self.points[-1].time:%Y-%m-%d}"
+        first = self.points[0].time
+        last = self.points[-1].time
+        return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
 
     @property
     def newest(self) -> str:
@@ -51,12 +53,15 @@ class Chart(Struct, frozen=True):
         return self.show(values[-1])
 
     def x(self, index: int) -> str:
-        step = (WIDTH - 2.0 * _PAD) / max(1, len(self.points) - 1)
-        return f"{_PAD + index * step:.1f}"
+        steps = max(1, len(self.points) - 1)
+        step = (WIDTH - 2.0 * _PAD) / steps
+        x = _PAD + index * step
+        return f"{x:.1f}"
 
     def y(self, value: float) -> str:
         share = (self.top - value) / (self.top - self.bottom)
-        return f"{_PAD + share * (HEIGHT - 2.0 * _PAD):.1f}"
+        y = _PAD + share * (HEIGHT - 2.0 * _PAD)
+        return f"{y:.1f}"
 
     @property
     def path(self) -> str:
@@ -68,7 +73,9 @@ class Chart(Struct, frozen=True):
                 is_gap = True
             if point.value is not None:
                 command = "M" if is_gap else "L"
-                commands.append(f"{command}{self.x(index)} {self.y(point.value)}")
+                x = self.x(index)
+                y = self.y(point.value)
+                commands.append(f"{command}{x} {y}")
                 is_gap = False
         return "".join(commands)
 
@@ -100,6 +107,10 @@ def chart_of(
         return None
     if limit is not None:
         values.append(limit)
-    low, high = min(values), max(values)
-    room = max(0.0, (min_span or 0.1 * max(high, 1e-9)) - (high - low)) / 2.0
-    return Chart(title, points, show, max(0.0, low - room), high + room, limit)
+    low = min(values)
+    high = max(values)
+    span = min_span or 0.1 * max(high, 1e-9)
+    room = max(0.0, span - (high - low)) / 2.0
+    bottom = max(0.0, low - room)
+    top = high + room
+    return Chart(title, points, show, bottom, top, limit)

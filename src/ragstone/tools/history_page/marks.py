@@ -52,8 +52,10 @@ def _differences(before: RunLine, after: RunLine) -> Iterator[Mark]:
         part = f"{after.part} alone" if after.part else "the whole system"
         yield Mark("part", f"evaluated: {part}")
     if before.system != after.system:
-        yield Mark("system", f"system: {after.system or 'no version'}")
+        system = after.system or "no version"
+        yield Mark("system", f"system: {system}")
     for metric, version in after.versions.items():
         was = before.versions.get(metric, version)
         if was != version:
-            yield Mark("metric", f"{metric}: version {version}, was {was}", metric)
+            text = f"{metric}: version {version}, was {was}"
+            yield Mark("metric", text, metric)

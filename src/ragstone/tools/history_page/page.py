@@ -121,8 +121,9 @@ def history_page(
             f"The table shows the newest {MAX_ROWS} of {counted(len(runs), 'run')}."
         )
     if len(metrics) > MAX_METRICS:
+        metric_count = counted(len(metrics), "metric")
         notes.append(
-            f"The page shows {MAX_METRICS} of {counted(len(metrics), 'metric')}, those of the newest runs."
+            f"The page shows {MAX_METRICS} of {metric_count}, those of the newest runs."
         )
     marks_by_place = []
     before = None
@@ -133,13 +134,15 @@ def history_page(
     if not versions and len(runs) > 1:
         before = run_before(runs, len(runs) - 1) or runs[-2]
         versions = [before, runs[-1]]
+    windows = history.windows[-MAX_POINTS:]
+    production = window_charts(windows)
     newest_first = range(len(runs) - 1, -1, -1)
     return HistoryPage(
         count=len(runs),
         notes=notes,
         metrics=builder.metrics,
         charts=list(filter(None, builder.charts())),
-        production=list(filter(None, window_charts(history.windows[-MAX_POINTS:]))),
+        production=list(filter(None, production)),
         rows=list(map(builder.row, newest_first[:MAX_ROWS])),
         versions=[run.release or run.system or commit_of(run) for run in versions],
         comparison=builder.comparison(versions) if versions else {},
@@ -173,7 +176,8 @@ def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
             value = None if part is None else part.value
             is_alert = line.window is not None and name in line.window.alerts
             word = "fail" if is_alert else "pass"
-            points.append(Point(line.time, value, word, show_figure(name, value)))
+            label = show_figure(name, value)
+            points.append(Point(line.time, value, word, label))
         title = figure_title(name).capitalize()
         yield chart_of(title, points, partial(show_figure, name))
 
@@ -209,11 +213,13 @@ class _PageBuilder(Struct):
                 limit=floors.get(metric),
                 min_span=_MIN_SCORE_SPAN,
             )
-        latencies, costs = [], []
+        latencies = []
+        costs = []
         for run in self.runs[-MAX_POINTS:]:
-            shown = seconds(run.latency_p50_s)
-            latencies.append(_point_of(run, run.latency_p50_s, shown))
-            costs.append(_point_of(run, run.cost_usd, dollars(run.cost_usd)))
+            latency = seconds(run.latency_p50_s)
+            latencies.append(_point_of(run, run.latency_p50_s, latency))
+            cost = dollars(run.cost_usd)
+            costs.append(_point_of(run, run.cost_usd, cost))
         yield chart_of("Latency of the system (median)", latencies, seconds)
         yield chart_of("Cost of judging", costs, dollars)
 
@@ -241,7 +247,8 @@ class _PageBuilder(Struct):
         changes = paired_changes(self.history, reference, run, metric)
         if changes is None:
             why = why_not_paired(reference, run, metric)
-            return ComparedCell(mean, reason=why or "no question has both scores")
+            reason = why or "no question has both scores"
+            return ComparedCell(mean, reason=reason)
         difference = changes.interval()
         word = ""
         if difference.low > 0.0 or difference.high < 0.0:
@@ -265,14 +272,16 @@ class _PageBuilder(Struct):
             for loss in run.below
             if loss.slice is None and loss.until is None
         ]
+        is_commit = _COMMIT.fullmatch(run.commit or "") is not None
+        texts = [
+            mark.text
+            for mark in self.marks[place]
+            if mark.kind not in ("release", "system")
+        ]
         return VersionRow(
             run=run,
-            is_commit=_COMMIT.fullmatch(run.commit or "") is not None,
-            marks=[
-                mark.text
-                for mark in self.marks[place]
-                if mark.kind not in ("release", "system")
-            ],
+            is_commit=is_commit,
+            marks=texts,
             changes=changes,
             below=below,
         )
@@ -285,9 +294,11 @@ class _PageBuilder(Struct):
             for mark in self.marks[place]
         )
         mean = None if part is None else part.mean
-        return replace(_point_of(run, mean, score(mean, 3)), starts=is_break)
+        point = _point_of(run, mean, score(mean, 3))
+        return replace(point, starts=is_break)
 
 
 def _point_of(run: RunLine, value: float | None, shown: str) -> Point:
-    label = clip(f"{commit_of(run)}: {shown} ({run.verdict})", 80)
-    return Point(run.time, value, run.verdict, label)
+    commit = commit_of(run)
+    label = f"{commit}: {shown} ({run.verdict})"
+    return Point(run.time, value, run.verdict, clip(label, 80))

@@ -45,7 +45,8 @@ def csv_text(runs: Sequence[RunLine]) -> str:
     for run in runs:
         row = {name: _cell(_fact(run, name)) for name in _FACTS}
         for column, part in _means(run).items():
-            row |= {f"{column}.{name}": getattr(part, name) for name in _PARTS}
+            for name in _PARTS:
+                row[f"{column}.{name}"] = getattr(part, name)
         for name, figures in run.figures.items():
             row[f"production.{name}"] = figures.value
         rows.append(row)
@@ -63,13 +64,15 @@ def _means(run: RunLine) -> dict[str, MeanPart]:
     """The means of a run by metric, and those of a slice by ``slice/metric``."""
     means = dict(run.metrics)
     for tag, metrics in run.slices.items():
-        means |= {f"{tag}/{name}": part for name, part in metrics.items()}
+        for name, part in metrics.items():
+            means[f"{tag}/{name}"] = part
     return means
 
 
 def _fact(run: RunLine, name: str) -> object:
     if name == "accepted":
-        return " ".join(f"{entry.metric}:{entry.drop:g}" for entry in run.accepted)
+        drops = [f"{entry.metric}:{entry.drop:g}" for entry in run.accepted]
+        return " ".join(drops)
     if name == "time":
         return run.time.isoformat()
     return getattr(run, name)
@@ -95,18 +98,21 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     headings += map(str.rjust, metrics, widths)
     yield "  ".join([*headings, "cost"])
     changes = _changes(runs)
+    verdict_width = max(width, len("verdict"))
     for run in runs:
         cells = [
             f"{run.time:%Y-%m-%d %H:%M}",
             (run.commit or "")[:7].ljust(7),
-            run.verdict.ljust(max(width, len("verdict"))),
+            run.verdict.ljust(verdict_width),
         ]
         for name, column_width in zip(metrics, widths, strict=True):
             part = run.metrics.get(name)
             mean = None if part is None else part.mean
-            cells.append(score(mean, 3).rjust(column_width))
+            shown_mean = score(mean, 3)
+            cells.append(shown_mean.rjust(column_width))
         cells.append(dollars(run.cost_usd))
-        cells.append(", ".join(changes[run.run]))
+        differences = ", ".join(changes[run.run])
+        cells.append(differences)
         yield "  ".join(cells).rstrip()
 
 
@@ -138,7 +144,6 @@ def loss_lines(history: History, policy: Policy) -> Iterator[str]:
                 title += f" on '{part.slice}'"
             verb = "is" if part.shown else "may be"
             cause = f" {came_with(runs)}" if runs else ""
-            yield (
-                f"{title} {verb} {figure(part.loss)} below its level {since(part.commit, part.merges)}."
-                f"{cause}"
-            )
+            loss = figure(part.loss)
+            beginning = since(part.commit, part.merges)
+            yield f"{title} {verb} {loss} below its level {beginning}.{cause}"

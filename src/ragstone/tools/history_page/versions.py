@@ -42,7 +42,8 @@ def find_version(history: History, name: str) -> RunLine:
     for run in reversed(history.runs):
         if name in (run.release, run.system):
             return run
-        starts_so = (run.commit or "").startswith(name) or run.run.startswith(name)
+        commit = run.commit or ""
+        starts_so = commit.startswith(name) or run.run.startswith(name)
         if starts_so and len(name) >= _MIN_COMMIT:
             return run
     names = {
@@ -79,9 +80,11 @@ def paired_changes(
         return None
     samples = history.samples[after.samples]
     codes = history.samples[before.samples].ids
-    earlier = dict(zip(codes, decode(before.scores[metric]), strict=True))
+    scores_before = decode(before.scores[metric])
+    earlier = dict(zip(codes, scores_before, strict=True))
     then = np.array([earlier.get(code, np.nan) for code in samples.ids])
-    changes = decode(after.scores[metric]) - then
+    scores_after = decode(after.scores[metric])
+    changes = scores_after - then
     scored = np.isfinite(changes)
     if not scored.any():
         return None

@@ -70,7 +70,8 @@ class MetricReport(Struct, frozen=True):
 
     def floor(self) -> float:
         """A floor on the corrected mean that the labelled version keeps."""
-        return max(0.0, int(self.people_mean.low / _FLOOR_STEP + 1e-9) * _FLOOR_STEP)
+        steps = int(self.people_mean.low / _FLOOR_STEP + 1e-9)
+        return max(0.0, steps * _FLOOR_STEP)
 
     def objection(self, required: float) -> str:
         """Why the judge may not block on this metric, as a clause; empty if it may."""
@@ -78,7 +79,8 @@ class MetricReport(Struct, frozen=True):
         if alpha is None:
             return "all scores and labels are the same"
         if self.labelled < MIN_LABELS:
-            return f"{counted(self.labelled, 'label')}, and it takes {MIN_LABELS}"
+            labels = counted(self.labelled, "label")
+            return f"{labels}, and it takes {MIN_LABELS}"
         if alpha.value < required:
             return (
                 f"its agreement with people is {score(alpha.value)}, below {required:g}"
@@ -120,17 +122,21 @@ class CalibrationReport(Struct, frozen=True):
 
     def conclusion(self) -> str:
         """One sentence: may this judge block, and at which floor?"""
-        may, may_not = [], []
+        may = []
+        may_not = []
         for metric in self.metrics:
             objection = metric.objection(self.required)
             if objection:
                 may_not.append(f"{metric.metric} ({objection})")
             else:
-                may.append(f"{metric.metric} at a floor of {metric.floor():.2f}")
+                floor = metric.floor()
+                may.append(f"{metric.metric} at a floor of {floor:.2f}")
+        objections = "; ".join(may_not)
         if not may:
-            return f"This judge may not block yet: {'; '.join(may_not)}."
-        refused = f", but not on {'; '.join(may_not)}" if may_not else ""
-        return f'This judge may block on {" and ".join(may)} with [labels] estimate = "corrected"{refused}.'
+            return f"This judge may not block yet: {objections}."
+        refused = f", but not on {objections}" if may_not else ""
+        metrics = " and ".join(may)
+        return f'This judge may block on {metrics} with [labels] estimate = "corrected"{refused}.'
 
 
 def calibrate(
@@ -143,7 +149,8 @@ def calibrate(
     the agreement from which the judge may block. Raises ConfigError if no labelled
     sample has a score.
     """
-    reports, calibrated = [], {}
+    reports = []
+    calibrated = {}
     for metric in sorted(labels.by_metric):
         pairs = _pairs(run, labels, metric)
         weights = np.ones(len(pairs))
@@ -173,12 +180,14 @@ def calibrate(
     for metric, by_sample in labels.by_metric.items():
         for sample_id, by_annotator in by_sample.items():
             values = by_annotator.values()
-            if SETTLED not in by_annotator and max(values) - min(values) >= _DISAGREE:
+            difference = max(values) - min(values)
+            if SETTLED not in by_annotator and difference >= _DISAGREE:
                 unsettled[metric, sample_id] = by_annotator
     identity = None if run.manifest is None else run.manifest.judge
+    calibration = Calibration(judge=identity, metrics=calibrated)
     return CalibrationReport(
         label=run.label,
-        calibration=Calibration(judge=identity, metrics=calibrated),
+        calibration=calibration,
         metrics=tuple(reports),
         unsettled=unsettled,
         required=MIN_AGREEMENT if required is None else required,
@@ -203,13 +212,28 @@ def _pairs(run: RunScores, labels: Labels, metric: str) -> Pairs:
 def _report(
     run: RunScores, metric: str, pairs: Pairs, labels: Labels, weights: Floats
 ) -> MetricReport:
-    judge, people = np.array(list(pairs.values()), dtype=np.float64).T
-    judge_marks, people_marks = _marks(judge), _marks(people)
+    rows = list(pairs.values())
+    table = np.array(rows, dtype=np.float64)
+    judge, people = table.T
+    judge_marks = _marks(judge)
+    people_marks = _marks(people)
     scores = run.metrics[metric].values
     values = np.array(list(scores.values()), dtype=np.float64)
     kappas, among_people = _among_people(labels, metric)
-    apart = [(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    apart = [
+        (name, judge_score, label)
+        for name, (judge_score, label) in pairs.items()
+        if judge_score != label
+    ]
     apart.sort(key=lambda row: -abs(row[1] - row[2]))
+    mean = people_mean(
+        people,
+        judge,
+        weights,
+        values,
+        groups=group_labels(run, list(pairs)),
+        all_groups=group_labels(run, list(scores)),
+    )
     return MetricReport(
         metric=metric,
         labelled=len(pairs),
@@ -221,14 +245,7 @@ def _report(
         passes_too_many=int(np.sum(judge_marks > people_marks)),
         fails_too_many=int(np.sum(judge_marks < people_marks)),
         judge_mean=float(np.mean(values)),
-        people_mean=people_mean(
-            people,
-            judge,
-            weights,
-            values,
-            groups=group_labels(run, list(pairs)),
-            all_groups=group_labels(run, list(scores)),
-        ),
+        people_mean=mean,
         farthest=tuple(apart[:_MAX_FARTHEST]),
     )
 
@@ -248,13 +265,17 @@ def _among_people(
         [by_sample[sample_id].get(name, np.nan) for sample_id in sorted(by_sample)]
         for name in names
     ]
-    table = np.array(rows, dtype=np.float64).reshape(len(names), len(by_sample))
+    values = np.array(rows, dtype=np.float64)
+    table = values.reshape(len(names), len(by_sample))
+    is_labelled = ~np.isnan(table)
     kappas = {}
     for first, second in combinations(range(len(names)), 2):
-        both = ~np.isnan(table[first]) & ~np.isnan(table[second])
+        both = is_labelled[first] & is_labelled[second]
         if both.any():
-            marks = _marks(table[first, both]), _marks(table[second, both])
-            kappas[f"{names[first]} and {names[second]}"] = cohen_kappa(*marks)
+            first_marks = _marks(table[first, both])
+            second_marks = _marks(table[second, both])
+            people = f"{names[first]} and {names[second]}"
+            kappas[people] = cohen_kappa(first_marks, second_marks)
     if not kappas or not HAS_ALPHA:
         return kappas, None
     return kappas, people_alpha(table)

@@ -73,7 +73,8 @@ def draw_answers(
     scores = run.scores()
     for name in metrics:
         _check_metric(name, scores)
-    if not annotators or len(set(annotators)) != len(annotators):
+    distinct = set(annotators)
+    if not annotators or len(distinct) != len(annotators):
         raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
     for name in annotators:
         if not _ANNOTATOR.fullmatch(name) or name == SETTLED:
@@ -102,7 +103,8 @@ def draw_answers(
                 hint="Draw at random: --by random",
             )
         sure = sorted(set(population) - set(unsure))
-        from_unsure = min(len(unsure), round(_UNSURE_SHARE * size))
+        unsure_target = round(_UNSURE_SHARE * size)
+        from_unsure = min(len(unsure), unsure_target)
         from_sure = min(len(sure), size - from_unsure)
         strata = [(unsure, size - from_sure), (sure, from_sure)]
     chance = random.Random(seed)  # noqa: S311 - fair, not secret
@@ -139,9 +141,11 @@ def _assigned(
     shared = 0
     if len(annotators) > 1:
         shared = round(overlap * len(drawn))
+    for_everyone = drawn[:shared]
     assigned = {}
     for place, annotator in enumerate(annotators):
-        own = [*drawn[:shared], *drawn[shared + place :: len(annotators)]]
+        share = drawn[shared + place :: len(annotators)]
+        own = [*for_everyone, *share]
         chance.shuffle(own)
         assigned[annotator] = tuple(own)
     return assigned
@@ -179,18 +183,21 @@ def write_tables(
             _row(records[name], draw.probabilities[name], redact) for name in assigned
         ]
         write_table(path, columns, rows)
-    replace_text(folder / PAGE, label_page(draw.metrics))
-    return tables, folder / PAGE
+    page = folder / PAGE
+    replace_text(page, label_page(draw.metrics))
+    return tables, page
 
 
 def _row(
     record: SampleRecord, probability: float, redact: Callable[[str], str]
 ) -> dict[str, str]:
-    sample, response = record.sample, record.response
+    sample = record.sample
+    response = record.response
     contexts = []
     for rank, context in enumerate(response.contexts, start=1):
         name = f" {redact(context.id)}" if context.id else ""
-        contexts.append(f"[{rank}]{name}\n{redact(context.text)}")
+        text = redact(context.text)
+        contexts.append(f"[{rank}]{name}\n{text}")
     return {
         "id": sample.id,
         "probability": repr(probability),
@@ -226,7 +233,9 @@ def _title(name: str) -> str:
 def _hint(name: str) -> str:
     guide = questions().get(name)
     if guide:
-        return f"{guide['ask']}\nFor example: {guide['example']}"
+        question = guide["ask"]
+        example = guide["example"]
+        return f"{question}\nFor example: {example}"
     metric = find_metric(name)
     return clean(metric.info.source) if metric else ""
 

@@ -65,7 +65,8 @@ def fit_judge(run: RunDirectory, labels: Labels) -> FittedFile:
 
     rows = asyncio.run(features())
     groups = [records[name].sample.group or name for name in rows]
-    model = fit_model(list(rows.values()), [people[name] for name in rows], groups)
+    means = [people[name] for name in rows]
+    model = fit_model(list(rows.values()), means, groups)
     return FittedFile(offline=judge.identity.version, faithfulness=model)
 
 
@@ -80,7 +81,8 @@ async def features_of_record(
     judgements = await collect_judgements(
         judge, record.sample, record.response, _KINDS, call
     )
-    statements, table = judgements.statements, judgements.support
+    statements = judgements.statements
+    table = judgements.support
     if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
         return None
     return features_of(table, statements.statements, record.response.contexts)
@@ -102,14 +104,16 @@ def fit_model(
             hint=hint,
         )
     passed = int(passes.sum())
-    for word, number in (("pass", passed), ("fail", len(passes) - passed)):
+    failed = len(passes) - passed
+    for word, number in (("pass", passed), ("fail", failed)):
         if number < MIN_OF_CLASS:
             raise ConfigError(
                 f"only {number} of the labelled answers that can be used are labelled {word}; "
                 f"a judge is fitted to {MIN_OF_CLASS} or more of each.",
                 hint=hint,
             )
-    table = np.array([list(row.values()) for row in rows], dtype=np.float64)
+    values = [list(row.values()) for row in rows]
+    table = np.array(values, dtype=np.float64)
     held_out = cross_validated(table, labels, np.array(groups))
 
     def graded(probabilities: Floats) -> Graded:
@@ -122,14 +126,16 @@ def fit_model(
         )
 
     bias, weights = _fitted(table, labels)
+    weight_by_feature = dict(zip(rows[0], weights.tolist(), strict=True))
+    opinions = expit(table[:, 0])
     return FittedModel(
         bias=bias,
-        weights=dict(zip(rows[0], weights.tolist(), strict=True)),
+        weights=weight_by_feature,
         labels=len(labels),
         passes=passed,
         groups=len(set(groups)),
         cross_validated=graded(held_out),
-        offline=graded(np.asarray(expit(table[:, 0]))),
+        offline=graded(np.asarray(opinions)),
     )
 
 
@@ -137,13 +143,15 @@ def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> 
     """For each row, the probability by a model fitted without its fold; a group is
     never in two folds."""
     names, members = np.unique(groups, return_inverse=True)
-    order = np.random.default_rng(0).permutation(len(names))
+    chance = np.random.default_rng(0)
+    order = chance.permutation(len(names))
     folds = order[members] % min(FOLDS, len(names))
     probabilities = np.zeros(len(labels))
     for fold in np.unique(folds):
         held_out = folds == fold
+        training = ~held_out
         probabilities[held_out] = predicted(
-            table[~held_out], labels[~held_out], table[held_out]
+            table[training], labels[training], table[held_out]
         )
     return probabilities
 
@@ -160,14 +168,19 @@ def _fitted(table: Floats, labels: Floats) -> tuple[float, Floats]:
     mean = table.mean(axis=0)
     spread = table.std(axis=0)
     scale = np.where(spread > 1e-9, spread, 1.0)
-    rows = np.hstack([np.ones((len(table), 1)), (table - mean) / scale])
+    ones = np.ones((len(table), 1))
+    standardised = (table - mean) / scale
+    rows = np.hstack([ones, standardised])
     centre = np.zeros(rows.shape[1])
     centre[1] = scale[0]
     penalty = np.full(rows.shape[1], PENALTY)
     penalty[0] = 1e-3
     loss = _loss(rows, labels, centre, penalty)
-    weights = np.asarray(minimize(loss, centre, jac=True, method="L-BFGS-B").x)
-    return float(weights[0] - weights[1:] @ (mean / scale)), weights[1:] / scale
+    minimum = minimize(loss, centre, jac=True, method="L-BFGS-B")
+    weights = np.asarray(minimum.x)
+    slopes = weights[1:]
+    bias = weights[0] - slopes @ (mean / scale)
+    return float(bias), slopes / scale
 
 
 def _loss(
@@ -178,9 +191,11 @@ def _loss(
     def loss(weights: Floats) -> tuple[float, Floats]:
         odds = rows @ weights
         distance = weights - centre
-        misfit = np.sum(np.logaddexp(0.0, odds) - labels * odds)
-        value = misfit + penalty @ distance**2 / 2.0
-        gradient = rows.T @ (expit(odds) - labels) + penalty * distance
+        losses = np.logaddexp(0.0, odds) - labels * odds
+        pull = penalty @ distance**2 / 2.0
+        value = np.sum(losses) + pull
+        errors = expit(odds) - labels
+        gradient = rows.T @ errors + penalty * distance
         return float(value), gradient
 
     return loss

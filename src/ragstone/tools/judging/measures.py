@@ -42,13 +42,16 @@ def auroc(scores: Floats, labels: Floats) -> float:
     if not n1 or not n0:
         return float("nan")
     ranks = stats.rankdata(scores)
-    u = ranks[positive].sum() - n1 * (n1 + 1) / 2
+    rank_sum = ranks[positive].sum()
+    min_rank_sum = n1 * (n1 + 1) / 2
+    u = rank_sum - min_rank_sum
     return float(u / (n1 * n0))
 
 
 def brier(probabilities: Floats, labels: Floats) -> float:
     """Mean squared difference of probabilities and labels, in [0, 1]; 0 is best."""
-    return float(np.mean((probabilities - labels) ** 2))
+    errors = probabilities - labels
+    return float(np.mean(errors**2))
 
 
 def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
@@ -59,7 +62,9 @@ def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
     decided = preferences != 0
     if not decided.any():
         return float("nan")
-    agreement = np.sign(differences[decided]) * np.sign(preferences[decided])
+    judge_signs = np.sign(differences[decided])
+    people_signs = np.sign(preferences[decided])
+    agreement = judge_signs * people_signs
     return float(np.mean((agreement + 1) / 2))
 
 
@@ -84,15 +89,17 @@ def resampled(
     if names.size < 2 or not np.isfinite(value):
         return Measured(value, None, None)
     order = np.argsort(members, kind="stable")
-    starts = np.searchsorted(members[order], np.arange(names.size + 1))
-    rows = [order[starts[group] : starts[group + 1]] for group in range(names.size)]
+    group_numbers = np.arange(1, names.size)
+    starts = np.searchsorted(members[order], group_numbers)
+    rows = np.split(order, starts)
     random = np.random.default_rng(0)
     draws = []
     for _ in range(RESAMPLES):
         drawn_groups = random.integers(0, names.size, names.size)
         drawn_rows = np.concatenate([rows[group] for group in drawn_groups])
         draws.append(measure(drawn_rows))
-    finite = np.asarray([draw for draw in draws if np.isfinite(draw)])
+    values = np.asarray(draws)
+    finite = values[np.isfinite(values)]
     if finite.size < RESAMPLES // 2:
         return Measured(value, None, None)
     low, high = np.quantile(finite, [0.025, 0.975])
@@ -119,15 +126,18 @@ def krippendorff_alpha(first: Floats, second: Floats) -> Measured | None:
 
 
 def _of_marks(first: Floats, second: Floats) -> tuple[float, float]:
-    a, b = first.mean(), second.mean()
+    a = first.mean()
+    b = second.mean()
     observed = np.mean(first != second)
     expected = a * (1.0 - b) + b * (1.0 - a)
     return float(observed), float(expected)
 
 
 def _of_numbers(first: Floats, second: Floats) -> tuple[float, float]:
-    observed = np.mean((first - second) ** 2)
-    variance = np.concatenate([first, second]).var(ddof=1)
+    differences = first - second
+    observed = np.mean(differences**2)
+    ratings = np.concatenate([first, second])
+    variance = ratings.var(ddof=1)
     return float(observed), 2.0 * float(variance)
 
 
@@ -147,7 +157,8 @@ def _agreement(
     if expected <= 1e-15:
         return None
     n = len(first)
-    measured = resampled(coefficient, list(map(str, range(n))))
+    units = list(map(str, range(n)))
+    measured = resampled(coefficient, units)
     if observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may
         # still disagree (exact binomial), by the range of the ratings.
@@ -170,19 +181,24 @@ def people_alpha(ratings: Floats) -> Measured | None:
     labels = np.sum(~np.isnan(ratings), axis=0)
     comparable = ratings[:, labels >= 2]
     rounded = np.round(comparable * 20.0) / 20.0
-    values = np.unique(rounded[~np.isnan(rounded)])
+    rated = rounded[~np.isnan(rounded)]
+    values = np.unique(rated)
     level: Literal["nominal", "interval"] = "interval"
-    if np.all((values == 0.0) | (values == 1.0)):
+    is_mark = (values == 0.0) | (values == 1.0)
+    if np.all(is_mark):
         level = "nominal"
 
     def alpha(rows: NDArray[np.int64]) -> float:
         table = rounded[:, rows]
-        if np.unique(table[~np.isnan(table)]).size < 2:
+        drawn_values = np.unique(table[~np.isnan(table)])
+        if drawn_values.size < 2:
             return float("nan")
         value = krippendorff.alpha(
             table, level_of_measurement=level, value_domain=values
         )
         return float(value)
 
-    measured = resampled(alpha, list(map(str, range(rounded.shape[1]))))
+    n = rounded.shape[1]
+    units = list(map(str, range(n)))
+    measured = resampled(alpha, units)
     return measured if np.isfinite(measured.value) else None

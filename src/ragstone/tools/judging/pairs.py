@@ -77,7 +77,8 @@ def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
     pairs: list[Pair] = []
     for number, row in enumerate(table_rows(source), start=1):
         fields = {field: row.values.get(columns.get(field, field)) for field in FIELDS}
-        question, answer = fields["question"], fields["answer"]
+        question = fields["question"]
+        answer = fields["answer"]
         contexts = fields["context_v1"]
         if not isinstance(question, str) or not isinstance(answer, str) or not contexts:
             raise source.error(
@@ -92,14 +93,17 @@ def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
                 worse = replace(better, answer=str(fields[field]))
                 if field == "context_v2":
                     worse = replace(better, contexts=_texts(fields[field]))
-                pairs.append(Pair(f"{name}/{metric}", metric, better, worse, name))
+                pair_id = f"{name}/{metric}"
+                pairs.append(Pair(pair_id, metric, better, worse, name))
     if not pairs:
         raise source.error("contains no pairs.", hint=_EXPECTED)
     return tuple(pairs)
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+    if not isinstance(value, list):
+        return (str(value),)
+    return tuple(map(str, value))
 
 
 class Result(Struct, frozen=True):
@@ -146,7 +150,8 @@ async def measure_judge(
     async def ask(pair: Pair) -> float | JudgementFailed:
         async with limit:
             try:
-                return await _margin(judge, pair, method, Call(pair.id, ledger=ledger))
+                call = Call(pair.id, ledger=ledger)
+                return await _margin(judge, pair, method, call)
             except JudgementFailed as failure:
                 return failure
 
@@ -155,7 +160,8 @@ async def measure_judge(
             tasks = [group.create_task(ask(pair)) for pair in pairs]
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    margins = dict(zip(pairs, (task.result() for task in tasks), strict=True))
+    outcomes = [task.result() for task in tasks]
+    margins = dict(zip(pairs, outcomes, strict=True))
     results = []
     for metric in WORSE.values():
         of_metric = {
@@ -181,7 +187,8 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
     if method == "ranking":
         # GPT Ranking: the judge chooses one of the two. The better case comes second in
         # half of the pairs, so that a judge that prefers a position gains nothing.
-        swapped = sum(pair.id.encode("utf-8", "surrogatepass")) % 2 == 1
+        id_bytes = pair.id.encode("utf-8", "surrogatepass")
+        swapped = sum(id_bytes) % 2 == 1
         cases = [(case.answer, case.contexts) for case in (pair.better, pair.worse)]
         if swapped:
             cases.reverse()
@@ -205,14 +212,16 @@ async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
     """By the metric, from statements and what supports them."""
     metric = METRICS[pair.metric]
     sample = Sample(pair.id, case.question)
-    response = Response(pair.id, case.answer, tuple(map(Context, case.contexts)))
+    contexts = tuple(map(Context, case.contexts))
+    response = Response(pair.id, case.answer, contexts)
     judgements = await collect_judgements(
         judge, sample, response, metric.needs(sample), call
     )
     score = metric.score(sample, response, judgements)
     if isinstance(score, Scored):
         return score.value
-    raise JudgementFailed(score.reason, not_applicable=isinstance(score, NotApplicable))
+    is_not_applicable = isinstance(score, NotApplicable)
+    raise JudgementFailed(score.reason, not_applicable=is_not_applicable)
 
 
 def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Result:
@@ -228,18 +237,17 @@ def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Res
             scored[pair] = margin
     accuracy = None
     if scored:
-        accuracy = estimate(
-            pairwise_accuracy,
-            np.array(list(scored.values())),
-            np.ones(len(scored)),
-            [pair.group for pair in scored],
-        )
+        differences = np.array(list(scored.values()))
+        preferences = np.ones(len(scored))
+        groups = [pair.group for pair in scored]
+        accuracy = estimate(pairwise_accuracy, differences, preferences, groups)
+    distinct_reasons = tuple(dict.fromkeys(reasons))
     return Result(
         metric=metric,
         pairs=len(margins),
         scored=len(scored),
         not_applicable=not_applicable,
         failed=len(reasons) - not_applicable,
-        reasons=tuple(dict.fromkeys(reasons))[:_MAX_REASONS],
+        reasons=distinct_reasons[:_MAX_REASONS],
         accuracy=accuracy,
     )

@@ -64,8 +64,9 @@ def people_mean(
         errors = weights * (labels - judge_weight * scores)
         # Unseen errors may be anywhere between these bounds, so few labels give a wide
         # interval.
-        low_bound = -judge_weight * float(weights.max())
-        width = (1.0 + judge_weight) * float(weights.max())
+        max_weight = float(weights.max())
+        low_bound = -judge_weight * max_weight
+        width = (1.0 + judge_weight) * max_weight
         error = mean_interval(
             (errors - low_bound) / width, confidence=confidence, groups=groups
         )
@@ -93,9 +94,12 @@ def people_mean(
 def _judge_weight(labels: Floats, scores: Floats, weights: Floats) -> float:
     """λ = Cov(w label, w score) ÷ Var(w score), about the weighted means, in [0, 1]; 0
     if the scores are all alike."""
-    label_deviations = weights * (labels - np.mean(weights * labels))
-    score_deviations = weights * (scores - np.mean(weights * scores))
+    label_mean = np.mean(weights * labels)
+    score_mean = np.mean(weights * scores)
+    label_deviations = weights * (labels - label_mean)
+    score_deviations = weights * (scores - score_mean)
     variance = float(score_deviations @ score_deviations)
     if variance <= 1e-12:
         return 0.0
-    return min(1.0, max(0.0, float(label_deviations @ score_deviations) / variance))
+    covariance = float(label_deviations @ score_deviations)
+    return min(1.0, max(0.0, covariance / variance))

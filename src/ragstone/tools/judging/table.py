@@ -54,7 +54,8 @@ def write_table(
     writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({column: as_text(cell) for column, cell in row.items()})
+        cells = {column: as_text(cell) for column, cell in row.items()}
+        writer.writerow(cells)
     replace_text(path, "\N{BYTE ORDER MARK}" + stream.getvalue())
 
 
@@ -66,14 +67,17 @@ def as_text(cell: str) -> str:
 
 def from_text(cell: str) -> str:
     """`cell` without the apostrophe of `as_text`."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+    content = cell.removeprefix("'")
+    is_marked = content != cell and content.startswith(_FORMULA)
+    return content if is_marked else cell
 
 
 def shown_text(text: str) -> str:
     """`text` for a cell: nothing invisible in it, and cut where spreadsheets break
     it."""
     if len(text) > MAX_CELL:
-        return f"{clean(text[:MAX_CELL])}\n[cut: {len(text):,} characters]"
+        beginning = clean(text[:MAX_CELL])
+        return f"{beginning}\n[cut: {len(text):,} characters]"
     return clean(text)
 
 
@@ -92,7 +96,8 @@ class Labels(Struct):
         """The label of each sample: the settled one, else the mean over annotators."""
         means = {}
         for sample_id, labels in self.by_metric[metric].items():
-            means[sample_id] = labels.get(SETTLED, sum(labels.values()) / len(labels))
+            mean = sum(labels.values()) / len(labels)
+            means[sample_id] = labels.get(SETTLED, mean)
         return means
 
     def annotators(self, metric: str) -> tuple[str, ...]:
@@ -133,7 +138,8 @@ def read_labels(
     nothing. Raises ConfigError with the line.
     """
     low, high = scale
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    are_finite = all(map(math.isfinite, scale))
+    if not (are_finite and low < high):
         raise ConfigError(
             f"a scale must go from the worst to the best value, got {low:g} to {high:g}."
         )
@@ -156,7 +162,8 @@ def read_labels(
                     hint=_EXPECTED,
                 )
             for name in metrics:
-                label = _label(row[name.lower()], low, high, where)
+                cell = row[name.lower()]
+                label = _label(cell, low, high, where)
                 if label is None:
                     continue
                 by_sample = labels.by_metric.setdefault(name, {})
@@ -173,14 +180,16 @@ def read_labels(
     if not labels.by_metric:
         raise ConfigError("no answer has a label yet.", where=places, hint=_EXPECTED)
     drawn = labels.probabilities
-    missing = set[str]().union(*labels.by_metric.values()) - drawn.keys()
+    labelled = set[str]().union(*labels.by_metric.values())
+    missing = labelled - drawn.keys()
     if drawn and missing:
         raise ConfigError(
             f"'{min(missing)}' has no probability, but other samples have.",
             where=places,
             hint="Give the probability of being drawn for every sample, or for none.",
         )
-    if len(set(drawn.values())) < 2:
+    probabilities = set(drawn.values())
+    if len(probabilities) < 2:
         labels.probabilities = {}  # all were drawn alike
     return labels
 
@@ -210,8 +219,9 @@ def _label(cell: object, low: float, high: float, where: str) -> float | None:
     number = _number(cell)
     if low <= number <= high:
         return (number - low) / (high - low)
+    shown = str(cell)[:80]
     raise ConfigError(
-        f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {str(cell)[:80]!r}.",
+        f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {shown!r}.",
         where=where,
         hint="For another scale, use --scale WORST BEST, for example --scale 1 5.",
     )

@@ -47,8 +47,10 @@ def read_samples(file: Path, settings: Settings) -> Sequence[Sample]:
     if settings.golden.columns and file.resolve() in golden_files:
         message = "has its own column mapping, so no drafts can be added to it."
         raise ConfigError(message, where=str(file), hint="Name another file.")
-    has_samples = file.exists() and file.stat().st_size
-    own = load_golden_set([str(file.absolute())]).samples if has_samples else ()
+    own: Sequence[Sample] = ()
+    if file.exists() and file.stat().st_size:
+        golden_set = load_golden_set([str(file.absolute())])
+        own = golden_set.samples
     return [*configured_samples(settings, besides=file), *own]
 
 
@@ -74,9 +76,10 @@ def add_drafts(
         for turn in interaction.history:
             text = strip(redact(turn.text))
             turns.append(replace(turn, text=text))
+        question = redact(interaction.question or "")
         draft = Sample(
             id=f"production-{interaction.key[:12]}",
-            question=strip(redact(interaction.question or "")),
+            question=strip(question),
             history=tuple(turns),
             tags=("production", *reasons),
             review=Review("draft"),
@@ -88,12 +91,14 @@ def add_drafts(
         if invalid_sample(draft) is None:
             valid.append(draft)
     questions = [draft.question for draft in valid]
-    repeated = repeats(questions, [sample.question for sample in samples])
+    earlier = [sample.question for sample in samples]
+    repeated = repeats(questions, earlier)
     new = [draft for place, draft in enumerate(valid) if place not in repeated]
     if new:
         _append(file, new)
     left_out = len(drafts) - len(new)
-    return Counter({f"drafts added to {file}": len(new), LEFT_OUT: left_out})
+    added = f"drafts added to {file}"
+    return Counter({added: len(new), LEFT_OUT: left_out})
 
 
 def bad_answers(
@@ -117,7 +122,8 @@ def bad_answers(
         if scores is None or rule.min is None:
             continue
         values = scores.scores_of(name).values
-        low = [key for key in values.keys() & with_question if values[key] < rule.min]
+        scored = values.keys() & with_question
+        low = [key for key in scored if values[key] < rule.min]
         low.sort(key=lambda key: (values[key], key))
         chosen[f"low {name}"] = low
     reasons: dict[str, list[str]] = {}

@@ -92,7 +92,8 @@ def judge_window(
             checks += 1
         if len(before[name]) >= MIN_WINDOWS:
             checks += 1
-    error_rate = FALSE_ALARMS * (_length(line) / _YEAR) / max(1, checks)
+    false_alarms = FALSE_ALARMS * (_length(line) / _YEAR)
+    error_rate = false_alarms / max(1, checks)
     findings = []
     for name, rule in logged.items():
         values = _values(name, line.figures[name], scores)
@@ -101,7 +102,9 @@ def judge_window(
         findings += [check.finding for check in (beyond, changed) if check is not None]
     least = policy.gate.min_coverage
     if scores is not None and line.coverage < least:
-        text = f"only {percent(line.coverage)} of the sample could be scored, and at least {percent(least)} must be."
+        coverage = percent(line.coverage)
+        required = percent(least)
+        text = f"only {coverage} of the sample could be scored, and at least {required} must be."
         findings.append(Finding(CheckKind.COVERAGE, Level.ERROR, text))
     if line.figures["questions"].value == 0.0:
         text = "No question was logged: is the application up, and does this job read its log?"
@@ -133,7 +136,8 @@ def values_before(
         for name in values.keys() & then.figures.keys():
             is_alert = name in then.window.alerts
             if not is_alert and _is_same_judge(name, line, then):
-                values[name].append(then.figures[name].value)
+                figure = then.figures[name]
+                values[name].append(figure.value)
     return values
 
 
@@ -155,7 +159,8 @@ def _is_same_judge(name: str, line: RunLine, then: RunLine) -> bool:
 
 def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     """What is allowed of each figure, and by the policy's rules of each metric."""
-    rules, system = policy.monitor, policy.system
+    rules = policy.monitor
+    system = policy.system
     limits = {
         "slow": rules.max_slow,
         "errors": system.max_error_rate,
@@ -165,7 +170,8 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     if rise is None:
         rise = LATENCY_RISE
     allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
-    allowed |= dict.fromkeys(LATENCIES, Allowed(None, rise))
+    of_latency = Allowed(None, rise)
+    allowed |= dict.fromkeys(LATENCIES, of_latency)
     if scores is None:
         return allowed
     for rule in resolve_rules(policy, scores):
@@ -204,7 +210,8 @@ def _beyond_limit(
     it, or notable."""
     if rule.limit is None:
         return None
-    interval = mean_interval(values, confidence=1.0 - 2.0 * error_rate)
+    confidence = 1.0 - 2.0 * error_rate
+    interval = mean_interval(values, confidence=confidence)
     notable = rule.limit
     if name in SHARES:
         notable = min(rule.limit, NOTABLE_SHARE)
@@ -218,8 +225,10 @@ def _beyond_limit(
         side = "at least"
         is_shown = interval.high < rule.limit
         is_notable = interval.estimate < notable
-    now = f"{show_figure(name, interval.estimate)} of {counted(interval.n, 'answer')}"
-    text = f"{now}, and {side} {show_figure(name, rule.limit)}"
+    mean = show_figure(name, interval.estimate)
+    answers = counted(interval.n, "answer")
+    limit = show_figure(name, rule.limit)
+    text = f"{mean} of {answers}, and {side} {limit}"
     if is_shown:
         return _check(name, kind, Status.FAIL, rule.limit_action, text)
     if is_notable:
@@ -236,10 +245,15 @@ def _changed(
 ) -> Check | None:
     """A failure if the newest window, or the mean of the newest two, is shown to be
     worse than those before."""
-    part, values = line.figures[name], before[name]
-    kind, sign, way = CheckKind.DROP, -1.0, "less"
+    part = line.figures[name]
+    values = before[name]
+    kind = CheckKind.DROP
+    sign = -1.0
+    way = "less"
     if rule.rise_is_worse:
-        kind, sign, way = CheckKind.RISE, 1.0, "more"
+        kind = CheckKind.RISE
+        sign = 1.0
+        way = "more"
     confidence = 1.0 - 2.0 * error_rate / len(_LOOKS)
     for newest in _LOOKS:
         place = len(values) - newest + 1
@@ -247,7 +261,8 @@ def _changed(
         past = np.array(values[start:place])
         if len(past) < MIN_WINDOWS:
             break
-        mean = float(np.mean([*values[place:], part.value]))
+        recent = [*values[place:], part.value]
+        mean = float(np.mean(recent))
         predicted = student_interval(past, further=newest, confidence=confidence)
         level = predicted.estimate
         scale = level if name in LATENCIES else 1.0
@@ -255,9 +270,13 @@ def _changed(
         limit = rule.max_change * scale
         is_enough = worse > limit and worse * part.n >= MIN_SAMPLES * scale
         if is_enough and worse > predicted.high - level:
-            now = f"{show_figure(name, mean)} in the newest {counted(newest, 'window')}"
-            then = f"{show_figure(name, level)} in the {len(past)} before"
-            text = f"{now}, {then}; {show_figure(name, limit)} {way}"
+            shown_mean = show_figure(name, mean)
+            windows = counted(newest, "window")
+            now = f"{shown_mean} in the newest {windows}"
+            shown_level = show_figure(name, level)
+            then = f"{shown_level} in the {len(past)} before"
+            shown_limit = show_figure(name, limit)
+            text = f"{now}, {then}; {shown_limit} {way}"
             return _check(name, kind, Status.FAIL, rule.change_action, text)
     return None
 
@@ -265,7 +284,8 @@ def _changed(
 def _check(
     name: str, kind: CheckKind, status: Status, action: Action, text: str
 ) -> Check:
-    reason = f"{TITLES.get(name, name)}: {text} is allowed."
+    title = TITLES.get(name, name)
+    reason = f"{title}: {text} is allowed."
     return Check(f"{name}.{kind}", kind, status, action, reason, name)
 
 
@@ -278,9 +298,11 @@ def _verdict(findings: Sequence[Finding]) -> GateVerdict:
     blocking = failures or by_level[Level.ERROR]
     if not blocking:
         warnings = counted(len(by_level[Level.WARNING]), "warning")
-        return GateVerdict(Status.PASS, f"no alert, {warnings}.", tuple(findings))
+        reason = f"no alert, {warnings}."
+        return GateVerdict(Status.PASS, reason, tuple(findings))
     reason = blocking[0].text
     if len(blocking) > 1:
-        reason += f" And {counted(len(blocking) - 1, 'more alert')}."
+        more_alerts = counted(len(blocking) - 1, "more alert")
+        reason += f" And {more_alerts}."
     status = Status.FAIL if failures else Status.ERROR
     return GateVerdict(status, reason, tuple(findings))

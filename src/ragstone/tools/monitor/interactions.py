@@ -62,7 +62,8 @@ class BadRecord(Exception):  # noqa: N818 - counted, not raised to anyone
 
 def _label(value: object) -> str:
     """A short text on one line."""
-    text = str(value).encode("utf-8", "replace").decode("utf-8")
+    body = str(value).encode("utf-8", "replace")
+    text = body.decode("utf-8")
     return " ".join(text.split())[:_MAX_LABEL]
 
 
@@ -77,16 +78,20 @@ def _or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:
 def _feedback(value: object) -> object:
     """What a word of a user means as a number."""
     if isinstance(value, str):
-        return _TABLES["feedback"].get(normal(value) or value.strip(), value)
+        word = normal(value) or value.strip()
+        return _TABLES["feedback"].get(word, value)
     return value
 
 
 def _is_error(value: object) -> bool:
-    return value not in _TABLES["no_error"] if isinstance(value, str) else bool(value)
+    if isinstance(value, str):
+        return value not in _TABLES["no_error"]
+    return bool(value)
 
 
 def _sources(value: object) -> tuple[object, ...]:
-    return tuple(cells.passages(value, split_bars=False))[:MAX_CONTEXTS]
+    passages = cells.passages(value, split_bars=False)
+    return tuple(passages)[:MAX_CONTEXTS]
 
 
 _OrNone = WrapValidator(_or_none)
@@ -123,7 +128,9 @@ class Interaction(BaseModel):
     @property
     def latency(self) -> float | None:
         """In seconds."""
-        return self.latency_s if self.latency_ms is None else self.latency_ms / 1000.0
+        if self.latency_ms is None:
+            return self.latency_s
+        return self.latency_ms / 1000.0
 
     @property
     def is_abstention(self) -> bool | None:
@@ -158,7 +165,8 @@ def read_interaction(
     try:
         interaction = Interaction.model_validate(fields)
     except ValidationError as error:
-        place = error.errors(include_url=False)[0]["loc"][0]
+        details = error.errors(include_url=False)[0]
+        place = details["loc"][0]
         raise BadRecord(BAD_FIELD.format(place)) from None
     if interaction.is_feedback and (not interaction.id or interaction.feedback is None):
         raise BadRecord(EMPTY)

@@ -57,13 +57,15 @@ def read_log(path: Path, problems: Counter[str]) -> Iterator[Record]:
     """
     try:
         with closing(open_regular(path)) as raw:
-            packed = raw.read(len(_GZIP)) == _GZIP
+            signature = raw.read(len(_GZIP))
+            packed = signature == _GZIP
             raw.seek(0)
             # Without closing it: the file below it is.
             file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
             yield from _records(path, file, problems)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        problems[f"{path} is cut short or damaged ({type(error).__name__})"] += 1
+        kind = type(error).__name__
+        problems[f"{path} is cut short or damaged ({kind})"] += 1
     except (SystemUnderTestError, GoldenSetError) as error:
         problems[f"{path} can't be read further: {error.message}"] += 1
     except OSError as error:
@@ -73,7 +75,8 @@ def read_log(path: Path, problems: Counter[str]) -> Iterator[Record]:
 
 
 def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
-    is_list = file.read(_START_BYTES).lstrip(_BLANK).startswith(b"[")
+    start = file.read(_START_BYTES)
+    is_list = start.lstrip(_BLANK).startswith(b"[")
     file.seek(0)
     if is_list or path.suffix.lower() in TABLES:
         for record, _ in read_records(SourceFile(path, path.name)):

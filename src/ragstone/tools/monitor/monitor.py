@@ -69,13 +69,15 @@ async def monitor(
     policy = plan.policy
     samples = None if plan.drafts is None else read_samples(plan.drafts, settings)
     history = read_history(plan.history)
-    window, counts = read_window(log_files(plan.logs), plan.period, policy.monitor)
+    files = log_files(plan.logs)
+    window, counts = read_window(files, plan.period, policy.monitor)
+    folder = plan.period.name.replace(" ", "-")
     run = await judge_sample(
         window,
         policy.monitor.sample,
         settings,
         context,
-        plan.out / plan.period.name.replace(" ", "-"),
+        plan.out / folder,
     )
     scores = None if run is None else run.scores()
     line = _line(window, run, scores, policy)
@@ -84,13 +86,16 @@ async def monitor(
     failed = {
         check.metric: None for check in verdict.checks if check.status is Status.FAIL
     }
-    alerted = line.window and line.window.model_copy(update={"alerts": tuple(failed)})
-    line = line.model_copy(update={"verdict": verdict.status.value, "window": alerted})
+    alerts = {"alerts": tuple(failed)}
+    alerted = line.window and line.window.model_copy(update=alerts)
+    changes = {"verdict": verdict.status.value, "window": alerted}
+    line = line.model_copy(update=changes)
     if plan.drafts is not None and samples is not None:
         counts += add_drafts(
             plan.drafts, samples, window, scores, policy, context.redact
         )
-    write_history(plan.history, history.with_run(line, None).within())
+    extended = history.with_run(line, None)
+    write_history(plan.history, extended.within())
     return Monitored(
         plan.period.name, line, verdict, before, counts, tuple(damage(history)), run
     )
@@ -103,7 +108,8 @@ def _line(
     text of an interaction."""
     period = window.period
     figures = dict(figures_of(window, policy.monitor))
-    name = hashlib.sha256(period.name.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(period.name.encode())
+    name = digest.hexdigest()[:16]
     if run is None or scores is None:
         line = RunLine(
             run=name,

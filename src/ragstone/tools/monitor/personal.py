@@ -43,7 +43,9 @@ def _replaced(
 
 def _after_cue(match: re.Match[str]) -> str:
     """The words before a phone number, which is replaced."""
-    return match.group()[: match.start("number") - match.start()] + "[phone]"
+    length = match.start("number") - match.start()
+    words = match.group()[:length]
+    return f"{words}[phone]"
 
 
 def _is_card(match: re.Match[str]) -> bool:

@@ -66,4 +66,5 @@ def _findings(monitored: Monitored) -> list[Finding]:
 def _rows(monitored: Monitored) -> Iterator[Row]:
     for name, part in monitored.line.figures.items():
         before = monitored.before[name][-WINDOWS:]
-        yield name, part.value, float(np.mean(before)) if before else None
+        mean = float(np.mean(before)) if before else None
+        yield name, part.value, mean

@@ -61,7 +61,8 @@ def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
         response = payload.read(key, logged, interaction.latency)
         texts = [context.text.strip() for context in response.contexts]
         if response.failure is None and all(" " in text for text in texts):
-            sample.append((Sample(key, interaction.question), response))
+            question = Sample(key, interaction.question)
+            sample.append((question, response))
     return sample
 
 

@@ -99,7 +99,8 @@ def interactions_of(
                 message, where=where, hint="Give the spans of each day their own file."
             )
     for spans in traces.values():
-        yield _interaction(sorted(spans, key=lambda span: span.start))
+        in_order = sorted(spans, key=lambda span: span.start)
+        yield _interaction(in_order)
 
 
 def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
@@ -113,6 +114,7 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     newest_first = [attributes[0], *attributes[:0:-1]]
     question = _first(attributes, "input.value", "gen_ai.input.messages")
     answer = _first(newest_first, "output.value", "gen_ai.output.messages")
+    status = root.status.get("code")
     record = {
         "id": root.trace,
         "timestamp": root.start / 1e9,
@@ -121,7 +123,7 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
         "latency_s": (root.end - root.start) / 1e9,
         "user_id": _first(attributes, "user.id", "enduser.id"),
         "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),
-        "error": root.status.get("code") in (2, "STATUS_CODE_ERROR"),
+        "error": status in (2, "STATUS_CODE_ERROR"),
     }
     sources: list[Any] | None = None
     for values in attributes:

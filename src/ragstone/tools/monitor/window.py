@@ -63,10 +63,12 @@ def period_before(until: datetime, since: str) -> Period:
             where="--since",
             hint="Write 6h, 1d or 1w, for example.",
         )
-    end = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    until_utc = until.astimezone(UTC)
+    end = until_utc.replace(minute=0, second=0, microsecond=0)
     if parsed[2] != "h":
         end = end.replace(hour=0)
-    return Period(end - int(parsed[1]) * _UNITS[parsed[2]], end)
+    length = int(parsed[1]) * _UNITS[parsed[2]]
+    return Period(end - length, end)
 
 
 class Window(Struct, frozen=True):
@@ -88,7 +90,8 @@ def read_window(
     interactions: dict[str, Interaction] = {}
     counts = Counter[str]()
     feedback: dict[str, float | None] = {}
-    for record in chain.from_iterable(read_log(path, counts) for path in files):
+    logs = (read_log(path, counts) for path in files)
+    for record in chain.from_iterable(logs):
         try:
             interaction = read_interaction(record, rules.columns)
         except BadRecord as problem:
@@ -169,7 +172,8 @@ def show_figure(name: str, value: float | None) -> str:
         return percent(value)
     if name in LATENCIES:
         return seconds(value)
-    return score(value, 0 if name in TITLES else 2)
+    digits = 0 if name in TITLES else 2
+    return score(value, digits)
 
 
 def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
@@ -178,7 +182,8 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
     interactions = window.interactions.values()
     yield "questions", FigurePart(value=len(interactions))
     for name, identity in (("users", "user_id"), ("sessions", "session_id")):
-        people = {getattr(interaction, identity) for interaction in interactions} - {""}
+        identities = {getattr(interaction, identity) for interaction in interactions}
+        people = identities - {""}
         if people:
             yield name, FigurePart(value=len(people))
     latencies = sorted(
@@ -189,11 +194,14 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
     if latencies:
         n = len(latencies)
         mean = float(np.mean(latencies))
-        p95 = latencies[math.ceil(0.95 * n) - 1]
+        rank = math.ceil(0.95 * n)
+        p95 = latencies[rank - 1]
         yield "latency_mean", FigurePart(value=mean, n=n)
         yield "latency_p95", FigurePart(value=p95, n=n)
     shares = [shares_of(interaction, rules) for interaction in interactions]
     for name in SHARES:
         hits = [share[name] for share in shares if share[name] is not None]
         if hits:
-            yield name, FigurePart(value=hits.count(True) / len(hits), n=len(hits))
+            n = len(hits)
+            hit_share = hits.count(True) / n
+            yield name, FigurePart(value=hit_share, n=n)
