@@ -82,7 +82,8 @@ GRADE_KEYS = Texts(_TABLE["grade_keys"])
 def normal(name: str) -> str:
     """`name` in lower-case words joined by underscores."""
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
-    return re.sub(r"[^0-9a-z]+", "_", split.lower()).strip("_")
+    words = re.sub(r"[^0-9a-z]+", "_", split.lower())
+    return words.strip("_")
 
 
 def last_name(path: str) -> str:

@@ -32,9 +32,12 @@ def _assertion(item: object) -> Assertion:
     kind: str = item["type"]
     base = kind.removeprefix("not-")
     if base not in TYPES:
-        hint = f"use {INSTEAD[base]}" if base in INSTEAD else suggestion(base, TYPES)
+        hint = suggestion(base, TYPES)
+        if base in INSTEAD:
+            hint = f"use {INSTEAD[base]}"
+        advice = hint.rstrip(".")
         raise cells.CellError(
-            f"contains an assertion of type '{kind}', which is not checked here: {hint.rstrip('.')}"
+            f"contains an assertion of type '{kind}', which is not checked here: {advice}"
         )
     # `metric` is only a label, and a weight of 1 the default.
     options = item.keys() - {"type", "value", "metric"}
@@ -44,13 +47,15 @@ def _assertion(item: object) -> Assertion:
         raise cells.CellError(
             f"contains an assertion of type '{kind}' with '{min(options)}', which is not supported"
         )
-    values = _values(base, item.get("value"))
+    value = item.get("value")
+    values = _values(base, value)
     is_right = not values
     if base != "is-json":  # no schema is checked
         is_right = len(values) == 1 or (base in _SEVERAL and bool(values))
     if not is_right:
+        shown_value = cells.shown(value)
         raise cells.CellError(
-            f"contains {cells.shown(item.get('value'))} as the value of '{kind}', expected a text "
+            f"contains {shown_value} as the value of '{kind}', expected a text "
             "(of several types a list of texts, of is-json none)"
         )
     if base == "regex":
@@ -62,9 +67,11 @@ def _values(base: str, value: object) -> tuple[str, ...]:
     if base in _SEVERAL and isinstance(value, str):
         # As in promptfoo: separated by commas, perhaps quoted.
         try:
-            texts = next(csv.reader([value], skipinitialspace=True), [])
+            reader = csv.reader([value], skipinitialspace=True)
+            texts = next(reader, [])
         except csv.Error as error:
-            raise cells.CellError(f"contains {cells.shown(value)}: {error}") from None
+            shown_value = cells.shown(value)
+            raise cells.CellError(f"contains {shown_value}: {error}") from None
         value = [text.strip() for text in texts]
     values: list[str] = []
     for item in cells.as_list(value):

@@ -100,7 +100,8 @@ def _text(value: object, depth: int) -> str | None:
 def _only_text(value: Mapping[str, object]) -> object:
     content = pick(value, TEXT_KEYS)
     if content is None:
-        keys = ", ".join(map(shown, list(value)[:12]))
+        first_keys = list(value)[:12]
+        keys = ", ".join(map(shown, first_keys))
         raise CellError(
             f"contains an object, expected text; use a dotted path for one of its keys ({keys})"
         )
@@ -450,7 +451,9 @@ def sound(value: str) -> str:
 
 def shown(value: object) -> str:
     rendered = repr(value)
-    return rendered if len(rendered) <= 60 else rendered[:57] + "..."
+    if len(rendered) <= 60:
+        return rendered
+    return f"{rendered[:57]}..."
 
 
 # --- lists and objects that are written into a cell
@@ -516,7 +519,8 @@ def _python_value(value: str) -> object:
         # numpy prints no commas: Python would read one long string.
         if len(value) <= _MAX_PYTHON_LIST and _PYTHON_LIST.fullmatch(value):
             strings = _PYTHON_STRING.findall(value)
-            return [ast.literal_eval(string.replace("\n", "\\n")) for string in strings]
+            escaped = [string.replace("\n", "\\n") for string in strings]
+            return list(map(ast.literal_eval, escaped))
         return ast.literal_eval(value) if len(value) <= _MAX_LITERAL else None
 
 

@@ -208,4 +208,5 @@ def _settle_answers(columns: _Columns, fields: dict[str, str]) -> Texts:
 
 
 def _is_read(column: str, paths: Iterable[str]) -> bool:
-    return any(path == column or path.startswith(f"{column}.") for path in paths)
+    prefix = f"{column}."
+    return any(path == column or path.startswith(prefix) for path in paths)

@@ -49,13 +49,15 @@ class TurnReading(Struct, frozen=True):
         values = read_mtrag(row.values)
         turns = cells.opened(values.get("turns"))
         if isinstance(turns, list):
-            return self._turns(Row(values, row.line), turns)
+            whole = Row(values, row.line)
+            return self._turns(whole, turns)
         if turns and not self._question_of(values):
             raise self.source.error(
                 f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",
                 row.line,
             )
-        return [Row(open_cells(values), row.line)], None
+        single = Row(open_cells(values), row.line)
+        return [single], None
 
     def _turns(self, row: Row, turns: list[Any]) -> tuple[list[Row], EarlierAnswers]:
         shared = {key: value for key, value in row.values.items() if key != "turns"}
@@ -63,8 +65,10 @@ class TurnReading(Struct, frozen=True):
         label = "the conversation"
         if id_column is not None:
             shared["id"] = shared[id_column]
-            label = f"conversation {str(shared['id'])[:80]!r}"
-        beside = self._question_of(shared) or _named(shared, FIELDS["reference"].strong)
+            shown_id = str(shared["id"])[:80]
+            label = f"conversation {shown_id!r}"
+        reference_names = FIELDS["reference"].strong
+        beside = self._question_of(shared) or _named(shared, reference_names)
         if beside is not None:
             raise self.source.error(
                 f"'{beside}' stands beside 'turns', so it is not clear which turn it belongs to.",
@@ -94,7 +98,8 @@ class TurnReading(Struct, frozen=True):
         return rows, history
 
     def _question_of(self, values: Values) -> str | None:
-        return _named(values, (self.question, *FIELDS["question"].strong))
+        names = (self.question, *FIELDS["question"].strong)
+        return _named(values, names)
 
     def _values(
         self, shared: Values, turn: object, label: str, line: int | None
@@ -123,7 +128,8 @@ class TurnReading(Struct, frozen=True):
         if tags is not None and own_tags is not None:
             values.pop(own_tags)
             try:
-                values[tags] = [*cells.tags(shared[tags]), *cells.tags(own[own_tags])]
+                shared_tags = cells.tags(shared[tags])
+                values[tags] = [*shared_tags, *cells.tags(own[own_tags])]
             except cells.CellError as error:
                 raise self.source.error(
                     f"'{own_tags}' of {label} {error}.", line
@@ -155,7 +161,8 @@ def _from_messages(turns: Sequence[Values], question: str) -> list[dict[str, Any
     questions: list[dict[str, Any]] = []
     for message in turns:
         fields = dict(message)
-        role = ROLES.get(str(fields.pop("role")).lower())
+        speaker = str(fields.pop("role"))
+        role = ROLES.get(speaker.lower())
         content = fields.pop("content")
         if role == "user":
             questions.append({**fields, question: content})
@@ -180,16 +187,19 @@ def conversation(
         for turn in samples
     ]
     # Without an id: one from the content.
-    digest = hashlib.sha256(" ".join(ids).encode()).hexdigest()[:12]
-    name = samples[0].id or f"c-{digest}"
+    joined_ids = " ".join(ids)
+    digest = hashlib.sha256(joined_ids.encode()).hexdigest()
+    name = samples[0].id or f"c-{digest[:12]}"
+    own_history = history == "own"
     messages: list[Message] = []
-    for number, (row, sample) in enumerate(zip(rows, samples, strict=True), 1):
+    turns = zip(rows, samples, strict=True)
+    for number, (row, sample) in enumerate(turns, 1):
         yield replace(
             sample,
             id=turn_id(name, number),
             group=sample.group or name,
             history=tuple(messages),
-            turn=ConversationTurn(name, number, len(samples), history == "own"),
+            turn=ConversationTurn(name, number, len(samples), own_history),
         )
         messages.append(Message("user", sample.question))
         if history == "reference":
@@ -207,7 +217,9 @@ def by_conversation(samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
     other sample alone."""
 
     def conversation(sample: Sample) -> str | int:
-        return id(sample) if sample.turn is None else sample.turn.id
+        if sample.turn is None:
+            return id(sample)
+        return sample.turn.id
 
     for _, turns in groupby(samples, key=conversation):
         yield tuple(turns)

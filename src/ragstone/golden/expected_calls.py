@@ -51,7 +51,8 @@ def expected_calls(value: object) -> tuple[ExpectedCall, ...]:
     items = [value]
     if not isinstance(value, Mapping):
         items = list(listed(value, split_bars=True, split_commas=True))
-    calls = tuple(_expected_call(item) for item in items if item not in (None, ""))
+    filled_items = [item for item in items if item not in (None, "")]
+    calls = tuple(map(_expected_call, filled_items))
     if len(calls) > MAX_CALLS:
         raise CellError(
             f"contains {len(calls):,} tool calls; at most {MAX_CALLS} are allowed"
@@ -61,7 +62,8 @@ def expected_calls(value: object) -> tuple[ExpectedCall, ...]:
 
 def _expected_call(item: object) -> ExpectedCall:
     try:
-        call = _Call.model_validate({"name": item} if isinstance(item, str) else item)
+        fields = {"name": item} if isinstance(item, str) else item
+        call = _Call.model_validate(fields)
     except ValidationError as error:
         details = error.errors()[0]
         key = ".".join(map(str, details["loc"]))

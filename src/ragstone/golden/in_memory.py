@@ -44,7 +44,8 @@ def _items(data: Any) -> Iterable[object]:
         if any(name is not None for name in data.index.names):
             data = data.reset_index()  # such as set_index("id")
         if not data.columns.is_unique:
-            twice = data.columns[data.columns.duplicated()][0]
+            duplicates = data.columns[data.columns.duplicated()]
+            twice = duplicates[0]
             raise SOURCE.error(
                 f"duplicate column '{twice}'.", hint="Rename one of the two."
             )
@@ -71,7 +72,8 @@ def _plain(value: Any, line: int | None, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise SOURCE.error(f"nested more than {MAX_DEPTH} levels deep.", line)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, line, depth + 1) for key, item in value.items()}
+        depth += 1
+        return {str(key): _plain(item, line, depth) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         value = sorted(value, key=str)
     if isinstance(value, list | tuple):

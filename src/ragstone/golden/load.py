@@ -169,9 +169,10 @@ class _Loading:
             columns: set[str] = set()
             for mapping in self._mappings:
                 columns.update(mapping.columns.values(), mapping.ignored)
+            file_columns = sorted(map(repr, columns))
             raise GoldenSetError(
                 f"there is no column '{path}', which is mapped to the {name}. "
-                f"Columns found: {some(sorted(map(repr, columns)), 40)}.",
+                f"Columns found: {some(file_columns, 40)}.",
                 where="[golden.columns]",
                 hint=suggestion(path, columns),
             )
@@ -227,7 +228,8 @@ class _Loading:
 
 def _expanded(reading: TurnReading, rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
-        yield from reading.rows_of(row)[0]
+        turns, _ = reading.rows_of(row)
+        yield from turns
 
 
 def _read_samples(
@@ -250,8 +252,9 @@ def _read_samples(
 def _is_native(mapping: ColumnMapping) -> bool:
     """Whether every column of the file has the name of a field, as in those that
     Ragstone writes."""
-    named = {*mapping.columns.values(), *mapping.ignored} <= MAPPABLE
-    return named and mapping.format == "jsonl" and not mapping.recorded
+    names = {*mapping.columns.values(), *mapping.ignored}
+    is_jsonl = mapping.format == "jsonl"
+    return names <= MAPPABLE and is_jsonl and not mapping.recorded
 
 
 # --- files
@@ -270,15 +273,18 @@ def find_files(
         )
     files: dict[str, SourceFile] = {}
     for pattern in map(str, patterns):
-        shown = pattern.encode("utf-8", "backslashreplace").decode()[:200]
+        escaped = pattern.encode("utf-8", "backslashreplace")
+        shown = escaped.decode()[:200]
         try:
             for path in _expand(pattern, root):
                 name = path.as_posix()
                 with suppress(ValueError):  # on another drive
-                    name = Path(os.path.relpath(path, root)).as_posix()
+                    relative = os.path.relpath(path, root)
+                    name = Path(relative).as_posix()
                 name.encode()  # file names are written into records and reports
                 source = SourceFile(path, name, within)
-                files.setdefault(os.path.realpath(path), source)
+                real_path = os.path.realpath(path)
+                files.setdefault(real_path, source)
         except ValueError:
             raise GoldenSetError(
                 "a file name must be UTF-8, and can't contain a null character.",
@@ -295,18 +301,21 @@ def find_files(
 def _expand(pattern: str, root: Path) -> list[Path]:
     path = root / pattern
     with suppress(FileNotFoundError, NotADirectoryError):
-        if stat.S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
             return [path]
         raise GoldenSetError(
             "is a folder, or not a regular file.",
             where=pattern,
             hint='Name files, such as "golden/*.jsonl".',
         )
-    hint = f"Looked in {shown_name(str(root.resolve()))}: check the path, or [golden] paths."
+    folder = shown_name(str(root.resolve()))
+    hint = f"Looked in {folder}: check the path, or [golden] paths."
     if not _GLOB_SIGNS & set(pattern):
         raise GoldenSetError("not found.", where=pattern, hint=hint)
     matches = sorted(glob.glob(pattern, root_dir=root, recursive=True))  # noqa: PTH207 (absolute patterns work)
-    files = [root / match for match in matches if (root / match).is_file()]
+    matching_paths = map(root.joinpath, matches)
+    files = [match for match in matching_paths if match.is_file()]
     if not files:
         raise GoldenSetError("no file matches this pattern.", where=pattern, hint=hint)
     return files
@@ -336,12 +345,14 @@ def _mapping(
     if inverse:
         columns["answerable"] = inverse
         notes.append(f"answerable is read from '{inverse}', inverted")
+    ignored = tuple(map(table.column, plan.ignored))
+    recorded = {name: table.column(path) for name, path in plan.recorded.items()}
     return ColumnMapping(
         file=source.name,
         format=kind,
         columns=columns,
-        ignored=tuple(map(table.column, plan.ignored)),
-        recorded={name: table.column(path) for name, path in plan.recorded.items()},
+        ignored=ignored,
+        recorded=recorded,
         notes=tuple(notes),
     )
 
@@ -351,12 +362,14 @@ def _duplicate(first: Sample, second: Sample, table: Table) -> GoldenSetError:
     message = f"duplicate id '{second.id}' {places}."
     hint = "Give each sample a unique id."
     if second.id.startswith("q-") and first.content_hash() == second.content_hash():
-        message = f"duplicate question {places}: {first.question[:80]!r}."
+        question = first.question[:80]
+        message = f"duplicate question {places}: {question!r}."
         hint = "Remove one, or give each a unique id."
         rows = list(table.rows)
         for name in rows[0].values:
             texts = {str(row.values.get(name)) for row in rows}
             if len(texts) == len(rows) and max(map(len, texts)) < 100:
-                hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{table.column(name)}"'
+                column = table.column(name)
+                hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{column}"'
                 break
     return GoldenSetError(message, where=str(second.origin), hint=hint)

@@ -21,8 +21,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
     it."""
     import re2
 
-    if len(pattern) > MAX_PATTERN:
-        raise ValueError(f"it has {len(pattern):,} characters; at most {MAX_PATTERN:,}")
+    length = len(pattern)
+    if length > MAX_PATTERN:
+        raise ValueError(f"it has {length:,} characters; at most {MAX_PATTERN:,}")
     options = re2.Options()
     options.log_errors = False
     try:

@@ -125,4 +125,5 @@ def follow(value: object, path: str) -> object:
             return follow(value[position], inner)
         return MISSING
     values = [follow(item, path) for item in value]
-    return [item for item in values if item is not MISSING] or MISSING
+    existing_values = [item for item in values if item is not MISSING]
+    return existing_values or MISSING

@@ -49,8 +49,10 @@ def read_promptfoo(document: object) -> Table | None:
         return _tests("", _as_list(document), {})
     if isinstance(document, Mapping) and "tests" in document:
         tests = _as_list(document["tests"])
-        if _are_tests(tests) or {"prompts", "providers", "targets"} & document.keys():
-            return _tests("tests", tests, _mapping(document.get("defaultTest")))
+        sections = {"prompts", "providers", "targets"} & document.keys()
+        if _are_tests(tests) or sections:
+            default = _mapping(document.get("defaultTest"))
+            return _tests("tests", tests, default)
     return None
 
 
@@ -109,8 +111,10 @@ def _tests(path: str, tests: Sequence[object], default: Values) -> Table:
                 "tests in other files are left out; name those files as golden sets too"
             )
             continue
-        asserted = [*shared_assertions, *_as_list(test.get("assert"))]
-        variables = {**shared, **_mapping(test.get("vars"))}
+        own_assertions = _as_list(test.get("assert"))
+        asserted = [*shared_assertions, *own_assertions]
+        own_variables = _mapping(test.get("vars"))
+        variables = {**shared, **own_variables}
         reading.add(variables, asserted, line_of(test))
     return reading.table(path)
 
@@ -131,7 +135,8 @@ def _results(path: str, items: list[Any]) -> Table:
         test = _mapping(item.get("testCase"))
         asserted = _as_list(test.get("assert"))
         row = reading.add(item["vars"], asserted, line_of(item))
-        row |= {"testIdx": item.get("testIdx", position), **_response(item)}
+        row["testIdx"] = item.get("testIdx", position)
+        row |= _response(item)
     if left_out:
         reading.notes.add(
             f"results of other prompts or providers than the first are left out ({left_out})"
@@ -142,7 +147,8 @@ def _results(path: str, items: list[Any]) -> Table:
 def _asked_of(result: Values) -> tuple[str, object]:
     """The provider and the prompt of a result."""
     provider = json.dumps(result.get("provider"), default=str)
-    prompt = result.get("promptIdx", _mapping(result.get("prompt")).get("label"))
+    label = _mapping(result.get("prompt")).get("label")
+    prompt = result.get("promptIdx", label)
     return provider, prompt
 
 
@@ -158,7 +164,8 @@ def _response(result: Values) -> dict[str, object]:
         row["actual_output"] = output
     else:
         written = json.dumps(output, ensure_ascii=False, default=str)
-        row["actual_output"] = pick(_mapping(output), _ANSWERS) or written
+        answer = pick(_mapping(output), _ANSWERS)
+        row["actual_output"] = answer or written
     for place in (output, response.get("metadata"), result["vars"]):
         contexts = pick(_mapping(place), _CONTEXTS)
         if contexts is not None:
@@ -189,7 +196,8 @@ class _Reading:
         self._rows: list[Row] = []
 
     def table(self, path: str) -> Table:
-        return Table(path, tuple(self._rows), tuple(sorted(self.notes)))
+        notes = tuple(sorted(self.notes))
+        return Table(path, tuple(self._rows), notes)
 
     def add(
         self, variables: Values, asserted: Sequence[object], line: int | None

@@ -105,10 +105,12 @@ class SampleReader:
         if texts and name == "expected_facts":
             texts = ("\n".join(texts),)  # MLflow's: an answer must state them all
         more = self._read(row, "other_references", cells.texts) or ()
-        references = tuple(dict.fromkeys((*texts, *more)))
-        if len(references) > cells.MAX_REFERENCES:
+        equal_texts = (*texts, *more)
+        references = tuple(dict.fromkeys(equal_texts))
+        count = len(references)
+        if count > cells.MAX_REFERENCES:
             raise self.source.error(
-                f"{len(references):,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
+                f"{count:,} references; at most {cells.MAX_REFERENCES:,} are allowed.",
                 row.line,
             )
         return references
@@ -153,9 +155,11 @@ def derived_id(
     position in its file."""
     content: list[object] = [question, reference, passages]
     if history:
-        content.append([[turn.role, turn.text] for turn in history])
+        messages = [[turn.role, turn.text] for turn in history]
+        content.append(messages)
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return "q-" + hashlib.sha256(body.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    return f"q-{digest[:12]}"
 
 
 def _optional_id(value: object) -> str | None:

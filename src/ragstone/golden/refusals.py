@@ -53,10 +53,11 @@ def rated(source: SourceFile, labels: ByField, fields: ByField) -> Exception:
         f'question = "{fields["question"]}"',
         *(f'{name} = ""' for name in labels),
     ]
+    mapping = "\n  ".join(columns)
     return source.error(
         f"column '{label}' rates '{fields[field]}', of which some may be wrong: this file was made for testing judges.",
         hint='Map the columns in ragstone.toml: "" leaves a field out; name its column if all values are right:\n'
-        "  [golden.columns]\n  " + "\n  ".join(columns),
+        f"  [golden.columns]\n  {mapping}",
     )
 
 
@@ -64,7 +65,8 @@ def refuse_misspelt(source: SourceFile, profile: Profile, wanted: ByField) -> No
     """Raise GoldenSetError for a column that is almost named like a field: ignoring it
     would silently lose scores."""
     for path in profile.columns:
-        column, name = path[0], normal(path[0])
+        column = path[0]
+        name = normal(column)
         if name in _KNOWN or column in wanted.values():
             continue
         for field_name in difflib.get_close_matches(name, _MISSPELLABLE, 1, cutoff=0.9):
@@ -119,9 +121,10 @@ def refuse_results(
     if not scores:
         return
     name = shlex.quote(source.name)
+    score_columns = listed(scores[:3])
     raise source.error(
         f"these are results of an evaluation: questions, a system's answers ('{answer}') and scores "
-        f"({listed(scores[:3])}), without a column of right answers, so no golden set.",
+        f"({score_columns}), without a column of right answers, so no golden set.",
         hint=f"Compare the scores with floors: ragstone compare {name}\n"
         f"  Score the answers again: ragstone rescore {name} --out DIR\n"
         "  To read the questions anyway, map their column in ragstone.toml:\n"

@@ -83,7 +83,9 @@ class SourceFile(Struct, frozen=True):
 
     def at(self, line: int | None) -> str:
         """The place of `line` in messages."""
-        return self.name if line is None else f"{self.name}:{line}"
+        if line is None:
+            return self.name
+        return f"{self.name}:{line}"
 
     def error(
         self, message: str, line: int | None = None, *, hint: str | None = None
@@ -115,8 +117,10 @@ class SourceFile(Struct, frozen=True):
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_DOCUMENT_BYTES:
             stream.close()
+            size_mb = size / 1e6
+            max_mb = MAX_DOCUMENT_BYTES / 1e6
             raise self.error(
-                f"{size / 1e6:,.0f} MB is too large for one document; at most {MAX_DOCUMENT_BYTES / 1e6:,.0f} MB.",
+                f"{size_mb:,.0f} MB is too large for one document; at most {max_mb:,.0f} MB.",
                 hint="Write it as JSON Lines (one object per line), which is read line by line.",
             )
         return stream
@@ -142,8 +146,9 @@ class SourceFile(Struct, frozen=True):
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             line = first_line + raw.count(b"\n", 0, error.start)
+            byte = raw[error.start]
             raise self.error(
-                f"byte 0x{raw[error.start]:02x} is not valid UTF-8.",
+                f"byte 0x{byte:02x} is not valid UTF-8.",
                 line,
                 hint="Save the file as UTF-8.",
             ) from None
@@ -166,4 +171,5 @@ def line_of(value: object) -> int | None:
 
 def first_line(error: Exception) -> str:
     """What a library says of a file, on one line."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0][:200]

@@ -28,7 +28,9 @@ class Origin:
     line: int | None = None
 
     def __str__(self) -> str:
-        return self.file if self.line is None else f"{self.file}:{self.line}"
+        if self.line is None:
+            return self.file
+        return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ class Sample:
     def bounds(self) -> tuple[Bound, ...]:
         """Its floors and ceilings, sorted."""
         floors: list[Bound] = [("min", *floor) for floor in sorted(self.min.items())]
-        return (*floors, *(("max", *ceiling) for ceiling in sorted(self.max.items())))
+        ceilings: list[Bound] = [("max", *bound) for bound in sorted(self.max.items())]
+        return (*floors, *ceilings)
 
     @property
     def draft(self) -> bool:
@@ -206,6 +209,7 @@ class Sample:
     def content_hash(self) -> str:
         """SHA-256 (hex) of everything that affects scoring: all fields except id, tags,
         origin, review, provenance, min and max."""
+        messages = [[message.role, message.text] for message in self.history]
         content: list[object] = [
             self.question,
             self.reference,
@@ -215,7 +219,7 @@ class Sample:
             self.group,
             None if self.assertions is None else asdict(self.assertions),
             list(self.other_references),
-            [[message.role, message.text] for message in self.history],
+            messages,
         ]
         if self.turn is not None:
             content.append(
@@ -238,7 +242,8 @@ class Sample:
         messages = [[message.role, message.text] for message in self.history]
         question: list[object] = [self.question, messages]
         if self.turn is not None:
-            question.append([self.turn.id, self.turn.number, self.turn.own_history])
+            place = [self.turn.id, self.turn.number, self.turn.own_history]
+            question.append(place)
         evidence: object = self.reference_contexts
         if self.hops:
             evidence = [evidence, self.hops]
@@ -261,7 +266,8 @@ class Sample:
 
 def _digest(content: object) -> str:
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+    encoded = body.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(encoded).hexdigest()
 
 
 class ColumnMapping(Struct, frozen=True):
@@ -330,18 +336,22 @@ class GoldenSet(Struct, frozen=True):
         return replace(self, samples=self.samples[place])
 
     def only(self, wanted: Callable[[Sample], bool]) -> Self:
-        return replace(self, samples=tuple(filter(wanted, self.samples)))
+        samples = tuple(filter(wanted, self.samples))
+        return replace(self, samples=samples)
 
     @property
     def sources(self) -> Texts:
         """The files, or other sources, of the samples, each once."""
-        return tuple(dict.fromkeys(mapping.file for mapping in self.mappings))
+        files = (mapping.file for mapping in self.mappings)
+        return tuple(dict.fromkeys(files))
 
     def __repr__(self) -> str:
         origin = ""
         if self.sources:
-            origin = f" from {some(list(map(repr, self.sources)), 3)}"
-        return f"{type(self).__name__}({counted(len(self), 'sample')}{origin})"
+            files = list(map(repr, self.sources))
+            origin = f" from {some(files, 3)}"
+        size = counted(len(self), "sample")
+        return f"{type(self).__name__}({size}{origin})"
 
     def content_hash(self) -> str:
         """SHA-256 (hex) over ids and contents, independent of order and file layout."""
@@ -353,6 +363,7 @@ class GoldenSet(Struct, frozen=True):
 def hash_of_contents(hashes: Iterable[tuple[str, str]]) -> str:
     """`GoldenSet.content_hash` of the samples with these ids and content hashes."""
     digest = hashlib.sha256()
-    for line in sorted(f"{name}\0{content_hash}\n" for name, content_hash in hashes):
+    lines = [f"{name}\0{content_hash}\n" for name, content_hash in hashes]
+    for line in sorted(lines):
         digest.update(line.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

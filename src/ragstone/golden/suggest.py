@@ -52,7 +52,8 @@ def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping) and not inside:
             yield from _texts(value, f"{key}.")
         elif isinstance(value, str) and value.strip():
-            yield f"{inside}{key}", value.strip()
+            column = f"{inside}{key}"
+            yield column, value.strip()
 
 
 def _named(columns: Iterable[str], field: str) -> str:
@@ -67,13 +68,15 @@ def _named(columns: Iterable[str], field: str) -> str:
 def _first_without(words: frozenset[str], columns: Iterable[str]) -> str:
     """The first column whose name has none of `words`."""
     for column in columns:
-        if words.isdisjoint(_name(column).split("_")):
+        words_of_name = _name(column).split("_")
+        if words.isdisjoint(words_of_name):
             return column
     return ""
 
 
 def _name(column: str) -> str:
-    return normal(column.rpartition(".")[2])
+    inner_name = column.rpartition(".")[2]
+    return normal(inner_name)
 
 
 def _is_prose(text: str) -> bool:

@@ -44,7 +44,8 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             hint='Expected a list of objects like {"question": "…"}.',
         )
     question = wanted.get("question", "")
-    single = Table("", (Row(document, line_of(document)),))
+    row = Row(document, line_of(document))
+    single = Table("", (row,))
     if isinstance(document.get("turns"), list):
         return single
     whole = _from_columns(source, document, question)
@@ -59,10 +60,10 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     if len(chosen) > 1:
         names = [repr(table.path) for table in chosen]
         first = chosen[0]
+        block = mapping_block(first.rows, first.path)
         raise source.error(
             f"more than one list could be the samples: {some(names)}.",
-            hint="Choose one in ragstone.toml:\n"
-            f"  {mapping_block(first.rows, first.path)}",
+            hint=f"Choose one in ragstone.toml:\n  {block}",
         )
     for table in (*chosen, single):
         if _asks(table, question):
@@ -77,9 +78,11 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     table = Table("", (Row(first_values),))
     if tables:
         table = tables[0]
+    contents = some(names, 20) or "an empty object"
+    block = mapping_block(table.rows, table.path)
     raise source.error(
-        f"found no list of samples with a question. Found: {some(names, 20) or 'an empty object'}.",
-        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(table.rows, table.path)}",
+        f"found no list of samples with a question. Found: {contents}.",
+        hint=f"Map the columns in ragstone.toml:\n  {block}",
     )
 
 
@@ -98,9 +101,11 @@ def _from_items(source: SourceFile, items: list[Any]) -> Table:
 def _asks(table: Table, question: str) -> bool:
     """Whether a row has a question: in the column of this path, or in one with a known
     name."""
-    column = question.removeprefix(f"{table.path}.").partition(".")[0]
+    path_in_table = question.removeprefix(f"{table.path}.")
+    column = path_in_table.partition(".")[0]
     rows = islice(table.rows, _SEARCHED_ROWS)
-    names = set[str]().union(*(row.values for row in rows))
+    values = [row.values for row in rows]
+    names = set[str]().union(*values)
     return any(_is_question(name, column) for name in names)
 
 
@@ -139,10 +144,11 @@ def _from_columns(
     questions = columns[name]
     if _objects(questions):
         return ()
+    count = len(questions)
     for column, values in columns.items():
-        if len(values) != len(questions):
+        if len(values) != count:
             raise source.error(
-                f"column '{column}' has {len(values)} values, column '{name}' has {len(questions)}.",
+                f"column '{column}' has {len(values)} values, column '{name}' has {count}.",
                 hint="All columns of a golden set must have the same length.",
             )
     rows = []

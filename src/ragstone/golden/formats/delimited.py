@@ -25,10 +25,12 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
         # Whether the header names the question, and how many columns it has.
         try:
             _, header = find_header(_records(source, delimiter, csv.QUOTE_MINIMAL))
-            ranks[delimiter] = (_names_question(header), len(header))
+            has_question = _names_question(header)
+            ranks[delimiter] = (has_question, len(header))
         except csv.Error:
             ranks[delimiter] = (False, 0)
-    yield from _read(source, max(_DELIMITERS, key=ranks.__getitem__), csv.QUOTE_MINIMAL)
+    best_delimiter = max(_DELIMITERS, key=ranks.__getitem__)
+    yield from _read(source, best_delimiter, csv.QUOTE_MINIMAL)
 
 
 def read_tsv(source: SourceFile) -> Iterator[Row]:
@@ -53,12 +55,15 @@ def _read(source: SourceFile, delimiter: str, quoting: Quoting) -> Iterator[Row]
             if line <= header_line or not any(filled):
                 continue
             if any(filled[len(names) :]):
+                cell_count = counted(len(cells), "cell")
+                column_count = counted(len(names), "column")
                 raise source.error(
-                    f"{counted(len(cells), 'cell')}, but the header has {counted(len(names), 'column')}.",
+                    f"{cell_count}, but the header has {column_count}.",
                     line,
                     hint="Put a cell that contains the delimiter in double quotes. Delete a title above the header.",
                 )
-            yield Row(dict(zip(names, filled, strict=False)), line)
+            values = dict(zip(names, filled, strict=False))
+            yield Row(values, line)
     except csv.Error as error:
         raise source.error(
             f"not valid CSV in the record after line {line}: {error}.",
@@ -72,8 +77,10 @@ def find_header(rows: Iterable[tuple[int, list[str]]]) -> tuple[int, list[str]]:
     question, or else has a cell behind the first. Those above it are a title."""
     first_rows = list(islice(rows, _MAX_TITLE_ROWS + 1)) or [(1, [])]
     wide = [row for row in first_rows if any(map(str.strip, row[1][1:]))]
-    asking = [row for row in (*wide, first_rows[0]) if _names_question(row[1])]
-    return (asking or wide or first_rows)[0]
+    candidates = (*wide, first_rows[0])
+    asking = [row for row in candidates if _names_question(row[1])]
+    best_first = asking or wide or first_rows
+    return best_first[0]
 
 
 def _names_question(header: list[str]) -> bool:

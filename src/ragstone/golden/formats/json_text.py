@@ -88,7 +88,8 @@ def decode(text: str, decoder: json.JSONDecoder = LENIENT) -> Any:
         ) from None
     remainder = text[end:].lstrip(" \t\r\n")
     if remainder:
-        raise NotJsonError("more text after the value", len(text) - len(remainder))
+        position = len(text) - len(remainder)
+        raise NotJsonError("more text after the value", position)
     return value
 
 
@@ -114,15 +115,18 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
         try:
             value = decode(text)
         except NotJsonError as error:
-            column = "" if error.position is None else f" (column {error.position + 1})"
+            column = ""
+            if error.position is not None:
+                column = f" (column {error.position + 1})"
             raise source.error(
                 f"{error}{column}.",
                 line,
                 hint="Each line of a JSON Lines file must be one complete JSON object.",
             ) from None
         if not isinstance(value, dict):
+            kind = type(value).__name__
             raise source.error(
-                f"found a {type(value).__name__}, expected an object.",
+                f"found a {kind}, expected an object.",
                 line,
                 hint='Write each sample as one line like {"id": "…", "question": "…"}.',
             )

@@ -22,9 +22,11 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
     try:
         with source.open_document() as stream, parquet.ParquetFile(stream) as file:
             names = file.schema_arrow.names
-            if len(names) > MAX_COLUMNS:
-                raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.")
-            if len(set(names)) != len(names):
+            count = len(names)
+            if count > MAX_COLUMNS:
+                raise source.error(f"{count:,} columns; at most {MAX_COLUMNS:,}.")
+            distinct_names = set(names)
+            if len(distinct_names) != count:
                 raise source.error("duplicate column name in the schema.")
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 for values in batch.to_pylist():

@@ -65,6 +65,7 @@ def _is_lines(source: SourceFile) -> bool:
     """Whether a .json file is actually JSON Lines: its first two non-empty lines are
     complete objects."""
     try:
-        return len(list(islice(json_text.read_rows(source), 2))) == 2
+        rows = list(islice(json_text.read_rows(source), 2))
+        return len(rows) == 2
     except GoldenSetError:
         return False

@@ -40,8 +40,10 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
                 size = sum(part.file_size for part in archive.infolist())
             stream.seek(0)
             if size > MAX_UNPACKED_BYTES:
+                size_mb = size / 1e6
+                max_mb = MAX_UNPACKED_BYTES / 1e6
                 raise source.error(
-                    f"unpacks to {size / 1e6:,.0f} MB; at most {MAX_UNPACKED_BYTES / 1e6:,.0f} MB.",
+                    f"unpacks to {size_mb:,.0f} MB; at most {max_mb:,.0f} MB.",
                     hint="Export the sheet as CSV UTF-8, which is read line by line.",
                 )
             with closing(
@@ -76,8 +78,9 @@ def _unreadable() -> tuple[type[Exception], ...]:
 def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
     sheets = [sheet for sheet in book.worksheets if any(_filled_rows(sheet))]
     if len(sheets) > 1:
+        titles = ", ".join(repr(sheet.title) for sheet in sheets)
         raise source.error(
-            f"{len(sheets)} sheets have content: {', '.join(repr(sheet.title) for sheet in sheets)}.",
+            f"{len(sheets)} sheets have content: {titles}.",
             hint="Keep the golden set in a workbook with one sheet, or export its sheet as CSV UTF-8.",
         )
     for sheet in sheets:
@@ -111,4 +114,5 @@ def _value(cell: object) -> object:
         return cell.isoformat()
     if isinstance(cell, timedelta):
         return str(cell)
-    return None if isinstance(cell, str) and not cell.strip() else cell
+    is_empty = isinstance(cell, str) and not cell.strip()
+    return None if is_empty else cell

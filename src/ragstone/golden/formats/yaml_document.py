@@ -28,11 +28,13 @@ def read_document(source: SourceFile) -> Any:
     text = source.decode(source.read_bytes())
     documents = []
     try:
-        builder = _Builder(source, iter(yaml.parse(text, Loader=_LOADER)))
+        events = iter(yaml.parse(text, Loader=_LOADER))
+        builder = _Builder(source, events)
         for event in builder.events:
             if isinstance(event, yaml.DocumentStartEvent):
                 builder.anchors.clear()
-                documents.append(builder.node(next(builder.events), 0))
+                root = next(builder.events)
+                documents.append(builder.node(root, 0))
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or first_line(error)
         mark = getattr(error, "problem_mark", None)
@@ -86,7 +88,8 @@ class _Builder:
         else:
             value = self._mapping(depth, line)
         if anchor is not None:
-            self.anchors[anchor] = (value, self.nodes - before)
+            size = self.nodes - before
+            self.anchors[anchor] = (value, size)
         return value
 
     def _mapping(self, depth: int, first_line: int) -> LocatedDict:
@@ -100,7 +103,8 @@ class _Builder:
                 raise self.source.error(
                     "'<<' is not supported: write the keys out.", line
                 )
-            value = self.node(next(self.events), depth + 1)
+            value_event = next(self.events)
+            value = self.node(value_event, depth + 1)
             if key in items:
                 raise self.source.error(f"duplicate key '{key}' in one mapping.", line)
             items[key] = value
