@@ -55,4 +55,5 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
         f"{max_share} is worth a look), {unused} of them all contexts. {_ADVICE}"
     )
     fails = any(check.failed and check.blocks for check in evidence.decided)
-    yield Finding("alignment", Level.NOTE if fails else Level.ASIDE, text, name)
+    level = Level.NOTE if fails else Level.ASIDE
+    yield Finding("alignment", level, text, name)

@@ -39,7 +39,9 @@ def attribute(
         reason = f"Of {samples} with a known cause, {share} failed in retrieval."
     elif halves >= {Side.RETRIEVAL, Side.GENERATION}:
         side = Side.BOTH
+    elif len(halves) == 1:
+        side = min(halves)
     else:
-        side = min(halves) if len(halves) == 1 else Side.UNCLEAR
+        side = Side.UNCLEAR
     cause = None if diagnosis is None else diagnosis.cause(side)
     return Attribution(side, reason, cause)

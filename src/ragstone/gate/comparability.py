@@ -81,7 +81,8 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
         )
     samples: list[str] = []
     edited: dict[str, frozenset[Label]] = {}
-    for sample_id in sorted(current.samples.keys() & baseline.samples.keys()):
+    in_both = current.samples.keys() & baseline.samples.keys()
+    for sample_id in sorted(in_both):
         if same_question(current, baseline, sample_id):
             samples.append(sample_id)
             labels = _other_labels(current, baseline, sample_id)
@@ -229,7 +230,8 @@ def with_ids_of(
                 free_id = baseline_ids[free_id]
             renamed[new_id] = free_id
             baseline_ids[free_id] = new_id
-    return rekeyed(baseline, lambda name: renamed.get(name, name)), baseline_ids
+    rekeyed_baseline = rekeyed(baseline, lambda name: renamed.get(name, name))
+    return rekeyed_baseline, baseline_ids
 
 
 def _unnamed(
@@ -285,7 +287,10 @@ def _other_labels(
     """The labels of a sample that are not the same in both runs, as far as is known."""
     parts = current.samples[sample_id].parts
     baseline_parts = baseline.samples[sample_id].parts
-    labels = zip(LABELS, parts[1:], baseline_parts[1:], strict=False)
+    # The first part is the question.
+    contents = parts[1:]
+    baseline_contents = baseline_parts[1:]
+    labels = zip(LABELS, contents, baseline_contents, strict=False)
     return frozenset(
         label
         for label, content, baseline_content in labels
@@ -332,9 +337,8 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
         if metric not in baseline.metrics:
             reasons[metric] = f"the baseline has no {metric}"
         elif not _is_same(version, baseline_version):
-            reasons[metric] = (
-                f"{metric} was version {baseline_version} in the baseline and is {version} now"
-            )
+            was = f"{metric} was version {baseline_version} in the baseline"
+            reasons[metric] = f"{was} and is {version} now"
         elif judge_change is not None and is_judged(metric, version):
             reasons[metric] = judge_change
     return reasons

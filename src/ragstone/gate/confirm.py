@@ -38,18 +38,22 @@ def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
 def is_doubt(check: Check, alpha: float) -> bool:
     """Whether more answers could decide a drop, even where it passes if nothing is
     asked again."""
-    if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
+    p_value = check.p_value
+    if check.kind not in CHANGES or p_value is None or not check.is_beyond:
         return False
-    return AT_ONCE * alpha < check.p_value <= ASK * alpha
+    return AT_ONCE * alpha < p_value <= ASK * alpha
 
 
 def settled(verdict: GateVerdict, alpha: float) -> bool:
     """Whether no more answers are needed: a drop is clear, or the run fails or is an
     error for another reason."""
+    clear_p_value = AT_ONCE * alpha
     for check in verdict.checks:
-        is_final = check.status in (Status.FAIL, Status.ERROR) and not check.unsettled
+        is_bad = check.status in (Status.FAIL, Status.ERROR)
+        is_final = is_bad and not check.unsettled
         if check.kind in CHANGES:
-            is_clear = check.p_value is not None and check.p_value <= AT_ONCE * alpha
+            p_value = check.p_value
+            is_clear = p_value is not None and p_value <= clear_p_value
             is_final = is_clear and check.is_beyond
         if is_final and check.blocks:
             return True

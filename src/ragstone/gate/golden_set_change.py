@@ -60,8 +60,12 @@ def golden_set_change(
     contents: set[str | None] = set()
     if drafts is not None:
         draft_ids = drafts.samples.keys()
-        contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
-    missing = drafted = reworded = relabelled = 0
+        contents = {facts.content_hash for facts in drafts.samples.values()}
+        contents.discard(None)
+    missing = 0
+    drafted = 0
+    reworded = 0
+    relabelled = 0
     for sample_id, before in baseline.samples.items():
         facts = current.samples.get(sample_id)
         if facts is None:
@@ -72,7 +76,8 @@ def golden_set_change(
             reworded += 1
         elif not same_content(current, baseline, sample_id):
             # No score depends on the group.
-            relabelled += facts.parts != before.parts or facts.group == before.group
+            has_other_labels = facts.parts != before.parts
+            relabelled += has_other_labels or facts.group == before.group
     unevaluated = left_out(current, missing, len(baseline.samples))
     new = current.samples.keys() - baseline.samples.keys()
     return GoldenSetChange(
@@ -89,8 +94,10 @@ def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
     it was."""
     if not change.counts:
         return ()
-    level = Level.ALERT if replace(change, new=0).counts else Level.FACT
-    return (Finding(GOLDEN_SET_CHANGE, level, str(change), data=change),)
+    of_baseline = replace(change, new=0)
+    level = Level.ALERT if of_baseline.counts else Level.FACT
+    finding = Finding(GOLDEN_SET_CHANGE, level, str(change), data=change)
+    return (finding,)
 
 
 def left_out(current: RunScores, missing: int, total: int) -> int:

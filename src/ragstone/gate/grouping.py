@@ -32,9 +32,10 @@ def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None
 def groups_of(run: RunScores, ids: Iterable[str]) -> Iterator[str | None]:
     """The group of each sample. One without a group is in the group that has its id, as
     its perturbed rows are."""
-    groups = {facts.group for facts in run.samples.values()}
+    samples = run.samples
+    groups = {facts.group for facts in samples.values()}
     for sample_id in ids:
-        group = run.samples[sample_id].group if sample_id in run.samples else None
+        group = samples[sample_id].group if sample_id in samples else None
         yield sample_id if group is None and sample_id in groups else group
 
 

@@ -34,12 +34,16 @@ def canary_warnings(evidence: Evidence) -> Iterator[str]:
     if canaries is None:
         return
     if moved(canaries):
+        differing = f"{canaries.differing} of {canaries.asked} verdicts"
+        then = canaries.supported_then
+        now = canaries.supported_now
         yield (
-            f"The judge's behaviour changed: {canaries.differing} of {canaries.asked} verdicts differ from the "
-            f"baseline's on the same text (supported: {canaries.supported_then} then, {canaries.supported_now} now). "
+            f"The judge's behaviour changed: {differing} differ from the "
+            f"baseline's on the same text (supported: {then} then, {now} now). "
             "A rise or drop in this run may come from the judge, not the code."
         )
-    models = facts.observed.models if facts.observed is not None else ()
+    observed = facts.observed
+    models = observed.models if observed is not None else ()
     new_models = new_names(canaries.models, models)
     if models and new_models:
         replied = quoted(new_models)

@@ -63,7 +63,8 @@ def _shares(
     title = metric_title(name)
     values = normal.metrics[name].values
     oracle_values = oracle.metrics[name].values
-    scored_in_both = oracle_values.keys() & values.keys() & normal.samples.keys()
+    scored_in_both = oracle_values.keys() & values.keys()
+    scored_in_both &= normal.samples.keys()
     ids = sorted(scored_in_both)
     if not ids:
         return MetricShares(name, title, 0)

@@ -122,11 +122,11 @@ class Policy(PolicyTable):
         named = self.must_pass
         questions = {id: text for id, text in named.questions.items() if id in ids}
         samples = tuple(id for id in named.samples if id in ids)
-        must_pass = named.model_copy(
-            update={"samples": samples, "questions": questions}
-        )
+        of_samples = {"samples": samples, "questions": questions}
+        must_pass = named.model_copy(update=of_samples)
         slices = {tag: rules for tag, rules in self.slices.items() if tag in tags}
-        return self.model_copy(update={"must_pass": must_pass, "slices": slices})
+        of_part = {"must_pass": must_pass, "slices": slices}
+        return self.model_copy(update=of_part)
 
     def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
         """This policy with another action for inconclusive checks (the ``fail-on``

@@ -29,17 +29,20 @@ def policy_changes(base: Policy, head: Policy) -> tuple[str, ...]:
     head_keys = _keys(head)
     head_rules = {path[:-1] for path in head_keys}
     removed = {path[:-1] for path in base_keys} - head_rules
-    removed_keys = map(".".join, sorted(removed))
-    weaker = [f"removes the rule {key}" for key in removed_keys]
+    removed_rules = map(".".join, sorted(removed))
+    weaker = [f"removes the rule {rule_name}" for rule_name in removed_rules]
     neutral: list[str] = []
     paths = base_keys.keys() | head_keys.keys()
     for path in sorted(paths):
         base_value = base_keys.get(path)
         head_value = head_keys.get(path)
-        if base_value != head_value and path[:-1] not in removed:
-            is_weaker = _is_weaker(path[-1], base_value, head_value)
+        rule = path[:-1]
+        key = path[-1]
+        if base_value != head_value and rule not in removed:
+            is_weaker = _is_weaker(key, base_value, head_value)
             phrases = weaker if is_weaker else neutral
-            phrases.append(_phrase(path, base_value, head_value))
+            phrase = _phrase(path, base_value, head_value)
+            phrases.append(phrase)
     return (*accepted, *weaker, *neutral)
 
 
@@ -112,13 +115,14 @@ def moved_must_pass(
     and whose text `policy` does not have."""
     must_pass = policy.must_pass
     questions = {sample.id: sample.question.split() for sample in head}
-    return [
-        sample.id
-        for sample in base
-        if sample.id in must_pass.samples
-        and sample.id not in must_pass.questions
-        and questions.get(sample.id, sample.question.split()) != sample.question.split()
-    ]
+    moved = []
+    for sample in base:
+        is_named = sample.id in must_pass.samples
+        words = sample.question.split()
+        head_words = questions.get(sample.id, words)
+        if is_named and sample.id not in must_pass.questions and head_words != words:
+            moved.append(sample.id)
+    return moved
 
 
 def metric_changes(

@@ -153,7 +153,8 @@ def question_findings(evidence: Evidence) -> Iterator[Finding]:
     """How many questions got worse and how many better."""
     changes = question_changes(evidence)
     if changes is not None and changes.questions:
-        yield Finding(QUESTIONS, Level.FACT, f"{changes}.", data=changes)
+        sentence = f"{changes}."
+        yield Finding(QUESTIONS, Level.FACT, sentence, data=changes)
 
 
 def allowed_share(evidence: Evidence) -> float:
@@ -214,7 +215,8 @@ def chance_of_one(evidence: Evidence) -> float:
 def is_recorded(run: RunScores) -> bool:
     """Whether the answers of a run were recorded, or are not known: they can't be asked
     for again."""
-    return run.manifest is None or run.manifest.system.entrypoint.startswith(RECORDED)
+    manifest = run.manifest
+    return manifest is None or manifest.system.entrypoint.startswith(RECORDED)
 
 
 def _counts(drop: Drop) -> bool:
@@ -264,8 +266,12 @@ def _have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:
     same = 0
     for name in samples:
         if name in system.answers and name in system.contexts:
+            answers = set(system.answers[name])
             answers_before = set(before.answers.get(name, ()))
-            has_same_answers = set(system.answers[name]) == answers_before
-            has_same_contexts = system.contexts[name] == before.contexts.get(name)
+            contexts = system.contexts[name]
+            contexts_before = before.contexts.get(name)
+            has_same_answers = answers == answers_before
+            has_same_contexts = contexts == contexts_before
             same += has_same_answers and has_same_contexts
-    return same >= MIN_SAME and same >= SAME_ANSWERS * len(samples)
+    enough = SAME_ANSWERS * len(samples)
+    return same >= MIN_SAME and same >= enough

@@ -45,7 +45,8 @@ def worst_regressions(
     regressions: list[Regression] = []
     for sample_id in ranked[:limit]:
         by_metric = losses[sample_id]
-        for metric in sorted(by_metric, key=lambda name: (-by_metric[name], name)):
+        by_size = sorted(by_metric, key=lambda name: (-by_metric[name], name))
+        for metric in by_size:
             current = metrics[metric].values[sample_id]
             baseline = None
             if pairing is not None:
@@ -66,11 +67,14 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
     """
     failed = _failed_metrics(evidence)
     worse = set(evidence.current.system.failures)
-    if evidence.compared is not None:
-        worse -= evidence.compared.baseline.system.failures.keys()
-    for sample_id, by_metric in _losses(evidence).items():
+    pairing = evidence.compared
+    if pairing is not None:
+        worse -= pairing.baseline.system.failures.keys()
+    losses = _losses(evidence)
+    for sample_id, by_metric in losses.items():
         for metric, loss in by_metric.items():
-            if loss > CLEAR_LOSS and (not failed or metric in failed):
+            is_counted = not failed or metric in failed
+            if is_counted and loss > CLEAR_LOSS:
                 worse.add(sample_id)
     return tuple(sorted(worse))
 
@@ -102,7 +106,8 @@ def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
             continue
         scores = evidence.current.metrics[rule.metric].values
         for sample_id in rule.covered(scores):
-            loss = rule.min - rule.direction.shown(scores[sample_id])
+            score = rule.direction.shown(scores[sample_id])
+            loss = rule.min - score
             if loss > 0.0:
                 losses[sample_id][rule.metric] = loss
     return losses

@@ -141,7 +141,8 @@ def resolve_rules(
 def _widened(rule: Rule, policy: Policy) -> Rule:
     """`rule` with the drop that is accepted for it, if that is larger."""
     entry = policy.widened.get(rule.place)
-    if entry is None or rule.max_drop is None or entry.drop <= rule.max_drop:
+    max_drop = rule.max_drop
+    if entry is None or max_drop is None or entry.drop <= max_drop:
         return rule
     return replace(rule, max_drop=entry.drop, accepted=entry.id)
 

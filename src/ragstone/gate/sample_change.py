@@ -202,7 +202,8 @@ def _is_unused(low_rank: int | None, record: SampleRecord) -> bool:
     if low_rank is None:
         return False
     name = context_id(low_rank)
-    supports = _supports(record.answers[0].judged)
+    judgements = record.answers[0].judged
+    supports = _supports(judgements)
     return all(name not in support.supported_by for support in supports)
 
 
@@ -250,11 +251,13 @@ def _supports(judgements: Judgements) -> tuple[Support, ...]:
 def _reference_supported(record: SampleRecord) -> bool | None:
     """Whether the contexts support the reference, by the judge; None if that was not
     judged."""
-    use = _context_use(record.answers[0].judged)
-    if not use.against_reference or not use.attributions:
+    judgements = record.answers[0].judged
+    use = _context_use(judgements)
+    attributions = use.attributions
+    if not use.against_reference or not attributions:
         return None
-    supported = _supported(use.attributions)
-    enough = SUPPORTED_FROM * len(use.attributions)
+    supported = _supported(attributions)
+    enough = SUPPORTED_FROM * len(attributions)
     return len(supported) >= enough
 
 
@@ -269,7 +272,8 @@ def _supported(supports: Iterable[Support]) -> set[str]:
 
 def _first_useful(record: SampleRecord) -> int | None:
     """The rank, from 0, of the first useful context."""
-    use = _context_use(record.answers[0].judged)
+    judgements = record.answers[0].judged
+    use = _context_use(judgements)
     for rank, context in enumerate(use.contexts):
         if context.useful:
             return rank
@@ -319,7 +323,8 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     if isinstance(judgements.reverse_questions, ReverseQuestions):
         similarities = judgements.reverse_questions.similarities
     language = _language(answer)
-    is_foreign = language is not None and language != _language(record.sample.question)
+    question = record.sample.question
+    is_foreign = language is not None and language != _language(question)
     is_empty = not any(character.isalnum() for character in answer)
     abstains = isinstance(statements, StatementList) and statements.abstains
     ignored = missing & _supported(use.attributions)

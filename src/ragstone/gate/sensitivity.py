@@ -61,7 +61,8 @@ class KnownScores(Struct, frozen=True):
         needed = rows_needed(self.model, rule, loss)
         if needed is None:
             return None
-        return math.ceil(needed * max(self.n, rows) / rows)
+        questions = max(self.n, rows)
+        return math.ceil(needed * questions / rows)
 
 
 class Sight(Struct, frozen=True):
@@ -149,15 +150,18 @@ def loss_rule(
 
     It is one of so many `tests` that share the error rate.
     """
+    gate = policy.gate
     alpha = policy.alpha / tests
     if first is None:
         first = 1 if run is None else answers_per_sample(run)
-    asks = FAIL * alpha
+    fails = FAIL * alpha
+    asks = fails
     answers = first
-    if policy.gate.asks_again and (run is None or not is_recorded(run)):
+    can_ask_again = run is None or not is_recorded(run)
+    if gate.asks_again and can_ask_again:
         asks = ASK * alpha
-        answers += policy.gate.confirm_repeats
-    return LossRule(FAIL * alpha, asks, answers, allowed, runs, first)
+        answers += gate.confirm_repeats
+    return LossRule(fails, asks, answers, allowed, runs, first)
 
 
 def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None:
@@ -182,7 +186,8 @@ def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None
         first=first,
     )
     means_now = row_means(now)
-    model = _model(then.tobytes(), means_now.tobytes(), len(then))
+    rows = len(then)
+    model = _model(then.tobytes(), means_now.tobytes(), rows)
     return visible_loss(model, rule)
 
 

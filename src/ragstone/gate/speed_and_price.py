@@ -226,7 +226,9 @@ def paired_usage(pairing: Pairing | None) -> Iterator[PairedUsage]:
     current = pairing.current
     baseline = pairing.baseline
     price = baseline.price or current.price
-    failed = current.system.failures.keys() | baseline.system.failures.keys()
+    current_failures = current.system.failures.keys()
+    baseline_failures = baseline.system.failures.keys()
+    failed = current_failures | baseline_failures
     for figure in FIGURES.values():
         values = _values(current, figure, current.price)
         baseline_values = _values(baseline, figure, price)

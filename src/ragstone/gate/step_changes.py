@@ -99,9 +99,12 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
     baseline = None if evidence.compared is None else evidence.compared.baseline
     answers = _answers(run, baseline)
     problems = step_problems(run, baseline)
-    ranked = sorted(
-        problems, key=lambda problem: (-len(problems[problem].caused), problem)
-    )
+
+    def rank(problem: Problem) -> tuple[int, Problem]:
+        caused = problems[problem].caused
+        return -len(caused), problem
+
+    ranked = sorted(problems, key=rank)
     ranked = ranked[:MAX_SENTENCES]
     worse = _worse(evidence)
     causes: list[Problem] = []
@@ -140,7 +143,8 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         form = "short" if baseline is None else "changed"
         template = texts[form]
         text = template.format(place=problem.place, detail=problem.detail)
-        sentence = f"{text[0].upper()}{text[1:]}"
+        initial = text[0].upper()
+        sentence = initial + text[1:]
         unit = "answer"
         if problem.kind is ProblemKind.FORGOTTEN:
             unit = "conversation"
@@ -170,9 +174,11 @@ def _worse(evidence: Evidence) -> set[str]:
     if not evidence.ended:
         return set()
     worse = set(worse_samples(evidence))
-    for regression in evidence.explanation.regressions:
+    regressions = evidence.explanation.regressions
+    for regression in regressions:
+        now = regression.current
         before = regression.baseline
-        if before is None or abs(regression.current - before) > CLEAR_LOSS:
+        if before is None or abs(now - before) > CLEAR_LOSS:
             worse.add(regression.sample_id)
     return worse
 

@@ -25,7 +25,9 @@ def permissive(evidence: Evidence) -> Iterator[str]:
     """A warning that rules apply because there is no policy."""
     policy = evidence.policy
     if policy.file is None and not policy.metrics:
-        floors = f", and {FLOORS_WARN}" if evidence.offline else ""
+        floors = ""
+        if evidence.offline:
+            floors = f", and {FLOORS_WARN}"
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
 
 

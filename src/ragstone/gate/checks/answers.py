@@ -95,7 +95,8 @@ class NoAnswer(Answers):
         run = evidence.current
         failures = run.system.failures
         answered = any(run.system.answers.values())
-        failed = not answered and failures.keys() >= run.samples.keys()
+        failed_on_all = failures.keys() >= run.samples.keys()
+        failed = failed_on_all and not answered
         if failed and evidence.finished and run.samples:
             n = len(run.samples)
             samples = counted(n, "sample")
@@ -161,7 +162,8 @@ def _all_alike(run: RunScores, given: Mapping[str, Sequence[str]]) -> bool:
     """Whether one answer was given to most samples, and they are no questions that all
     have it."""
     answered = [sample_id for sample_id, texts in given.items() if any(texts)]
-    answers = set().union(*[given[sample_id] for sample_id in answered])
+    texts_of_answered = [given[sample_id] for sample_id in answered]
+    answers = set().union(*texts_of_answered)
     is_most = 2 * len(answered) > len(given)
     if len(answers) != 1 or not is_most:
         return False

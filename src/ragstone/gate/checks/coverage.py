@@ -100,13 +100,14 @@ class NothingDecided(Coverage):
             check.kind != CheckKind.COVERAGE or not check.passed for check in decided
         )
         status = Status.ERROR
-        if run.manifest is not None and run.manifest.golden.samples and not run.samples:
-            drafts = counted(run.manifest.golden.samples, "sample")
+        manifest = run.manifest
+        if manifest is not None and manifest.golden.samples and not run.samples:
+            drafts = counted(manifest.golden.samples, "sample")
             why = f"of {drafts}, all are drafts. A draft counts once a person has reviewed it (ragstone review)."
         elif not any(scores.values for scores in run.metrics.values()):
             samples = counted(len(run.samples), "sample")
             why = f"none of {samples} of {run.label} has a score."
-        elif not decided or (run.manifest is None and not has_checks):
+        elif not decided or (manifest is None and not has_checks):
             metrics = ", ".join(sorted(run.metrics))
             why = f"the policy checks none of its metrics ({metrics}), or needs a baseline for it."
             if decided:
@@ -125,7 +126,8 @@ def _coverage(
 ) -> Check:
     n = scored + len(failed)
     share = scored / n
-    is_enough = scored > 0 and (share >= minimum or rule.slice is not None)
+    is_covered = share >= minimum or rule.slice is not None
+    is_enough = scored > 0 and is_covered
     status = Status.ERROR
     if is_enough and worst is not Status.FAIL:
         status = worst

@@ -75,13 +75,16 @@ class MustPass(Checker):
             aside = ""
             if not_compared:
                 aside = f" Not compared: {some(not_compared)}."
+            status = Status.PASS if passed else Status.ERROR
+            must_pass_total = counted(total, "must-pass sample")
+            samples_total = counted(total, "sample")
             yield Check(
                 "must_pass",
                 CheckKind.MUST_PASS,
-                Status.PASS if passed else Status.ERROR,
+                status,
                 must_pass.action,
-                f"{passed} of {counted(total, 'must-pass sample')} passed.{aside}",
-                short_reason=f"{passed:,} of {counted(total, 'sample')}.",
+                f"{passed} of {must_pass_total} passed.{aside}",
+                short_reason=f"{passed:,} of {samples_total}.",
                 n=passed,
             )
 
@@ -106,7 +109,8 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
         floor = rule.min or 0.0
         if must_pass.min is not None and not rule.lower_is_better:
             floor = must_pass.min
-        floors[rule.metric, rule.direction] = rule.direction.shown(floor)
+        direction = rule.direction
+        floors[rule.metric, direction] = direction.shown(floor)
     ids = list(must_pass.ids)
     if must_pass.every:
         ids += run.samples
@@ -180,10 +184,12 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
             if direction.lower_is_better:
                 sign = 1.0
                 limit = f"at most {limit}"
-            for place, answer in enumerate(scores.answers.get(sample_id, (value,))):
+            answers = scores.answers.get(sample_id, (value,))
+            for place, answer in enumerate(answers):
                 if answer is not None:
                     compared.scored.add(place)
-                    if sign * (answer - bound) > _SAME:
+                    answer_gap = sign * (answer - bound)
+                    if answer_gap > _SAME:
                         compared.failing.add(place)
             gap = sign * (value - bound)
             if gap > _SAME:

@@ -134,7 +134,8 @@ def _factor(rise: float) -> str:
 def error_rate_of_a_limit(policy: Policy) -> float:
     """The error rate of each limit of the system: they share a part of the policy's, by
     Bonferroni's inequality."""
-    limits = len(policy.system.limits) + len(policy.system.rises)
+    system = policy.system
+    limits = len(system.limits) + len(system.rises)
     return SHARE * policy.alpha / limits
 
 
@@ -233,5 +234,6 @@ def why_not_measured(key: str, run: RunScores) -> str:
     elif "cost" in key and run.price is None:
         why = "this run has no token price; set [system.price] in the config."
     elif reported < MIN_REPORTED * answers:
-        why = f"only {reported} of {counted(answers, 'answer')} report their tokens."
+        total = counted(answers, "answer")
+        why = f"only {reported} of {total} report their tokens."
     return why and f"the policy has {key}, but {why}"
