@@ -54,12 +54,10 @@ def measure(runs: int) -> Mapping[str, float]:
         folder = Path(temporary)
         golden = (EXAMPLE / "golden.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
         (folder / "golden.jsonl").write_text("".join(golden[:SAMPLES]), encoding="utf-8")
-        records = (EXAMPLE / "baseline/samples.jsonl").read_text(encoding="utf-8").splitlines()
-        answers = [json.loads(record) for record in records[:SAMPLES]]
-        lines = [
-            json.dumps({"id": answer["sample"]["id"], **answer["answers"][0]["response"]}) + "\n" for answer in answers
-        ]
-        (folder / "answers.jsonl").write_text("".join(lines), encoding="utf-8")
+        records = (EXAMPLE / "baseline/samples.jsonl").read_text(encoding="utf-8").splitlines()[:SAMPLES]
+        rows = map(json.loads, records)
+        answers = [{"id": row["sample"]["id"], **row["answers"][0]["response"]} for row in rows]
+        (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)), encoding="utf-8")
         write_policy(folder, ("faithfulness", "context_recall"))
         (folder / "ragstone.toml").write_text(SETTINGS, encoding="utf-8")
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
