@@ -21,11 +21,13 @@ import pytest
 import yaml
 
 from ragstone.api import Run
+from ragstone.judge.offline.model import judge_version
 from tests.cli.project import append, change_rows, make_project, ragstone, read_json
 from tests.docs.page import ROOT, blocks, page
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 METRICS = "faithfulness,context_recall,recall@5"
+JUDGE = f"offline judge {judge_version()}"
 TRACED = """
 def answer(question):
     number = question.split()[-1].rstrip("?")
@@ -111,7 +113,7 @@ def test_mlflow_gets_means_verdict_judge_and_a_row_per_sample(
     mlflow.start_run.return_value = MagicMock()
     run_recipe("MLflow", "mlflow", mlflow, monkeypatch)
     mlflow.start_run.assert_called_once_with(run_name=report["run"]["commit"])
-    mlflow.set_tags.assert_called_once_with({"verdict": report["verdict"]["status"], "judge": "offline judge 12"})
+    mlflow.set_tags.assert_called_once_with({"verdict": report["verdict"]["status"], "judge": JUDGE})
     (metrics,) = mlflow.log_metrics.call_args.args
     assert metrics == {name.replace("@", "_at_"): mean for name, mean in means_of(report).items()}
     assert all(re.fullmatch(r"[/\w.\- :]+", name) for name in metrics), "MLflow refuses other names"
@@ -125,7 +127,7 @@ def test_wandb_gets_the_same(report: dict[str, Any], monkeypatch: pytest.MonkeyP
     run = MagicMock(summary={})
     wandb.init.return_value = MagicMock(__enter__=lambda _: run)
     run_recipe("Weights & Biases", "wandb", wandb, monkeypatch)
-    assert wandb.init.call_args.kwargs["config"] == {"judge": "offline judge 12"}
+    assert wandb.init.call_args.kwargs["config"] == {"judge": JUDGE}
     (logged,) = run.log.call_args.args
     assert {name: mean for name, mean in logged.items() if name != "samples"} == means_of(report)
     assert run.summary == {"verdict": report["verdict"]["status"]}

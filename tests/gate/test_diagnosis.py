@@ -224,7 +224,7 @@ def test_the_cause_beside_a_baseline(now: SampleRecord, before: SampleRecord | N
 @pytest.mark.parametrize("use", ["as it was", "of the answer", "of nothing"])
 def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference(use: str) -> None:
     judged = record(contexts=OTHERS, sample=dataclasses.replace(SAMPLE, reference_contexts=()))
-    found = judged.judgements[0].context_use
+    found = judged.answers[0].judged.context_use
     assert isinstance(found, ContextUse)
     if use == "of the answer":
         found = dataclasses.replace(found, against_reference=False)

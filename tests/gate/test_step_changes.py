@@ -63,9 +63,11 @@ def good(sample: Sample, number: str) -> Response:
     return Response(sample.id, f"About {number}: {sample.reference}", steps=steps)
 
 
-def run_of(answer: Answer, bad: Sequence[str] = ()) -> RunScores:
+def run_of(
+    answer: Answer, bad: Sequence[str] = (), conversation: Callable[[int], Sequence[Sample]] = samples_of
+) -> RunScores:
     """A run of all conversations; `bad` ends the ids of the samples with a score of 0."""
-    samples = [(sample, order(number)) for number in CONVERSATIONS for sample in samples_of(number)]
+    samples = [(sample, order(number)) for number in CONVERSATIONS for sample in conversation(number)]
     scores = {sample.id: float(not sample.id.endswith(tuple(bad)) if bad else True) for sample, _ in samples}
     run = replace(
         build_run({}),
@@ -192,19 +194,28 @@ def test_problems_of_turns_hops_and_tools(
 
 
 def test_later_turns_are_consequences_of_the_first_that_forgot() -> None:
+    def told_first(number: int) -> list[Sample]:
+        """A conversation that names the order in its first turn, and needs it in both others."""
+        first, _, third = samples_of(number)
+        call = ExpectedCall(("lookup_order",), {"order_id": order(number)})
+        name = f"c{number:02}"
+        second = dataclasses.replace(third, id=turn_id(name, 2), turn=ConversationTurn(name, 2, 3))
+        named = dataclasses.replace(first, question=f"Where is {order(number)}?")
+        return [named, dataclasses.replace(second, tools=(call,)), dataclasses.replace(third, tools=(call,))]
+
     def carries(sample: Sample, number: str) -> Response:
-        return dataclasses.replace(good(sample, number), answer=f"Which order? {number} has the parcel PK-55512.")
+        return Response(sample.id, f"It is about {number}.", steps=(lookup(number),))
 
     def forgets(sample: Sample, number: str) -> Response:
-        first = turn_of(sample) == 1
-        return (
-            carries(sample, number) if first else dataclasses.replace(good(sample, number), answer="It is due in May.")
-        )
+        if turn_of(sample) == 1:
+            return carries(sample, number)
+        return dataclasses.replace(carries(sample, number), answer="It is due in May.", steps=(lookup("none"),))
 
-    problems = step_problems(run_of(forgets), run_of(carries))
-    assert [(problem.kind, problem.place) for problem in problems] == [(ProblemKind.FORGOTTEN, "turn 2")]
-    (forgotten,) = problems.values()
-    assert (len(forgotten.present), len(forgotten.caused)) == (10, 20)
+    problems = step_problems(run_of(forgets, (), told_first), run_of(carries, (), told_first))
+    forgotten = {problem: samples for problem, samples in problems.items() if problem.kind is ProblemKind.FORGOTTEN}
+    assert [(problem.place, problem.detail) for problem in forgotten] == [("turn 2", "the order_id")]
+    (samples,) = forgotten.values()
+    assert (len(samples.present), len(samples.caused)) == (10, 20)
 
 
 # -- what a report says ------------------------------------------------------------------------------------------------
