@@ -253,7 +253,8 @@ def first_invalid(
     same = [
         one for one in errors if one["loc"][:-1] == place[:-1] and one["input"] is value
     ]
-    if len(same) < 2 or len(place) < 3 or not isinstance(place[-1], str):
+    is_choice = len(same) >= 2 and len(place) >= 3
+    if not is_choice or not isinstance(place[-1], str):
         return place, expected(first), value
     either = dict.fromkeys(map(expected, same))
     return place[:-1], " or ".join(either).replace(" or must be ", " or "), value

@@ -44,7 +44,8 @@ def _clean_char(char: str) -> str:
         return "\u2421"
     if char in _JOINERS:
         return char
-    hidden = unicodedata.category(char) in {"Cc", "Cf", "Cs"} or char in _BLANKS
+    is_control = unicodedata.category(char) in {"Cc", "Cf", "Cs"}
+    hidden = is_control or char in _BLANKS
     tag = 0xE0000 <= code <= 0xE0FFF
     noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
     return REPLACEMENT if hidden or tag or noncharacter else char

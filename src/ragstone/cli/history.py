@@ -86,7 +86,9 @@ def command(
     if history is not None and not os.path.lexists(path):
         raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
     past = _read(path)
-    shown = past if last is None else replace(past, runs=past.runs[-last:])
+    shown = past
+    if last is not None:
+        shown = replace(past, runs=past.runs[-last:])
     if as_csv:
         text = csv_text(shown.runs)
     elif as_page:
@@ -153,7 +155,8 @@ def _page(settings: Settings, history: History, versions: str | None) -> str:
         RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs
     )
     history = replace(history, runs=runs)
-    chosen = [name.strip() for name in (versions or "").split(",") if name.strip()]
+    names = map(str.strip, (versions or "").split(","))
+    chosen = list(filter(None, names))
     policy = read_policy(settings, of_stored=True)
     page = history_page(
         history,

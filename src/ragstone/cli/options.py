@@ -50,7 +50,9 @@ def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
     ):
         arguments["multiple"] = option.is_path  # a path can contain a comma
         text += ", can be repeated" if option.is_path else ", separated by commas"
-    arguments["help"] = f"{text}  [default: {default}]" if default else f"{text}."
+    arguments["help"] = f"{text}."
+    if default:
+        arguments["help"] = f"{text}  [default: {default}]"
     return click.option(f"--{flag.replace('_', '-')}", **arguments)
 
 

@@ -82,7 +82,10 @@ def wrapped(line: str, width: int) -> list[str]:
     """`line` in lines of at most `width` columns, broken between words only. What
     follows a label stays below it."""
     label = _LABEL.match(line)
-    indent = " " * (len(label.group()) if label else len(line) - len(line.lstrip()))
+    width = len(line) - len(line.lstrip())
+    if label:
+        width = len(label.group())
+    indent = " " * width
     return textwrap.wrap(
         line,
         width,

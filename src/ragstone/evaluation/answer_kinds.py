@@ -148,7 +148,9 @@ def _echoes(
         return True
     if not question_words or not wanted:
         return False
-    if f" {' '.join(question_words)} " not in f" {' '.join(words)} ":
+    asked_words = " ".join(question_words)
+    answer_words = " ".join(words)
+    if f" {asked_words} " not in f" {answer_words} ":
         return False
     additional = Counter(words) - Counter(question_words)
     is_short = additional.total() <= MAX_BESIDE_QUESTION

@@ -208,7 +208,9 @@ class _Asking:
         """
         failures = self._first_failures
         if len(failures) >= MAX_FAILURES_AT_START:
-            kind, message = failures[-1].kind, failures[-1].message
+            last = failures[-1]
+            kind = last.kind
+            message = last.message
             text = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {message}"
             return Response(sample.id, failure=SystemFailure(kind, text))
         response = await system.ask(sample)

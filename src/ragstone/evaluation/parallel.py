@@ -30,7 +30,9 @@ def usable_cores() -> int:
     """The cores that this process may use: those of the machine, its affinity, and the
     limit of its container."""
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    cores = os.cpu_count() or 1
+    if affinity is not None:
+        cores = len(affinity(0))
     try:
         quota, _, period = _CGROUP.read_text(encoding="ascii").strip().partition(" ")
         return max(1, min(cores, int(quota) // int(period)))

@@ -140,9 +140,11 @@ def _forms(secret: str) -> list[str]:
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             # The first and last characters depend on the neighbours; the rest depends
             # only on the secret.
-            whole = encode(b"\0" * offset + raw).decode("ascii").rstrip("=")
+            shifted = b"\0" * offset + raw
+            whole = encode(shifted).decode("ascii").rstrip("=")
             start = (0, 2, 3)[offset]
-            end = len(whole) - (1 if (offset + len(raw)) % 3 else 0)
+            is_cut = (offset + len(raw)) % 3 > 0
+            end = len(whole) - 1 if is_cut else len(whole)
             if end - start >= MIN_SECRET_CHARACTERS:
                 forms.append(whole[start:end])
     return forms

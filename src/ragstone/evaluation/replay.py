@@ -144,7 +144,8 @@ def vouch(
     for name, facts in scores.samples.items():
         # What a sample must reach is policy: ours, not theirs.
         sample = golden_samples.get(name)
-        samples[name] = replace(facts, bounds=() if sample is None else sample.bounds)
+        bounds = () if sample is None else sample.bounds
+        samples[name] = replace(facts, bounds=bounds)
     if contents != {name: facts.content_hash for name, facts in samples.items()}:
         doubts.append(
             "The samples of this run are not those of the default branch's golden set, so its results are for "

@@ -138,7 +138,8 @@ def write_facts(run: Path, facts: RoundFacts) -> None:
     RunDirectoryError."""
     nothing = RoundFacts()
     for name in _KINDS:
-        file, own = run / f"{name}.json", getattr(facts, name)
+        file = run / f"{name}.json"
+        own = getattr(facts, name)
         if own == getattr(nothing, name):
             with writing_to(file):
                 file.unlink(missing_ok=True)

@@ -94,7 +94,9 @@ class MetricScores(Struct, frozen=True):
     @property
     def mean(self) -> float | None:
         """The mean over the samples that have a score; None if there are none."""
-        return sum(self.values.values()) / len(self.values) if self.values else None
+        if not self.values:
+            return None
+        return sum(self.values.values()) / len(self.values)
 
     def __repr__(self) -> str:
         samples = counted(len(self.values), "sample")

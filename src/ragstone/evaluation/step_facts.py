@@ -103,7 +103,8 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     call_facts: list[CallFacts] = []
     for call in calls:
         result = None if call.result is None else _digest(call.result)
-        call_facts.append(CallFacts(call.name, _digest(_json(call.arguments)), result))
+        digest = _digest(_json(call.arguments))
+        call_facts.append(CallFacts(call.name, digest, result))
     hops: list[HopFacts] = []
     contexts = found_contexts(response)
     for hop in hops_of(sample, response):
@@ -190,7 +191,8 @@ def value_key(value: str) -> str:
 def value_kind(value: str) -> str:
     """What values of one kind have in common: ``TF-0`` for ``TF-4101``, and the same
     for all names."""
-    return _DIGITS.sub("0", value) if any(map(str.isdigit, value)) else ""
+    has_digits = any(map(str.isdigit, value))
+    return _DIGITS.sub("0", value) if has_digits else ""
 
 
 def _keys(text: str) -> frozenset[str]:
@@ -199,7 +201,8 @@ def _keys(text: str) -> frozenset[str]:
         for token in _tokens(text)
         if sum(map(str.isdigit, token)) >= MIN_KEY_DIGITS
     ]
-    return frozenset(map(value_key, [*numbers[:MAX_VALUES], *values_of(text)]))
+    values = [*numbers[:MAX_VALUES], *values_of(text)]
+    return frozenset(map(value_key, values))
 
 
 def _tokens(text: str) -> Iterable[str]:

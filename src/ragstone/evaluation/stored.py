@@ -136,7 +136,8 @@ class StoredAnswers:
     def to(self, sample: Sample) -> Response | None:
         """The first stored response to `sample`, if it has the same question here."""
         stored = self._samples.get(sample.id)
-        if stored is None or stored.part_hashes()[0] != sample.part_hashes()[0]:
+        question = sample.part_hashes()[0]
+        if stored is None or stored.part_hashes()[0] != question:
             return None
         return self.response(sample.id)
 

@@ -63,4 +63,5 @@ def system_usage(run: RunScores) -> SystemUsage | None:
 def p95(values: Sequence[float]) -> float:
     """The smallest value that at least 95 % of `values` do not exceed, as
     `stats/intervals.py` estimates it."""
-    return sorted(values)[max(0, math.ceil(len(values) * 0.95 - 1e-9) - 1)]
+    rank = math.ceil(len(values) * 0.95 - 1e-9)
+    return sorted(values)[max(0, rank - 1)]

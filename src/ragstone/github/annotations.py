@@ -103,7 +103,8 @@ def annotations_on(
 def _on_sample(
     title: str, message: str, place: Place | None, places: Places
 ) -> Annotation:
-    file, line = (None, None) if place is None else (place.file, place.line)
+    file = None if place is None else place.file
+    line = None if place is None else place.line
     return places.annotation(Level.WARNING, message, title, file, line)
 
 

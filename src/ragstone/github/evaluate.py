@@ -242,7 +242,9 @@ def merged_pull_request(message: str | None) -> int | None:
     """The pull request merged by a commit with this `message`, in GitHub's wording;
     None if there is none."""
     merge = _MERGED.search((message or "").partition("\n")[0])
-    return int(merge[1] or merge[2]) or None if merge else None
+    if merge is None:
+        return None
+    return int(merge[1] or merge[2]) or None
 
 
 def _role(job: Job, baseline: TrustedBaseline | None) -> Role:

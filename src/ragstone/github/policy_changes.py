@@ -143,7 +143,9 @@ def setting_changes(base: Settings, head: Settings, *, in_force: Settings) -> li
     The system's entrypoint is named first. A value that does not count, because that of
     `base` is `in_force`, is left out.
     """
-    then, now, used = _flat_tables(base), _flat_tables(head), _flat_tables(in_force)
+    then = _flat_tables(base)
+    now = _flat_tables(head)
+    used = _flat_tables(in_force)
     changes = [
         f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}"
         for key in sorted(then.keys() | now.keys(), key=_by_weight)

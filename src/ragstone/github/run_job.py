@@ -102,7 +102,9 @@ async def run_on_github(
     workspace = workspace_of(environ)
     settings = settings.model_copy(update={"within": workspace})
     token = inputs.github_token.get_secret_value()
-    names = {} if container is None else {str(container.staging): settings.run.out}
+    names = {}
+    if container is not None:
+        names[str(container.staging)] = settings.run.out
     redact = Redactor((*known_secrets(environ, settings), token), names)
     for secret in settings.judge.secrets():
         if len(secret) >= MIN_SECRET_CHARACTERS:

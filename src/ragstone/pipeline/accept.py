@@ -90,7 +90,8 @@ def accept(
         )
     if isinstance(shown, Path):
         shown = drop_shown_by(shown, metric, slice_)
-    file = (root if policy.file is None else Path(policy.file).parent) / ACCEPTED_FILE
+    folder = root if policy.file is None else Path(policy.file).parent
+    file = folder / ACCEPTED_FILE
     with parse_errors(None, "it can't be accepted"):
         entry = AcceptedEntry(
             id=entry_id(metric, slice_, shown.run, shown.baseline),

@@ -166,7 +166,10 @@ class BaselineSearch(Struct):
             return None
         self.reason = store.why_empty()
         if self.seen:
-            why = f" ({'; '.join(self.refusals[:3])})" if self.refusals else ""
+            why = ""
+            if self.refusals:
+                reasons = "; ".join(self.refusals[:3])
+                why = f" ({reasons})"
             self.reason = (
                 f"None of the newest runs {store.where} can be a baseline{why}."
             )

@@ -55,7 +55,8 @@ def read_side(
         )
     named: set[str] = set()
     if policy is not None:
-        named = {*policy.in_force, *(name for _, name, _ in policy.rules())}
+        rules = [name for _, name, _ in policy.rules()]
+        named = {*policy.in_force, *rules}
     return ComparedRun(read_score_file(path, golden, named=named))
 
 

@@ -127,7 +127,8 @@ async def _rounds(
             f"asking each question again to confirm the verdict ({number} of at most {most})"
         )
         run = await ask_once_more(run, session, folder / str(number))
-        cost, wall_s = cost.plus(run.manifest.cost), wall_s + run.manifest.wall_s
+        cost = cost.plus(run.manifest.cost)
+        wall_s += run.manifest.wall_s
         run = run.with_rounds(
             replace(run.rounds, confirm=ConfirmFacts(asked_again=True))
         )

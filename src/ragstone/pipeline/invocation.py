@@ -55,7 +55,8 @@ def invocation_of(
         if value is True:
             flags.append(f"--{option.flag}")
             continue
-        texts = list(map(str, value if isinstance(value, tuple) else [value]))
+        values = value if isinstance(value, tuple) else (value,)
+        texts = list(map(str, values))
         if option.key == "system.entrypoint":
             texts = [shown_entrypoint(texts[0])]
         if not option.is_path:
@@ -66,7 +67,8 @@ def invocation_of(
     folder = None
     if top is not None:
         real_root = os.path.realpath(root)
-        folder = Path(os.path.relpath(real_root, os.path.realpath(top))).as_posix()
+        real_top = os.path.realpath(top)
+        folder = Path(os.path.relpath(real_root, real_top)).as_posix()
     return Invocation(
         command=command,
         folder=folder,

@@ -28,7 +28,8 @@ def notify(address: str, text: str, *, link: str | None = None) -> str | None:
     """
     url = checked_address(address)
     safe_text = text.translate(_NO_MENTIONS)
-    body = {"text": safe_text if link is None else f"{safe_text}\n{link}"}
+    text = safe_text if link is None else f"{safe_text}\n{link}"
+    body = {"text": text}
     try:
         # The body of a reply may be endless, and is not read.
         with httpx2.stream(

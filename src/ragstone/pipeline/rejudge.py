@@ -243,7 +243,8 @@ def _spliced(
     of its own."""
     changes: dict[str, Any] = {}
     for part in parts:
-        own, other = getattr(record, part).items(), getattr(source, part).items()
+        own = getattr(record, part).items()
+        other = getattr(source, part).items()
         changes[part] = {name: value for name, value in own if name not in ids}
         changes[part] |= {name: value for name, value in other if name in ids}
     return replace(record, **changes)

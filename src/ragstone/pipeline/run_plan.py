@@ -39,7 +39,8 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
         within=settings.within,
         history=settings.golden.history,
     )
-    ids, tags = {*settings.golden.only}, {*settings.golden.tags}
+    ids = {*settings.golden.only}
+    tags = {*settings.golden.tags}
     if not ids and not tags:
         return golden
     chosen: set[str] = set()

@@ -47,7 +47,9 @@ class SystemLog:
                 self._file = self._path.open("ab", buffering=0)
                 self._written = self._file.tell()
             room = max(0, MAX_LOG_BYTES - self._written)
-            self._file.write(data[:room] + (_CUT if len(data) > room else b""))
+            self._file.write(data[:room])
+            if len(data) > room:
+                self._file.write(_CUT)
             self._written += len(data)
         except OSError:
             self._path = None
@@ -65,7 +67,8 @@ class Tail:
         self._data = b""
 
     def add(self, data: bytes) -> None:
-        self._data = (self._data + data[-TAIL_BYTES:])[-TAIL_BYTES:]
+        joined = self._data + data[-TAIL_BYTES:]
+        self._data = joined[-TAIL_BYTES:]
 
     def clear(self) -> None:
         self._data = b""

@@ -65,7 +65,8 @@ class ShellCommand(EntrypointKind):
         if has_folder(argv[0]):  # relative to the working directory
             argv[0] = str(context.directory / argv[0])
         else:
-            argv[0] = shutil.which(argv[0], path=context.environ.get("PATH")) or argv[0]
+            search_path = context.environ.get("PATH")
+            argv[0] = shutil.which(argv[0], path=search_path) or argv[0]
         fields = answer_fields(settings)
         new_peer = partial(CommandPeer, settings, context, fields, argv=argv)
         return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)

@@ -161,7 +161,8 @@ def _response_in(
         raise ValueError(
             f"Answered with id {shown(reply['id'], 80)}; expected {sample.id!r}, or no id."
         )
-    error, detail = reply.get("error"), reply.get("detail", child.tail.text())
+    error = reply.get("error")
+    detail = reply.get("detail", child.tail.text())
     if not isinstance(error, str) or "answer" in reply:
         return read(sample.id, reply, latency_s, fields)
     kind = SystemFailureKind.RAISED

@@ -109,7 +109,8 @@ class Pool:
                 break
         if failure is None:
             return response
-        hint = self._context.lacking(f"{failure.message}\n{failure.detail or ''}")
+        detail = failure.detail or ""
+        hint = self._context.lacking(f"{failure.message}\n{detail}")
         message = " ".join(filter(None, (failure.message, hint)))
         return replace(response, failure=replace(failure, message=message))
 

@@ -152,7 +152,9 @@ def _interpreter(named: str | None, around: Surroundings) -> str:
             if folder and Path(folder, inside).exists():
                 return str(Path(folder, inside))
         return sys.executable
-    program = str((around.root / named).absolute()) if has_folder(named) else named
+    program = named
+    if has_folder(named):
+        program = str((around.root / named).absolute())
     python = shutil.which(program, path=around.environ.get("PATH"))
     if python is None:
         raise ConfigError(

@@ -106,7 +106,8 @@ class ConversationSoFar:
         if not self.failed_turns:
             return None
         turns = "turn" if len(self.failed_turns) == 1 else "turns"
-        return f"after {turns} {listed(list(map(str, self.failed_turns)))} failed"
+        numbers = list(map(str, self.failed_turns))
+        return f"after {turns} {listed(numbers)} failed"
 
 
 class SystemFailureKind(StrEnum):

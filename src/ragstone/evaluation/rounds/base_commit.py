@@ -173,7 +173,9 @@ class Paced(Wrapped):
         await self._pace.started.wait()
 
     async def ask(self, sample: Sample) -> Response:
-        asked, own, other = self._pace.asked, self._side, 1 - self._side
+        asked = self._pace.asked
+        own = self._side
+        other = 1 - own
         async with self._pace.moved:
             await self._pace.moved.wait_for(lambda: asked[own] <= asked[other])
             asked[own] += 1

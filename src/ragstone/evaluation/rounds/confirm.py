@@ -28,7 +28,9 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
 
     Raises JudgeError, SystemUnderTestError, TimeLimitReached.
     """
-    plan, stored, own = session.plan, StoredAnswers.of(run), run.manifest.own_answers
+    plan = session.plan
+    stored = StoredAnswers.of(run)
+    own = run.manifest.own_answers
     metrics = plan.selected_metrics()
     again = session.round(
         plan.golden,

@@ -65,7 +65,8 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     context.say(
         f"asking {counted(len(samples), 'sample')} again with the reference contexts (oracle)"
     )
-    quiet, error = replace(context.quiet("oracle"), progress=context.progress), None
+    quiet = replace(context.quiet("oracle"), progress=context.progress)
+    error = None
     try:
         if not plan.resume or not (out / MANIFEST).is_file():
             drop_carried(run.path, ORACLE)

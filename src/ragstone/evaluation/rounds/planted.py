@@ -130,11 +130,13 @@ def _choose_hosts(
     for record in run.records():
         name, support = record.sample.id, record.answers[0].judged.support
         if isinstance(support, SupportTable) and record.response.contexts:
-            rises[name] = now.get(name, 0.0) - before.get(name, math.inf)
+            score_before = before.get(name, math.inf)
+            rises[name] = now.get(name, 0.0) - score_before
     by_rise = sorted(rises, key=rises.__getitem__, reverse=True)
     first = [name for name in by_rise[: n // 2] if rises[name] > 0.0]
     others = by_rise[len(first) :]
-    return (*first, *draw.sample(others, min(n - len(first), len(others))))
+    size = min(n - len(first), len(others))
+    return (*first, *draw.sample(others, size))
 
 
 def _mean_scores(run: RunDirectory) -> dict[str, float]:

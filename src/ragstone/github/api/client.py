@@ -188,7 +188,8 @@ class GitHubApi(Requester):
         retry)."""
         status, data = error.status, error.data
         reason = data.get("message", "") if isinstance(data, dict) else data
-        reason = " ".join(str(reason or "no reason given").split())[:200]
+        words = str(reason or "no reason given").split()
+        reason = " ".join(words)[:200]
         headers = error.headers or {}
         after = headers.get("retry-after", "")
         is_used_up = headers.get("x-ratelimit-remaining") == "0"

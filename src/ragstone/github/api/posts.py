@@ -56,7 +56,8 @@ def own_comments(
     own = []
     for post in listed(listing):
         # Text further down may come from anyone.
-        first_line = (post.body or "").replace("\r\n", "\n").partition("\n")[0]
+        body = post.body or ""
+        first_line = body.replace("\r\n", "\n").partition("\n")[0]
         if first_line == mark and _is_by(post.user, login):
             own.append(post)
     # The workflow's own bot first, then by age.

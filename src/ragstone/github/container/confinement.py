@@ -188,7 +188,8 @@ def wipe_environment(names: Iterable[str]) -> None:
         os.environb.pop(name, None)
     try:
         process = Path("/proc/self/stat").read_text(encoding="utf-8")
-        start, end = map(int, process.rpartition(")")[2].split()[_ENV_START:][:2])
+        fields = process.rpartition(")")[2].split()
+        start, end = map(int, fields[_ENV_START : _ENV_START + 2])
         block = ctypes.string_at(start, end - start)
     except (OSError, ValueError):
         return
@@ -236,7 +237,8 @@ def end_strays(uid: int, *, patience_s: float = 10.0) -> None:
         if not survivors:
             return
         if time.monotonic() >= deadline:
-            named = some([f"{pid} ({name})" for pid, name in sorted(survivors.items())])
+            processes = [f"{pid} ({name})" for pid, name in sorted(survivors.items())]
+            named = some(processes)
             raise SystemUnderTestError(
                 f"processes of your system don't end, though they were killed: {named}. They could still change "
                 "what the gate found, so nothing is published.",

@@ -114,7 +114,8 @@ def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
     config = PATTERNS["config"].search(read_text(root, WORKFLOW))
     if config is None or (config[1] or ".") == folder:
         return WORKFLOW, None
-    name = re.sub(r"[^A-Za-z0-9]+", "-", folder).strip("-")[:60] or "gate"
+    words = re.sub(r"[^A-Za-z0-9]+", "-", folder).strip("-")
+    name = words[:60] or "gate"
     return WORKFLOW.replace(".yml", f"-{name}.yml"), name
 
 

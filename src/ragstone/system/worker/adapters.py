@@ -327,7 +327,8 @@ def _load_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+        is_of_path = f"{name}.".startswith(f"{error.name}.")
+        if error.name is None or not is_of_path:
             raise
         raise EntrypointError(
             f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109

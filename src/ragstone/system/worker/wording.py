@@ -40,7 +40,10 @@ def shown(value: object, limit: int = 200) -> str:
     """A bounded repr with the type's name; never raises."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = limit
-    short.maxlevel, short.maxdict, short.maxlist, short.maxtuple = 2, 8, 4, 4
+    short.maxlevel = 2
+    short.maxdict = 8
+    short.maxlist = 4
+    short.maxtuple = 4
     try:
         text = short.repr(value)
     except Exception:
@@ -48,7 +51,8 @@ def shown(value: object, limit: int = 200) -> str:
     text = _masked(
         re.sub(_ADDRESS, "", text)
     )  # addresses differ each time, so equal failures would look different
-    return f"{clean(_shortened(text, limit))} ({type(value).__name__})"
+    shortened = clean(_shortened(text, limit))
+    return f"{shortened} ({type(value).__name__})"
 
 
 def summary(error: BaseException) -> str:
@@ -80,11 +84,15 @@ def _masked(text: str) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    if len(text) <= limit:
+        return text
+    return text[: limit - 3] + "..."
 
 
 def _without_middle(text: str, limit: int) -> str:
     """`text` as UTF-8 can hold it, without its middle if it is too long."""
     if len(text) > limit:
-        text = text[: limit // 2] + "\n...\n" + text[100 - limit // 2 :]
+        beginning = text[: limit // 2]
+        end = text[100 - limit // 2 :]
+        text = beginning + "\n...\n" + end
     return clean(text)
