@@ -69,7 +69,8 @@ def text(value: object) -> str | None:
     content = _text(value, 0)
     if content is None:
         return None
-    return sound(content.strip()) or None
+    stripped = content.strip()
+    return sound(stripped) or None
 
 
 def _text(value: object, depth: int) -> str | None:
@@ -225,7 +226,8 @@ def _last_question(messages: Sequence[object]) -> int | None:
 
 def _role_of(message: Mapping[str, object]) -> Role | None:
     """Who speaks; None for tools."""
-    role = message.get("role", message.get("type", ""))
+    message_type = message.get("type", "")
+    role = message.get("role", message_type)
     return ROLES.get(str(role).lower())
 
 
@@ -244,7 +246,8 @@ def turns(value: object) -> tuple[Message, ...]:
     for item in value:
         if isinstance(item, Mapping):
             role = _role_of(item)
-            content = item.get("content", item.get("text"))
+            written_text = item.get("text")
+            content = item.get("content", written_text)
             if role is not None:
                 spoken.append((role, content))
         elif isinstance(item, list) and len(item) == 2:

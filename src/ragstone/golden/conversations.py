@@ -129,7 +129,8 @@ class TurnReading(Struct, frozen=True):
             values.pop(own_tags)
             try:
                 shared_tags = cells.tags(shared[tags])
-                values[tags] = [*shared_tags, *cells.tags(own[own_tags])]
+                turn_tags = cells.tags(own[own_tags])
+                values[tags] = [*shared_tags, *turn_tags]
             except cells.CellError as error:
                 raise self.source.error(
                     f"'{own_tags}' of {label} {error}.", line

@@ -55,15 +55,15 @@ def _conversation(turns: Sequence[Sample], place: ConversationTurn) -> Values:
 def _row(sample: Sample) -> Values:
     review = sample.review
     asserted = sample.assertions or Assertions()
+    history = [
+        {"role": message.role, "content": message.text} for message in sample.history
+    ]
     row: Values = {
         "id": sample.id or None,
         "question": sample.question,
         "reference": sample.reference,
         "other_references": sample.other_references,
-        "history": [
-            {"role": message.role, "content": message.text}
-            for message in sample.history
-        ],
+        "history": history,
         "reference_contexts": _passages(sample),
         "relevant_ids": dict(sample.relevant_ids),
         "answerable": None if sample.answerable else False,

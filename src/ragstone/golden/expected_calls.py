@@ -67,8 +67,10 @@ def _expected_call(item: object) -> ExpectedCall:
     except ValidationError as error:
         details = error.errors()[0]
         key = ".".join(map(str, details["loc"]))
+        shown_call = shown(item)
+        expectation = expected(details)
         raise CellError(
-            f"contains the tool call {shown(item)}: {key} {expected(details)}"
+            f"contains the tool call {shown_call}: {key} {expectation}"
         ) from None
     if (call.name is None) is (call.any_of is None):
         raise CellError(

@@ -368,7 +368,8 @@ def _duplicate(first: Sample, second: Sample, table: Table) -> GoldenSetError:
         rows = list(table.rows)
         for name in rows[0].values:
             texts = {str(row.values.get(name)) for row in rows}
-            if len(texts) == len(rows) and max(map(len, texts)) < 100:
+            longest = max(map(len, texts))
+            if len(texts) == len(rows) and longest < 100:
                 column = table.column(name)
                 hint += f' A column of ids can be mapped in ragstone.toml:\n  [golden.columns]\n  id = "{column}"'
                 break

@@ -20,9 +20,10 @@ def read_mtrag(values: Values) -> Values:
     none."""
     spoken = values.get("messages", values.get("input"))
     targets: Any = values.get("targets")
-    if not _are_spoken(spoken) or not ("messages" in values or _are_spoken(targets)):
+    has_messages = "messages" in values
+    if not _are_spoken(spoken) or not (has_messages or _are_spoken(targets)):
         return values
-    if "messages" in values:
+    if has_messages:
         return {
             "id": values.get("id"),
             "turns": list(map(_message, spoken)),

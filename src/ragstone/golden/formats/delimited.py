@@ -91,8 +91,9 @@ def header_names(source: SourceFile, header: list[str], line: int) -> list[str]:
     """The names of the columns. Raises GoldenSetError if there are too many, or two
     with the same name."""
     names = [name.strip() for name in header]
-    if len(names) > MAX_COLUMNS:
-        raise source.error(f"{len(names):,} columns; at most {MAX_COLUMNS:,}.", line)
+    count = len(names)
+    if count > MAX_COLUMNS:
+        raise source.error(f"{count:,} columns; at most {MAX_COLUMNS:,}.", line)
     for name in names:
         if name and names.count(name) > 1:
             raise source.error(f"duplicate column '{name}' in the header.", line)

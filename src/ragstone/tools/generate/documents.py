@@ -176,7 +176,8 @@ def _pdf(body: bytes) -> str:
         raise UnreadableError("it is encrypted")
     if len(reader.pages) > MAX_PAGES:
         raise UnreadableError(f"it has more than {MAX_PAGES:,} pages")
-    text = "\n\n".join(str(page.extract_text()) for page in reader.pages)
+    pages = [str(page.extract_text()) for page in reader.pages]
+    text = "\n\n".join(pages)
     normalized = unicodedata.normalize("NFKC", text)  # which takes ligatures apart
     return _tidied(normalized)
 

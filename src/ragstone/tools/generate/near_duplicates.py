@@ -69,8 +69,10 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
             continue
         candidates: set[int] = set()
         unseen = total
-        for gram in sorted(own_grams, key=lambda gram: (-weight[gram], gram)):
-            if unseen < least * total - 1e-9:
+        min_unseen = least * total - 1e-9
+        rarest_first = sorted(own_grams, key=lambda gram: (-weight[gram], gram))
+        for gram in rarest_first:
+            if unseen < min_unseen:
                 break
             unseen -= weight[gram]
             candidates.update(index[gram])
@@ -110,5 +112,6 @@ def _trigrams(text: str) -> frozenset[str]:
     trigrams = set()
     for word in _WORD.findall(text.casefold()):
         padded = f" {word} "
-        trigrams |= {padded[at : at + 3] for at in range(len(word))}
+        starts = range(len(word))
+        trigrams |= {padded[start : start + 3] for start in starts}
     return frozenset(trigrams)

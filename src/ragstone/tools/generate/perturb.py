@@ -87,7 +87,8 @@ def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | 
     Only the last question of a conversation is changed. The row has the labels of the
     original, since they say what the user meant, and is in one group with it.
     """
-    chance = random.Random(f"{seed}\0{kind}\0{sample.id}")  # noqa: S311 - a draw, not a secret
+    row_seed = f"{seed}\0{kind}\0{sample.id}"
+    chance = random.Random(row_seed)  # noqa: S311 - a draw, not a secret
     row = replace(
         sample,
         id=f"{sample.id}~{kind}",
@@ -175,7 +176,8 @@ def _injected(row: Sample, chance: random.Random) -> Sample:
     template = chance.choice(TEXTS["injection"])
     question = template.replace("{first}", first).replace("{second}", second)
     asserted = row.assertions or Assertions()
-    forbidden = (*asserted.must_not_contain, first + second)
+    word = first + second
+    forbidden = (*asserted.must_not_contain, word)
     return replace(
         row,
         question=question.replace("{question}", row.question),

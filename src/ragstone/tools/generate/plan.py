@@ -54,7 +54,8 @@ class Wanted(Struct, frozen=True):
         counts = Counter(
             {kind: int(share * self.count) for kind, share in self.shares.items()}
         )
-        counts[next(iter(self.shares))] += self.count - counts.total()
+        first_kind = next(iter(self.shares))
+        counts[first_kind] += self.count - counts.total()
         return +counts
 
 

@@ -131,12 +131,13 @@ def history_page(
         marks_by_place.append(list(marks(run, before)))
         before = run
     builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS], marks_by_place)
+    newest = len(runs) - 1
     if not versions and len(runs) > 1:
-        before = run_before(runs, len(runs) - 1) or runs[-2]
+        before = run_before(runs, newest) or runs[-2]
         versions = [before, runs[-1]]
     windows = history.windows[-MAX_POINTS:]
     production = window_charts(windows)
-    newest_first = range(len(runs) - 1, -1, -1)
+    newest_first = range(newest, -1, -1)
     return HistoryPage(
         count=len(runs),
         notes=notes,
@@ -179,7 +180,8 @@ def window_charts(windows: Sequence[RunLine]) -> Iterator[Chart | None]:
             label = show_figure(name, value)
             points.append(Point(line.time, value, word, label))
         title = figure_title(name).capitalize()
-        yield chart_of(title, points, partial(show_figure, name))
+        show = partial(show_figure, name)
+        yield chart_of(title, points, show)
 
 
 class _PageBuilder(Struct):
@@ -206,9 +208,11 @@ class _PageBuilder(Struct):
                 floors[rule.metric] = rule.direction.shown(rule.min)
         recent = range(len(self.runs))[-MAX_POINTS:]
         for metric in self.metrics:
+            title = metric_title(metric)
+            points = [self._point(place, metric) for place in recent]
             yield chart_of(
-                metric_title(metric),
-                [self._point(place, metric) for place in recent],
+                title,
+                points,
                 score,
                 limit=floors.get(metric),
                 min_span=_MIN_SCORE_SPAN,
@@ -241,7 +245,8 @@ class _PageBuilder(Struct):
 
     def _compared(self, reference: RunLine, run: RunLine, metric: str) -> ComparedCell:
         part = run.metrics.get(metric)
-        mean = score(None if part is None else part.mean, 3)
+        part_mean = None if part is None else part.mean
+        mean = score(part_mean, 3)
         if run is reference or part is None:
             return ComparedCell(mean)
         changes = paired_changes(self.history, reference, run, metric)
@@ -294,7 +299,8 @@ class _PageBuilder(Struct):
             for mark in self.marks[place]
         )
         mean = None if part is None else part.mean
-        point = _point_of(run, mean, score(mean, 3))
+        shown_mean = score(mean, 3)
+        point = _point_of(run, mean, shown_mean)
         return replace(point, starts=is_break)
 
 

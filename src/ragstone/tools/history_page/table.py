@@ -100,9 +100,10 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     changes = _changes(runs)
     verdict_width = max(width, len("verdict"))
     for run in runs:
+        commit = run.commit or ""
         cells = [
             f"{run.time:%Y-%m-%d %H:%M}",
-            (run.commit or "")[:7].ljust(7),
+            commit[:7].ljust(7),
             run.verdict.ljust(verdict_width),
         ]
         for name, column_width in zip(metrics, widths, strict=True):

@@ -90,7 +90,8 @@ def paired_changes(
         return None
     labels = None
     if samples.groups is not None:
-        labels = np.array(samples.groups)[scored]
+        groups = np.array(samples.groups)
+        labels = groups[scored]
     return PairedChanges(changes[scored], labels)
 
 

@@ -218,7 +218,8 @@ def _report(
     judge_marks = _marks(judge)
     people_marks = _marks(people)
     scores = run.metrics[metric].values
-    values = np.array(list(scores.values()), dtype=np.float64)
+    all_scores = list(scores.values())
+    values = np.array(all_scores, dtype=np.float64)
     kappas, among_people = _among_people(labels, metric)
     apart = [
         (name, judge_score, label)

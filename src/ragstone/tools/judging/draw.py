@@ -215,11 +215,13 @@ def label_page(metrics: Sequence[str]) -> str:
     hints = [
         {"name": name, "title": _title(name), "hint": _hint(name)} for name in metrics
     ]
+    stylesheet = read_template("label.css", package)
+    script = read_template("label.js", package)
     return render_page(
         "label.html.j2",
         package=package,
-        styles=(read_template("label.css", package),),
-        script=read_template("label.js", package),
+        styles=(stylesheet,),
+        script=script,
         title="Labels",
         metrics=hints,
     )

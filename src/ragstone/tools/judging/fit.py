@@ -75,17 +75,17 @@ async def features_of_record(
 ) -> dict[str, float] | None:
     """The features of the answer in `record`; None if there is nothing to judge in
     it."""
-    if record.response.failure is not None:
+    sample = record.sample
+    response = record.response
+    if response.failure is not None:
         return None
-    call = Call(record.sample.id)
-    judgements = await collect_judgements(
-        judge, record.sample, record.response, _KINDS, call
-    )
+    call = Call(sample.id)
+    judgements = await collect_judgements(judge, sample, response, _KINDS, call)
     statements = judgements.statements
     table = judgements.support
     if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
         return None
-    return features_of(table, statements.statements, record.response.contexts)
+    return features_of(table, statements.statements, response.contexts)
 
 
 def fit_model(
@@ -145,7 +145,8 @@ def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> 
     names, members = np.unique(groups, return_inverse=True)
     chance = np.random.default_rng(0)
     order = chance.permutation(len(names))
-    folds = order[members] % min(FOLDS, len(names))
+    fold_count = min(FOLDS, len(names))
+    folds = order[members] % fold_count
     probabilities = np.zeros(len(labels))
     for fold in np.unique(folds):
         held_out = folds == fold

@@ -129,7 +129,9 @@ def _of_marks(first: Floats, second: Floats) -> tuple[float, float]:
     a = first.mean()
     b = second.mean()
     observed = np.mean(first != second)
-    expected = a * (1.0 - b) + b * (1.0 - a)
+    only_first = a * (1.0 - b)
+    only_second = b * (1.0 - a)
+    expected = only_first + only_second
     return float(observed), float(expected)
 
 

@@ -70,8 +70,9 @@ def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
     """
     for field in columns:
         if field not in FIELDS:
+            field_names = ", ".join(FIELDS)
             raise ConfigError(
-                f"a pair has no field '{field}'.", hint=f"Fields: {', '.join(FIELDS)}."
+                f"a pair has no field '{field}'.", hint=f"Fields: {field_names}."
             )
     source = SourceFile(path, str(path))
     pairs: list[Pair] = []

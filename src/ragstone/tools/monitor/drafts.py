@@ -77,13 +77,14 @@ def add_drafts(
             text = strip(redact(turn.text))
             turns.append(replace(turn, text=text))
         question = redact(interaction.question or "")
+        period = window.period.name
         draft = Sample(
             id=f"production-{interaction.key[:12]}",
             question=strip(question),
             history=tuple(turns),
             tags=("production", *reasons),
             review=Review("draft"),
-            provenance=f"ragstone monitor {__version__}, window {window.period.name}, interaction {interaction.key}",
+            provenance=f"ragstone monitor {__version__}, window {period}, interaction {interaction.key}",
         )
         if draft.id in ids:
             continue
@@ -143,5 +144,6 @@ def _append(file: Path, drafts: Sequence[Sample]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     if before and not before.endswith("\n"):
         before += "\n"
-    lines = "".join(f"{line}\n" for line in native_lines(drafts))
-    replace_text(file, before + lines)
+    lines = [f"{line}\n" for line in native_lines(drafts)]
+    added = "".join(lines)
+    replace_text(file, before + added)

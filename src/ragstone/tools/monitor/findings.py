@@ -126,9 +126,10 @@ def values_before(
     the same judge, without those that had an alert for the figure.
     """
     since = policy.monitor.level_since
+    length = _length(line)
     values: dict[str, list[float]] = {name: [] for name in line.figures}
     for then in past:
-        if then.window is None or _length(then) != _length(line):
+        if then.window is None or _length(then) != length:
             continue
         is_accepted = since is None or then.time.date() >= since
         if then.time >= line.time or not is_accepted:
@@ -268,8 +269,10 @@ def _changed(
         scale = level if name in LATENCIES else 1.0
         worse = sign * (mean - level)
         limit = rule.max_change * scale
-        is_enough = worse > limit and worse * part.n >= MIN_SAMPLES * scale
-        if is_enough and worse > predicted.high - level:
+        min_total = MIN_SAMPLES * scale
+        is_enough = worse > limit and worse * part.n >= min_total
+        margin = predicted.high - level
+        if is_enough and worse > margin:
             shown_mean = show_figure(name, mean)
             windows = counted(newest, "window")
             now = f"{shown_mean} in the newest {windows}"

@@ -175,8 +175,10 @@ def read_interaction(
         time = interaction.timestamp.isoformat()
         identity = [interaction.id, time, interaction.question]
     content = json.dumps(identity, sort_keys=True, default=str)
-    key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(content.encode(), digest_size=16)
+    key = digest.hexdigest()
     history: tuple[Message, ...] = ()
     with suppress(cells.CellError):
         history = cells.earlier_turns(fields.get("question"))
-    return interaction.model_copy(update={"key": key, "history": history})
+    update = {"key": key, "history": history}
+    return interaction.model_copy(update=update)

@@ -84,7 +84,8 @@ def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Rec
         return
     lines = _lines(file, problems)
     first = next(lines, {})
-    records = chain([first] if first else [], lines)
+    first_records = [first] if first else []
+    records = chain(first_records, lines)
     if is_trace(first):
         yield from interactions_of(records, str(path))
     else:

@@ -54,7 +54,8 @@ def _is_card(match: re.Match[str]) -> bool:
     number = re.sub(r"\D", "", match.group())
     total = 0
     for place, digit in enumerate(reversed(number)):
-        value = int(digit) * (1 + place % 2)
+        weight = 1 + place % 2
+        value = int(digit) * weight
         total += value // 10 + value % 10
     is_checked = total % 10 == 0
     return is_checked and _PATTERN["card_number"].fullmatch(number) is not None

@@ -60,7 +60,8 @@ def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
         logged = {"answer": interaction.answer, "contexts": list(sources)}
         response = payload.read(key, logged, interaction.latency)
         texts = [context.text.strip() for context in response.contexts]
-        if response.failure is None and all(" " in text for text in texts):
+        have_texts = all(" " in text for text in texts)
+        if response.failure is None and have_texts:
             question = Sample(key, interaction.question)
             sample.append((question, response))
     return sample

@@ -106,21 +106,24 @@ def interactions_of(
 def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     """The record of one trace; `spans` are sorted by their start."""
     ids = {span.id for span in spans}
-    root = next((span for span in spans if span.parent not in ids), spans[0])
+    roots = (span for span in spans if span.parent not in ids)
+    root = next(roots, spans[0])
     attributes = [
         root.attributes,
         *(span.attributes for span in spans if span is not root),
     ]
-    newest_first = [attributes[0], *attributes[:0:-1]]
+    descendants = attributes[1:]
+    newest_first = [attributes[0], *reversed(descendants)]
     question = _first(attributes, "input.value", "gen_ai.input.messages")
     answer = _first(newest_first, "output.value", "gen_ai.output.messages")
+    duration_ns = root.end - root.start
     status = root.status.get("code")
     record = {
         "id": root.trace,
         "timestamp": root.start / 1e9,
         "question": text_in(question),
         "answer": text_in(answer),
-        "latency_s": (root.end - root.start) / 1e9,
+        "latency_s": duration_ns / 1e9,
         "user_id": _first(attributes, "user.id", "enduser.id"),
         "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),
         "error": status in (2, "STATUS_CODE_ERROR"),
@@ -128,7 +131,8 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     sources: list[Any] | None = None
     for values in attributes:
         if kind_of_span(values) == "retrieval":
-            sources = [*(sources or []), *span_documents(values)]
+            documents = span_documents(values)
+            sources = [*(sources or []), *documents]
     if sources is not None:
         record |= {"sources": sources, "results": len(sources)}
     return record
