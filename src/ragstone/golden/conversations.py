@@ -202,7 +202,8 @@ def conversation(
             history=tuple(messages),
             turn=ConversationTurn(name, number, len(samples), own_history),
         )
-        messages.append(Message("user", sample.question))
+        question = Message("user", sample.question)
+        messages.append(question)
         if history == "reference":
             if sample.reference is None and number < len(samples):
                 raise source.error(

@@ -177,7 +177,8 @@ class _Loading:
                 hint=suggestion(path, columns),
             )
         samples = tuple(self.samples.values())
-        return GoldenSet(samples, tuple(self._mappings), self.limited)
+        mappings = tuple(self._mappings)
+        return GoldenSet(samples, mappings, self.limited)
 
     def add(self, source: SourceFile, kind: str, table: Table) -> None:
         """Read the samples of `table`. Raises GoldenSetError."""
@@ -206,7 +207,8 @@ class _Loading:
             if first is not sample:
                 raise _duplicate(first, sample, table)
         self.limited = len(samples) < profile.rows
-        self._mappings.append(_mapping(source, kind, table, plan))
+        mapping = _mapping(source, kind, table, plan)
+        self._mappings.append(mapping)
 
     def _count_to_read(self, source: SourceFile, count: int) -> int:
         """How many of the `count` samples of a file are read."""

@@ -134,7 +134,8 @@ def _results(path: str, items: list[Any]) -> Table:
             continue
         test = _mapping(item.get("testCase"))
         asserted = _as_list(test.get("assert"))
-        row = reading.add(item["vars"], asserted, line_of(item))
+        line = line_of(item)
+        row = reading.add(item["vars"], asserted, line)
         row["testIdx"] = item.get("testIdx", position)
         row |= _response(item)
     if left_out:

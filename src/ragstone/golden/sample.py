@@ -210,14 +210,16 @@ class Sample:
         """SHA-256 (hex) of everything that affects scoring: all fields except id, tags,
         origin, review, provenance, min and max."""
         messages = [[message.role, message.text] for message in self.history]
+        grades = sorted(self.relevant_ids.items())
+        assertions = None if self.assertions is None else asdict(self.assertions)
         content: list[object] = [
             self.question,
             self.reference,
             list(self.reference_contexts),
-            sorted(self.relevant_ids.items()),
+            grades,
             self.answerable,
             self.group,
-            None if self.assertions is None else asdict(self.assertions),
+            assertions,
             list(self.other_references),
             messages,
         ]
@@ -250,13 +252,16 @@ class Sample:
         answerable: object = self.answerable
         if self.expects_clarification:
             answerable = "clarification"
+        grades = sorted(self.relevant_ids.items())
+        assertions = None if self.assertions is None else asdict(self.assertions)
+        tools = self._tools() if self.tools else None
         labels: dict[Label, object] = {
             "reference": self.references,
             "reference_contexts": evidence,
-            "relevant_ids": sorted(self.relevant_ids.items()),
+            "relevant_ids": grades,
             "answerable": answerable,
-            "assertions": None if self.assertions is None else asdict(self.assertions),
-            "tools": self._tools() if self.tools else None,
+            "assertions": assertions,
+            "tools": tools,
         }
         return tuple(
             _digest(part)[:16] if part else ""

@@ -74,15 +74,18 @@ async def generate(
     ConfigError if the judge can't write.
     """
     drafter = Drafter(judge)
+    label = judge.identity.label()
+    result = Generated(material, wanted)
     questions = [sample.question for sample in existing]
+    related = Related(material.passages)
     seeds = cycle(spread_order(material.passages, wanted.seed))
     generation = _Generation(
         drafter,
-        judge.identity.label(),
-        Generated(material, wanted),
+        label,
+        result,
         questions,
         redact,
-        Related(material.passages),
+        related,
         seeds,
     )
     shown = progress or Progress()
@@ -184,7 +187,8 @@ class _Generation(Struct):
             self.result.stopped = error
 
     def _call(self, draft: _Draft) -> Call:
-        return Call(f"draft {draft.number + 1}", ledger=self.result.ledger)
+        number = draft.number + 1
+        return Call(f"draft {number}", ledger=self.result.ledger)
 
     async def _draft(self, draft: _Draft) -> None:
         passages = set(draft.passages)

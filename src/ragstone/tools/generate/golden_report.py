@@ -91,7 +91,8 @@ class GoldenReport(Struct, frozen=True):
 
     def json(self) -> dict[str, object]:
         document: dict[str, object] = to_builtins(self)
-        document["shows"] = {row.metric: row.detectable for row in self.shows}
+        detectable = {row.metric: row.detectable for row in self.shows}
+        document["shows"] = detectable
         return document
 
     def text(self) -> str:

@@ -168,9 +168,10 @@ class Generated(Struct):
 
     def text(self) -> str:
         """The summary for a terminal: what was wanted, written and refused, and why."""
+        written = Counter(sample.tags[0] for sample in self.samples)
         return _text(
             "summary",
             self.material,
             generated=self,
-            written=Counter(sample.tags[0] for sample in self.samples),
+            written=written,
         )

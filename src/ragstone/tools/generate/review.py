@@ -66,13 +66,14 @@ def write_review(path: Path, drafts: Sequence[Sample]) -> None:
 
 
 def _row(sample: Sample) -> dict[str, str]:
+    evidence = "\n\n".join(sample.reference_contexts)
     return {
         "id": sample.id,
         "question": shown_text(sample.question),
         "reference": shown_text(sample.reference or ""),
         "answerable": "yes" if sample.answerable else "no",
         "tags": ", ".join(sample.tags),
-        "evidence": shown_text("\n\n".join(sample.reference_contexts)),
+        "evidence": shown_text(evidence),
         "version": _version(sample),
     }
 

@@ -138,25 +138,29 @@ def history_page(
     windows = history.windows[-MAX_POINTS:]
     production = window_charts(windows)
     newest_first = range(newest, -1, -1)
+    charts = list(filter(None, builder.charts()))
+    rows = list(map(builder.row, newest_first[:MAX_ROWS]))
+    comparison = builder.comparison(versions) if versions else {}
     return HistoryPage(
         count=len(runs),
         notes=notes,
         metrics=builder.metrics,
-        charts=list(filter(None, builder.charts())),
+        charts=charts,
         production=list(filter(None, production)),
-        rows=list(map(builder.row, newest_first[:MAX_ROWS])),
+        rows=rows,
         versions=[run.release or run.system or commit_of(run) for run in versions],
-        comparison=builder.comparison(versions) if versions else {},
+        comparison=comparison,
         repository=url(repository),
     )
 
 
 def render_history(page: HistoryPage) -> str:
     """The page as HTML, which its security policy allows no script and no request."""
+    stylesheet = read_template("history.css", _PACKAGE)
     return render_page(
         "history.html.j2",
         package=_PACKAGE,
-        styles=(read_template("history.css", _PACKAGE),),
+        styles=(stylesheet,),
         title="RAG quality history",
         page=page,
         width=WIDTH,

@@ -100,12 +100,10 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     changes = _changes(runs)
     verdict_width = max(width, len("verdict"))
     for run in runs:
+        minute = f"{run.time:%Y-%m-%d %H:%M}"
         commit = run.commit or ""
-        cells = [
-            f"{run.time:%Y-%m-%d %H:%M}",
-            commit[:7].ljust(7),
-            run.verdict.ljust(verdict_width),
-        ]
+        verdict = run.verdict.ljust(verdict_width)
+        cells = [minute, commit[:7].ljust(7), verdict]
         for name, column_width in zip(metrics, widths, strict=True):
             part = run.metrics.get(name)
             mean = None if part is None else part.mean

@@ -198,13 +198,17 @@ def _row(
         name = f" {redact(context.id)}" if context.id else ""
         text = redact(context.text)
         contexts.append(f"[{rank}]{name}\n{text}")
+    question = redact(sample.question)
+    answer = redact(response.answer)
+    reference = redact(sample.reference or "")
+    passages = "\n\n".join(contexts)
     return {
         "id": sample.id,
         "probability": repr(probability),
-        "question": shown_text(redact(sample.question)),
-        "answer": shown_text(redact(response.answer)),
-        "reference": shown_text(redact(sample.reference or "")),
-        "contexts": shown_text("\n\n".join(contexts)),
+        "question": shown_text(question),
+        "answer": shown_text(answer),
+        "reference": shown_text(reference),
+        "contexts": shown_text(passages),
     }
 
 

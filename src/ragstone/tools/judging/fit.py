@@ -128,12 +128,13 @@ def fit_model(
     bias, weights = _fitted(table, labels)
     weight_by_feature = dict(zip(rows[0], weights.tolist(), strict=True))
     opinions = expit(table[:, 0])
+    distinct_groups = set(groups)
     return FittedModel(
         bias=bias,
         weights=weight_by_feature,
         labels=len(labels),
         passes=passed,
-        groups=len(set(groups)),
+        groups=len(distinct_groups),
         cross_validated=graded(held_out),
         offline=graded(np.asarray(opinions)),
     )

@@ -289,7 +289,8 @@ def _check(
 ) -> Check:
     title = TITLES.get(name, name)
     reason = f"{title}: {text} is allowed."
-    return Check(f"{name}.{kind}", kind, status, action, reason, name)
+    check_id = f"{name}.{kind}"
+    return Check(check_id, kind, status, action, reason, name)
 
 
 def _verdict(findings: Sequence[Finding]) -> GateVerdict:

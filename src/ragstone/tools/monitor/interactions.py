@@ -64,7 +64,8 @@ def _label(value: object) -> str:
     """A short text on one line."""
     body = str(value).encode("utf-8", "replace")
     text = body.decode("utf-8")
-    return " ".join(text.split())[:_MAX_LABEL]
+    line = " ".join(text.split())
+    return line[:_MAX_LABEL]
 
 
 def _or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:

@@ -35,14 +35,16 @@ def headline(monitored: Monitored) -> str:
 
 def monitor_text(monitored: Monitored, template: str = "monitor.txt.j2") -> str:
     """For a terminal or a log, or by another template of this package."""
+    findings = _findings(monitored)
+    rows = list(_rows(monitored))
     text = render_text_template(
         template,
         __package__,
         window=monitored,
         headline=headline(monitored),
-        findings=_findings(monitored),
+        findings=findings,
         marks=_MARKS,
-        rows=list(_rows(monitored)),
+        rows=rows,
         title=figure_title,
         show=show_figure,
         inline=markdown_inline,

@@ -143,12 +143,14 @@ def shares_of(interaction: Interaction, rules: MonitorRules) -> dict[str, bool |
     the share is of."""
     logged = interaction
     is_answer = logged.answer and not logged.is_abstention
+    is_slow = None if logged.latency is None else logged.latency > rules.slow_s
     without_sources = None if logged.sources is None else not logged.sources
+    without_results = None if logged.results is None else logged.results == 0
     return {
-        "slow": None if logged.latency is None else logged.latency > rules.slow_s,
+        "slow": is_slow,
         "errors": logged.error,
         "without_sources": without_sources if is_answer else None,
-        "without_results": None if logged.results is None else logged.results == 0,
+        "without_results": without_results,
         "abstentions": logged.is_abstention,
         "bad_feedback": is_bad(logged, rules),
     }
