@@ -87,7 +87,8 @@ def command(
         today=datetime.datetime.now(datetime.UTC).date(),
     )
     entry = accepted.entry
-    say(f"Accepted {entry.with_size} ({entry.id}) in {shown_name(str(accepted.file))}.")
+    file = shown_name(str(accepted.file))
+    say(f"Accepted {entry.with_size} ({entry.id}) in {file}.")
     say(
         "Commit the file with the change. Once a baseline includes it, reports say to remove the entry."
     )

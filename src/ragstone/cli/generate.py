@@ -219,7 +219,8 @@ def _write(generated: Generated, output: Path, pairs: Path | None) -> int:
         replace_text(pairs, pair_lines(generated.pairs))
         questions = counted(len(generated.pairs), "question")
         then = f"ragstone calibrate {shell_word(str(pairs))} --method statements"
-        say(f"wrote pairs of {questions} to {shown_name(str(pairs))}. Then: {then}")
+        pairs_file = shown_name(str(pairs))
+        say(f"wrote pairs of {questions} to {pairs_file}. Then: {then}")
     if generated.stopped is not None:
         raise continued(generated.stopped)
     if not generated.samples:

@@ -89,7 +89,8 @@ def command(
     drawn = counted(len(draw.probabilities), "answer")
     say(f"drew {drawn} of {draw.population:,} for {', '.join(draw.metrics)}")
     for table, assigned in zip(tables, draw.assigned.values(), strict=True):
-        click.echo(f"  {linked(table)}  {counted(len(assigned), 'answer')}")
+        answers = counted(len(assigned), "answer")
+        click.echo(f"  {linked(table)}  {answers}")
     click.echo(f"  {linked(page)}  opens, fills in and saves a table")
     say(
         f"Then: ragstone calibrate {shell_word(str(output))} --run {shell_word(str(run))}"

@@ -150,7 +150,8 @@ class _Outliving(io.FileIO):
         except OSError as error:
             if error.errno not in _CLOSED:
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
             return memoryview(data).nbytes
 
 

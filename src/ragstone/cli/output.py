@@ -82,10 +82,10 @@ def wrapped(line: str, width: int) -> list[str]:
     """`line` in lines of at most `width` columns, broken between words only. What
     follows a label stays below it."""
     label = _LABEL.match(line)
-    width = len(line) - len(line.lstrip())
+    label_width = len(line) - len(line.lstrip())
     if label:
-        width = len(label.group())
-    indent = " " * width
+        label_width = len(label.group())
+    indent = " " * label_width
     return textwrap.wrap(
         line,
         width,

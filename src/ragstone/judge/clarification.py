@@ -36,7 +36,8 @@ def asks_back(answer: str) -> bool:
                 sentences.append(ending)
     if not sentences or not _asks(sentences[-1]):
         return False
-    return not _has("offers", sentences[-1]) or all(map(_asks, sentences))
+    offers = _has("offers", sentences[-1])
+    return not offers or all(map(_asks, sentences))
 
 
 def _asks(sentence: str) -> bool:

@@ -229,7 +229,8 @@ class FittedJudge:
 def _nearest(statement: str, contexts: Contexts) -> tuple[str]:
     """The id of the first context that shares most words with a statement."""
     words = set(_words(statement))
-    shared = [len(words & set(_words(context.text))) for context in contexts]
+    words_of_contexts = [set(_words(context.text)) for context in contexts]
+    shared = [len(words & context_words) for context_words in words_of_contexts]
     return (context_id(shared.index(max(shared))),)
 
 

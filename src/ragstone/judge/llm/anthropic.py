@@ -102,7 +102,9 @@ class AnthropicProvider(SdkProvider):
             static["cache_control"] = {"type": "ephemeral"}
         parameters = self.features.parameters()
         effort = parameters.pop("effort", None)
-        output: dict[str, object] = {} if effort is None else {"effort": effort}
+        output: dict[str, object] = {}
+        if effort is not None:
+            output["effort"] = effort
         if SCHEMA in used:
             output["format"] = {"type": "json_schema", "schema": request.schema}
         data = request.data

@@ -184,7 +184,9 @@ def texts_of(part: Sequence[Piece]) -> dict[str, str]:
     """The text of each context that `part` has a piece of, by id, in order."""
     texts: dict[str, str] = {}
     for name, text in part:
-        texts[name] = f"{texts[name]}\n{text}" if name in texts else text
+        if name in texts:
+            text = f"{texts[name]}\n{text}"
+        texts[name] = text
     return texts
 
 

@@ -113,7 +113,8 @@ def _count_sample(
             characters += sum(texts[part] for part in rubric.sees)
             tally.add(RUBRIC, characters, _GRADE_TOKENS)
     if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
-        tally.embed(texts["answer"] + sum(map(len, sample.references)))
+        references = sum(map(len, sample.references))
+        tally.embed(texts["answer"] + references)
     if JudgementKind.REVERSE_QUESTIONS in needs:
         tally.embed((1 + REVERSE_QUESTIONS) * texts["question"])
     if sample.history and needs:

@@ -174,7 +174,8 @@ class OpenAIProvider(SdkProvider):
         message = choice.get("message")
         if not isinstance(message, dict):
             raise Broken("the reply is not a chat completion")
-        stop = _STOPS.get(str(choice.get("finish_reason")).lower(), Stop.COMPLETE)
+        reason = str(choice.get("finish_reason")).lower()
+        stop = _STOPS.get(reason, Stop.COMPLETE)
         if message.get("refusal"):
             stop = Stop.REFUSED
         usage = self._usage(document.get("usage"))

@@ -75,7 +75,8 @@ def _unescaped(text: str) -> str:
 def _words(text: str) -> list[str]:
     """The words of `text` between spaces, also with hyphens within words left out, as
     at the end of a line."""
-    text = _DASH.sub("-", unicodedata.normalize("NFKC", _unescaped(text)).casefold())
+    plain = unicodedata.normalize("NFKC", _unescaped(text))
+    text = _DASH.sub("-", plain.casefold())
     text = _GROUP.sub("", _SIGN.sub("−", _EMPHASIS.sub("", _LINK.sub(r"\1", text))))
     return [
         " ".join(["", *_WORD.findall(spelling), ""])

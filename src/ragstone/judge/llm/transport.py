@@ -300,7 +300,8 @@ def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | 
     ):
         # "6m0s", "20ms" or "12"
         spans = _SPAN.findall(match[1])
-        if "".join(number + unit for number, unit in spans) == match[1]:
+        whole = "".join(number + unit for number, unit in spans)
+        if whole == match[1]:
             return sum(float(number) * _UNITS[unit] for number, unit in spans)
     return None
 

@@ -100,7 +100,9 @@ def cut(text: str, room: int) -> list[str]:
     while tokens_at_most(remainder) > room:
         # A third of the bytes: that many characters surely fit, and three times as many
         # if all are ASCII.
-        most = room * 3 if remainder[: room * 3].isascii() else max(1, room * 3 // 4)
+        most = room * 3
+        if not remainder[:most].isascii():
+            most = max(1, most // 4)
         at = most = max(1, most - 3)
         for pattern in _BREAKS:
             breaks = list(pattern.finditer(remainder[:most], most // 2))

@@ -123,7 +123,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     def price(self, model: str) -> ModelPrice | None:
         """The listed price of `model`, or of the model that it is a dated snapshot
         of."""
-        return self.prices.get(model) or self.prices.get(_MODEL_DATE.sub("", model))
+        undated = _MODEL_DATE.sub("", model)
+        return self.prices.get(model) or self.prices.get(undated)
 
     def effort(self, model: str, parameters: Mapping[str, object]) -> Effort | None:
         """How to ask `model` to reason as little as it can.
@@ -192,7 +193,8 @@ def credential_variables() -> tuple[str, ...]:
     """The variables that sign in to a provider: secrets, and the names of files with
     credentials."""
     files = [provider.credentials_variable for provider in all_providers()]
-    return tuple(filter(None, dict.fromkeys((*secret_variables(), *files))))
+    names = dict.fromkeys((*secret_variables(), *files))
+    return tuple(filter(None, names))
 
 
 def variable(name: str, environ: Environ) -> str:
