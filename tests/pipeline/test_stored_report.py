@@ -32,8 +32,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 def stored(run: RunDirectory, document: Document) -> Document:
     (run.path / REPORT).write_text(render(document, "json"), encoding="utf-8")
-    facts = {"verdict": document.verdict.status.value}
-    facts |= {"created_at": document.run.created_at, "answers": document.run.answers}
+    facts = {
+        "verdict": document.verdict.status.value,
+        "created_at": document.run.created_at,
+        "answers": document.run.answers,
+    }
     document_read = read_report(run.with_manifest(run.manifest.model_copy(update=facts)))
     assert document_read is not None
     return document_read

@@ -28,7 +28,9 @@ def answering(*contexts: Context, answer: str | None = None) -> dict[str, Sample
     """The record of the worst sample with these contexts, and another answer if one is given."""
     mine = record(Text(), answer)
     response = mine.response if not contexts else dataclasses.replace(mine.response, contexts=contexts)
-    return {"port-default": replace(mine, answers=(dataclasses.replace(mine.answers[0], response=response),))}
+    return {
+        "port-default": dataclasses.replace(mine, answers=(dataclasses.replace(mine.answers[0], response=response),))
+    }
 
 
 def opened(page: Page, folder: Path, report: Document, html: str | None = None) -> Page:
@@ -196,7 +198,9 @@ def test_evidence_is_named_also_in_what_a_context_lost(page: Page, tmp_path: Pat
 
     def returning(*contexts: Context) -> dict[str, SampleRecord]:
         ((name, mine),) = answering(*contexts).items()
-        return {name: replace(mine, sample=dataclasses.replace(mine.sample, reference_contexts=(evidence,)))}
+        return {
+            name: dataclasses.replace(mine, sample=dataclasses.replace(mine.sample, reference_contexts=(evidence,)))
+        }
 
     now = returning(Context("Ports. See below.", "a"), Context("New.", "b"), Context("Last.", "c"))
     then = returning(Context("Gone.", "d"), Context(f"Ports. {evidence} See below.", "a"), Context("Last.", "c"))

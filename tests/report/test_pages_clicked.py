@@ -48,7 +48,7 @@ def report() -> str:
     )
     return paged(
         view,
-        {view.samples.worst[0].id: replace(mine, answers=(answer,))},
+        {view.samples.worst[0].id: dataclasses.replace(mine, answers=(answer,))},
         {view.samples.worst[0].id: record(text, BEGIN)},
     )
 
