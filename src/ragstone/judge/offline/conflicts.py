@@ -81,13 +81,15 @@ def _weight(share: float) -> float:
 
 def _likeness(statement: Sentence, sentence: Sentence) -> float:
     """The share of the statement's words that are in `sentence`, without numbers,
-    units, names and words of the opposite; 1 if it has no others."""
-    facts = statement.numbers | statement.name_keys | keys_of(statement.language).units
-    words = statement.key_set - facts
+    units, names and words of the opposite; of a measure alone, 1."""
+    units = keys_of(statement.language).units
+    words = statement.key_set - statement.numbers - statement.name_keys - units
     for own, contrary in keys_of(statement.language).opposites:
         if contrary & sentence.key_set:
             words -= own
-    return len(words & sentence.key_set) / len(words) if words else 1.0
+    if not words:
+        return float(not statement.key_set.isdisjoint(units))
+    return len(words & sentence.key_set) / len(words)
 
 
 def _negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
