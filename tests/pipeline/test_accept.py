@@ -92,8 +92,11 @@ def test_an_entry_is_appended_once_and_may_end_today(tmp_path: Path, policy: Pol
     ("more", "says"),
     [
         ({"expires": TODAY - timedelta(days=1)}, "2026-11-27 is in the past"),
+        ({"metric": "golden set", "slice_": "even"}, "golden set has no slice"),
+        ({"metric": "system.broken", "slice_": "even"}, "system.broken has no slice"),
         ({"metric": "golden set"}, "`edit` is needed for the metric 'golden set'"),
         ({"shown": Shown(0.1, "a" * 16, "b" * 16, edit="c" * 16)}, "`edit` is needed for the metric 'golden set'"),
+        ({"metric": "faithfulnes"}, "unknown metric 'faithfulnes'.*Did you mean 'faithfulness'"),
         ({"shown": Shown(7.0, "a" * 16, "b" * 16)}, "'drop'"),
     ],
 )
@@ -105,7 +108,7 @@ def test_what_can_not_be_accepted_is_refused(tmp_path: Path, policy: Policy, mor
 
 
 def test_a_metric_of_the_project_or_of_the_run_alone_can_be_accepted(tmp_path: Path, policy: Policy) -> None:
-    assert "tone" in entry(policy, tmp_path, metric="tone")
+    assert "tone" in entry(policy, tmp_path, metric="tone", custom=["tone"])
     run = run_with(tmp_path, Offer("polite", None, 0.1))
     assert "polite" in entry(policy, tmp_path, run, metric="polite")
 

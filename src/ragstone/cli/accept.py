@@ -85,6 +85,7 @@ def command(
         slice_=tag,
         expires=expires.date() if expires is not None else None,
         today=datetime.datetime.now(datetime.UTC).date(),
+        custom=settings.metrics,
     )
     entry = accepted.entry
     file = shown_name(str(accepted.file))

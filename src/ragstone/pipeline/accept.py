@@ -7,13 +7,15 @@ import datetime
 import json
 import os
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
 
-from ragstone.errors import ConfigError, parse_errors
+from ragstone.errors import ConfigError, parse_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
+from ragstone.evaluation.manifest import GOLDEN_SET
 from ragstone.formatting import some
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
@@ -24,6 +26,8 @@ from ragstone.gate.accepted import (
 )
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import GUARDS
+from ragstone.metrics.registry import METRICS, find_metric
 from ragstone.pipeline.stored_report import require_report
 from ragstone.settings.load import read_text
 from ragstone.settings.source import MAX_RULES_BYTES
@@ -77,19 +81,34 @@ def accept(
     today: datetime.date,
     slice_: str | None = None,
     expires: datetime.date | None = None,
+    custom: Collection[str] = (),
 ) -> Accepted:
     """Append an entry for the drop of `metric` to the accepted.toml next to the policy,
     or in `root`. Nothing else is changed.
 
-    `shown` is the drop, or the directory of the run with it. Raises ConfigError if
-    there is no such drop, or the entry can't be written.
+    `shown` is the drop, or the directory of the run with it; `custom` are the project's
+    own metrics. Raises ConfigError if there is no such drop or metric, or the entry
+    can't be written.
     """
+    if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
+        raise ConfigError(
+            f"{metric} has no slice.", where="--slice", hint="Remove --slice."
+        )
     if expires is not None and expires < today:
         raise ConfigError(
             f"{expires} is in the past.", where="--expires", hint="Use a future date."
         )
     if isinstance(shown, Path):
         shown = drop_shown_by(shown, metric, slice_)
+    else:
+        with_rules = {name for _, name, _ in policy.rules()}
+        names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
+        if metric not in names and find_metric(metric) is None:
+            raise ConfigError(
+                f"unknown metric '{metric}'.",
+                where="--metric",
+                hint=suggestion(metric, names),
+            )
     folder = root if policy.file is None else Path(policy.file).parent
     file = folder / ACCEPTED_FILE
     with parse_errors(None, "it can't be accepted"):
