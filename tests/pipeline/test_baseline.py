@@ -143,6 +143,7 @@ def test_a_carried_run_that_is_not_of_the_branch_is_left_out(tmp_path: Path) -> 
         (["broken"], "", "can be a baseline (broken was left out: it is broken)", True),
         (["refused"], "", "refused was left out: too old", False),
         (["failed", "failed"], "", "None of the newest runs in the folder can be a baseline", False),
+        (["other"], "", "it contains a run of commit unknown", True),
     ],
 )
 def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
@@ -153,6 +154,7 @@ def test_that_there_is_none_is_told_from_one_that_could_not_be_read(
         "broken": stored("broken", None),
         "refused": stored("refused", good, refused="too old"),
         "failed": stored("failed", failed_run(tmp_path / "bad")),
+        "other": stored("other", good, exact=True),
     }
     found = open_baseline_in(Store(*(runs[kind] for kind in kinds), fails=fails), tmp_path / "found")
     assert found.run is None

@@ -9,16 +9,20 @@ import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.directory import read_manifest
+from ragstone.evaluation.directory import RunDirectory, read_manifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import MIN_SAVED, BaselineFolder
 from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
+from ragstone.pipeline.gate import GateOutcome, GateRequest
 from ragstone.pipeline.git import Git, GitFailed
-from ragstone.pipeline.open_request import open_request, why_no_baseline
+from ragstone.pipeline.open_request import OpenedRequest, open_request, why_no_baseline
 from ragstone.settings.load import load_settings
 from tests.cli.project import Completed, git, ragstone, read_rows, words
 from tests.pipeline.repository import WORSE, Repository
@@ -170,6 +174,22 @@ def test_a_folder_is_read_without_following_links_and_keeps_the_newest(repositor
     assert {path.stem for path in store.folder.iterdir()} == set(commits[:MIN_SAVED])
     with pytest.raises(StoreFailed, match="can't be written"):
         BaselineFolder(run / "manifest.json", ()).save(commit, run)
+
+
+def test_a_run_of_another_commit_than_the_one_that_is_checked_out_is_not_saved(
+    repository: Repository, tmp_path: Path
+) -> None:
+    _, commit, run = kept_run(repository)
+    outcome = SimpleNamespace(run=RunDirectory.open(run), exit_code=0)
+    lines: list[str] = []
+    for place, checked_out in (("same", commit), ("other", "f" * 40)):
+        folder = BaselineFolder(tmp_path / place, ())
+        opened = OpenedRequest(Mock(spec=GateRequest), folder, checked_out)
+        opened.save(cast(GateOutcome, outcome), RunContext(environ={}, say=lines.append))
+    assert lines[1] == (
+        "The run was not saved as a baseline: it is of another commit than the one that is checked out."
+    )
+    assert ((tmp_path / "same").exists(), (tmp_path / "other").exists()) == (True, False)
 
 
 def test_a_run_that_passed_and_can_not_be_kept_is_exit_code_6(repository: Repository) -> None:

@@ -56,6 +56,7 @@ class BaselineFolder(BaselineStore):
                 partial(read_members, archive),
                 self.ancestors.__contains__,
                 commit=commit,
+                exact=True,
             )
 
     def save(self, commit: str, run: Path) -> str:

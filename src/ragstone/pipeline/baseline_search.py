@@ -34,16 +34,18 @@ class StoredRun(Struct, frozen=True):
     """A run in a store, not read yet.
 
     `read` takes the limits of the members that are wanted, and raises ArchiveRefused
-    and StoreFailed. `commit` is the commit that the run is of. `is_on_branch` tells
-    whether a commit is on the store's branch: a run carries the baseline it was
-    compared with, which may be of any. `refused`: why the run needn't be read.
-    `run_id`, `url`, `branch` and `created_at` are those of GitHub's run.
+    and StoreFailed. `commit` is the commit that the run is of; if `exact`, its manifest
+    must say so. `is_on_branch` tells whether a commit is on the store's branch: a run
+    carries the baseline it was compared with, which may be of any. `refused`: why the
+    run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of
+    GitHub's run.
     """
 
     place: str
     read: Callable[[Mapping[str, int]], dict[str, bytes]]
     is_on_branch: Callable[[str], bool]
     commit: str
+    exact: bool = False
     refused: str | None = None
     run_id: int = 0
     url: str = ""
@@ -184,6 +186,11 @@ class BaselineSearch(Struct):
             self.reads += 1
             files = stored.read(MEMBER_LIMITS)
             run = _opened(files, self.directory / str(self.reads))
+            commit = run.manifest.system.commit
+            if stored.exact and commit != stored.commit:
+                raise ArchiveRefused(
+                    f"it contains a run of commit {(commit or 'unknown')[:12]}"
+                )
         except ArchiveRefused as refused:
             self._refuse(stored, refused.reason)
             self.is_unread = self.is_unread or stored.refused is None

@@ -44,8 +44,11 @@ class OpenedRequest(Struct, frozen=True):
         run = outcome.run
         if self.folder is None or run is None:
             return
-        if self.refusal is not None:
-            context.say(f"The run was not saved as a baseline: {self.refusal}.")
+        refusal = self.refusal
+        if refusal is None and run.manifest.system.commit != self.commit:
+            refusal = "it is of another commit than the one that is checked out"
+        if refusal is not None:
+            context.say(f"The run was not saved as a baseline: {refusal}.")
             return
         try:
             place = self.folder.save(self.commit, run.path)
