@@ -98,8 +98,8 @@ def open_request(settings: Settings, context: RunContext) -> Iterator[OpenedRequ
             warnings = (comparison.reason, *warnings)
         else:
             name = f"commit {trusted.sha[:12]}"
-            found = f"Baseline: {name}, {trusted.created_at}, from {trusted.place}."
-            context.say(context.redact(found))
+            sentence = f"Baseline: {name}, {trusted.created_at}, from {trusted.place}."
+            context.say(context.redact(sentence))
         request = replace(
             request,
             baseline=comparison.run,

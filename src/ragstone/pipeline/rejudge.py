@@ -243,8 +243,8 @@ def _spliced(
     of its own."""
     changes: dict[str, Any] = {}
     for part in parts:
-        own = getattr(record, part).items()
-        other = getattr(source, part).items()
-        changes[part] = {name: value for name, value in own if name not in ids}
-        changes[part] |= {name: value for name, value in other if name in ids}
+        own_items = getattr(record, part).items()
+        source_items = getattr(source, part).items()
+        changes[part] = {name: value for name, value in own_items if name not in ids}
+        changes[part] |= {name: value for name, value in source_items if name in ids}
     return replace(record, **changes)

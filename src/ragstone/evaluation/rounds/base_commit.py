@@ -173,12 +173,14 @@ class Paced(Wrapped):
         await self._pace.started.wait()
 
     async def ask(self, sample: Sample) -> Response:
-        asked = self._pace.asked
-        own = self._side
-        other = 1 - own
+        questions = self._pace.asked
+        side = self._side
+        opposite = 1 - side
         async with self._pace.moved:
-            await self._pace.moved.wait_for(lambda: asked[own] <= asked[other])
-            asked[own] += 1
+            await self._pace.moved.wait_for(
+                lambda: questions[side] <= questions[opposite]
+            )
+            questions[side] += 1
             self._pace.moved.notify_all()
         return await self._system.ask(sample)
 

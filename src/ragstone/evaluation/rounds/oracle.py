@@ -52,13 +52,13 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     """
     plan, golden, context = session.plan, session.plan.golden, session.context
     scores, out = run.scores(), run.path / ORACLE
-    asked = golden.only(lambda sample: sample.id in scores.samples)
-    given = asked_again(asked)
-    samples = given.only(lambda sample: sample.id not in scores.system.failures)
+    evaluated = golden.only(lambda sample: sample.id in scores.samples)
+    with_contexts = asked_again(evaluated)
+    samples = with_contexts.only(lambda sample: sample.id not in scores.system.failures)
     fact = OracleFacts(
         asked=len(samples),
-        without=len(asked) - len(given),
-        unanswered=len(given) - len(samples),
+        without=len(evaluated) - len(with_contexts),
+        unanswered=len(with_contexts) - len(samples),
     )
     if not samples:
         return with_half(run, fact)

@@ -134,9 +134,9 @@ def _choose_hosts(
             rises[name] = now.get(name, 0.0) - score_before
     by_rise = sorted(rises, key=rises.__getitem__, reverse=True)
     first = [name for name in by_rise[: n // 2] if rises[name] > 0.0]
-    others = by_rise[len(first) :]
-    size = min(n - len(first), len(others))
-    return (*first, *draw.sample(others, size))
+    remaining = by_rise[len(first) :]
+    size = min(n - len(first), len(remaining))
+    return (*first, *draw.sample(remaining, size))
 
 
 def _mean_scores(run: RunDirectory) -> dict[str, float]:
