@@ -91,6 +91,7 @@ def measure_stop(folder: Path, options: argparse.Namespace) -> dict[str, object]
         return Counter(server(options.port, "/stats"))
 
     write_config(folder, "run", options)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, and so would the run
     process = subprocess.Popen([*RAGSTONE, "run"], cwd=folder, env=environment(), stdout=subprocess.DEVNULL)
     while counts()["chat"] < 2 * options.samples and process.poll() is None:
         time.sleep(0.01)

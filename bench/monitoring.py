@@ -24,7 +24,6 @@ from ragstone.history.lines import FigurePart, MeanPart, RunLine, WindowPart
 from ragstone.tools.monitor.findings import WINDOWS, judge_window, values_before
 
 Floats = NDArray[np.float64]
-
 QUESTIONS = 200
 YEAR = 365
 START = datetime(2026, 1, 5, tzinfo=UTC)
