@@ -34,7 +34,7 @@ INTRO = {
     "gate": "The baseline and the policy: see [thresholds](thresholds.md).",
 }
 
-OWN = "A metric of your own, either a rubric or a Python function: see [custom metrics](custom-metrics.md)."
+OWN = "A metric of your own, either a rubric or a Python function: see [custom metrics](metrics.md#custom-metrics)."
 
 
 def items(table: str, model: type[BaseModel], texts: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

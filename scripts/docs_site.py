@@ -25,7 +25,7 @@ PICTURES = {".svg", ".png", ".webp"}
 API = """\
 # Python API, name by name
 
-Everything that `import ragstone` offers, from its docstrings. [Python API](docs/python-api.md) shows how it is used.
+Everything that `import ragstone` offers, from its docstrings. [Python](docs/python-api.md) shows how it is used.
 
 ::: ragstone
     options:

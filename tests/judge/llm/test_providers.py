@@ -29,7 +29,8 @@ from .test_calls import HEADLINE, RESPONSE, SAMPLE
 
 ANTHROPIC = "anthropic:claude-haiku-4-5"
 COMPATIBLE = "openai-compatible:llama"
-PAGE = (Path(__file__).parents[3] / "docs" / "judge-providers.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "llm-judges.md").read_text(encoding="utf-8")
+SETTINGS_PART, _, PROVIDERS_PART = PAGE.partition("\n## Judges by provider\n")
 
 
 def refusal(body: object, status: int = 400) -> web.Response:
@@ -378,7 +379,7 @@ SHAPES: Mapping[str, tuple[str, Callable[[Any], Any] | None]] = {
     "llama.cpp": ("/v1/chat/completions", once(llama_cpp)),
     "LiteLLM": ("/chat/completions", None),
 }
-BLOCKS = dict(re.findall(r"^## ([^\n]+)\n.*?```toml\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+BLOCKS = dict(re.findall(r"^### ([^\n]+)\n.*?```toml\n(.*?)```", PROVIDERS_PART, re.DOTALL | re.MULTILINE))
 
 
 assert BLOCKS.keys() == SHAPES.keys()
@@ -410,10 +411,7 @@ def test_the_block_of_each_provider_judges_over_its_shapes(world: Any, provider:
     assert {seen.path for seen in world.fake.chats} == {path}
 
 
-LLM_JUDGES = (Path(__file__).parents[3] / "docs" / "llm-judges.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", LLM_JUDGES, re.DOTALL))
+@pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", SETTINGS_PART, re.DOTALL))
 def test_every_config_on_the_page_of_llm_judges_builds_one(world: Any, block: str, tmp_path: Path) -> None:
     (tmp_path / "ragstone.toml").write_text(block, encoding="utf-8")
     settings = load_settings(directory=tmp_path, environ={"RAGSTONE_JUDGE_API_KEY": "k-123"})

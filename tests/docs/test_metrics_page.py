@@ -1,4 +1,4 @@
-"""The examples of docs/custom-metrics.md, run as a reader would run them."""
+"""The examples of docs/metrics.md on metrics of ones own, run as a reader would run them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragstone.judge.rubric import Rubric, RubricTexts
 from tests.cli.project import append, make_project, ragstone
 from tests.docs.page import blocks, page
 
-PAGE = page("custom-metrics")
+PAGE = page("metrics", "Custom metrics")
 
 
 def test_the_functions_the_rubrics_and_the_row_of_the_page(tmp_path: Path) -> None:
