@@ -10,9 +10,11 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain, islice
 from typing import Any
 
 from ragstone.system.worker.fields import (
@@ -51,6 +53,9 @@ _KINDS = {
 }
 """Kinds of steps, by OpenInference's kind of span, and by the operation of GenAI.
 Others, such as agents, are none."""
+_NO_TIME = -math.inf
+"""Before every time."""
+
 _TEXT_NAMES = (
     *("question", "query", "input", "answer", "response", "output"),
     *("result", "content", "text", "messages", "parts"),
@@ -66,11 +71,8 @@ def spans_in(value: object) -> list[Any] | None:
     if not isinstance(value, (list, tuple, Mapping)):
         return None
     items = [value] if isinstance(value, Mapping) else value
-    spans: list[Any] = []
-    for item in items:
-        spans.extend(_unpacked(item, len(_OTLP_LISTS)))
-        if len(spans) > MAX_SPANS:
-            break
+    unpacked = chain.from_iterable(_unpacked(item, len(_OTLP_LISTS)) for item in items)
+    spans = list(islice(unpacked, MAX_SPANS + 1))
     if not any(map(_is_span, spans)):
         return None
     if len(spans) > MAX_SPANS:
@@ -87,7 +89,7 @@ def _is_span(item: object) -> bool:
 
 
 def _unpacked(item: object, depth: int) -> Iterator[object]:
-    inner = first(item, _OTLP_LISTS) if isinstance(item, Mapping) else None
+    inner = first(item, _OTLP_LISTS)
     if isinstance(inner, list) and depth:
         for part in inner:
             yield from _unpacked(part, depth - 1)
@@ -102,15 +104,15 @@ def steps_of_spans(spans: Iterable[object]) -> list[Json]:
     Spans stand alone: whether a parent is among them doesn't matter.
     """
     steps = []
-    for span in sorted(spans, key=_start_or_zero):
+    for span in sorted(spans, key=_start_s):
         step = step_of_span(span)
         if step is not None:
             steps.append(step)
     return steps
 
 
-def _start_or_zero(span: object) -> float:
-    return _time_s(first(span, _STARTS)) or 0.0
+def _start_s(span: object) -> float:
+    return _time_s(first(span, _STARTS))
 
 
 def step_of_span(span: object) -> Json | None:
@@ -136,17 +138,13 @@ def step_of_span(span: object) -> Json | None:
         }
     if kind is None:
         return None
-    start_s = _time_s(first(span, _STARTS))
-    end_s = _time_s(first(span, _ENDS))
-    latency_s = None
-    if start_s is not None and end_s is not None:
-        latency_s = end_s - start_s
     return {
         "type": kind,
         "model": first(attributes, _MODELS),
         "input_tokens": _tokens(attributes, "input", "prompt"),
         "output_tokens": _tokens(attributes, "output", "completion"),
-        "latency_s": latency_s,
+        # Not finite, and so not read, unless it has both times.
+        "latency_s": _time_s(first(span, _ENDS)) - _start_s(span),
     }
 
 
@@ -176,7 +174,7 @@ def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> Json:
     a mapping."""
     if isinstance(pairs, Mapping):
         return dict(pairs)
-    if not isinstance(pairs, (list, tuple)) or depth == 0:
+    if not isinstance(pairs, (list, tuple)):
         return {}
     return {
         str(get(pair, "key")): _attribute_value(get(pair, "value"), depth - 1)
@@ -185,15 +183,13 @@ def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> Json:
 
 
 def _attribute_value(value: object, depth: int) -> Any:
-    if not isinstance(value, Mapping) or not value:
+    if not isinstance(value, Mapping) or not value or depth < 0:
         return None
     kind, inner = next(iter(value.items()))
     items = get(inner, "values")
     if kind == "kvlistValue":
         return span_attributes(items, depth)
-    if kind == "arrayValue":
-        if not isinstance(items, list) or not depth:
-            return None
+    if kind == "arrayValue" and isinstance(items, list):
         return [_attribute_value(item, depth - 1) for item in items]
     if kind == "intValue":
         digits = str(inner)
@@ -212,8 +208,6 @@ def span_documents(attributes: Attributes) -> list[Any]:
         place = _DOCUMENT.fullmatch(name)
         if place is not None:
             rank, field = int(place[1]), place[2]
-            if field == "content":
-                field = "text"
             documents.setdefault(rank, {})[field] = value
     return [documents[rank] for rank in sorted(documents)]
 
@@ -247,23 +241,23 @@ def _tokens(attributes: Attributes, name: str, other_name: str) -> object:
     return first(attributes, names)
 
 
-def _time_s(value: object) -> float | None:
-    """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; None
-    for anything else."""
+def _time_s(value: object) -> float:
+    """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; for
+    anything else _NO_TIME."""
     if isinstance(value, str):
         if not value.isdecimal():
             return _iso_time_s(value)
         value = int(value[:_MAX_DIGITS])
     nanoseconds = number(value)
-    return None if nanoseconds is None else nanoseconds / 1e9
+    return _NO_TIME if nanoseconds is None else nanoseconds / 1e9
 
 
-def _iso_time_s(text: str) -> float | None:
+def _iso_time_s(text: str) -> float:
     try:
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
         return time.timestamp()
     except (ValueError, OverflowError, OSError):
-        return None
+        return _NO_TIME
 
 
 def text_in(value: object, depth: int = 0) -> str:
@@ -275,8 +269,6 @@ def text_in(value: object, depth: int = 0) -> str:
         texts = reversed(inner)
     elif isinstance(inner, Mapping):
         texts = (inner[name] for name in _TEXT_NAMES if name in inner)
-    elif isinstance(value, str):
-        return value
     if depth > _MAX_TEXT_DEPTH:
         return ""
     for item in texts:
