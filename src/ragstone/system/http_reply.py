@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
+from typing import Any
 
 import httpx2
 
@@ -145,7 +146,7 @@ def _joined(events: Iterable[tuple[str, str]], fields: Fields) -> Parts:
         if text:
             texts.append(text)
         elif text is None and not parts:
-            without_text = without_text or value
+            without_text = value
         earlier, later = whole.get("steps"), parts.get("steps")
         if isinstance(earlier, list) and isinstance(later, list):
             earlier.extend(later)
@@ -213,20 +214,16 @@ def _usual_piece(value: Mapping[str, object], fields: Fields) -> Parts:
     return parts
 
 
-def _usual_body(value: object) -> object:
+def _usual_body(value: Any) -> object:
     """`value`, or the answer in it if it is a body of OpenAI's chat completions or
     Responses, or of LangServe."""
-    if not isinstance(value, Mapping):
-        return value
-    output = value.get("output")
+    output = get(value, "output")
     message = at_path(value, "choices.0.message")
     if message is not None:
         return {**value, "answer": message}
-    if value.get("object") == "response" and isinstance(output, list):
+    if get(value, "object") == "response" and isinstance(output, list):
         return {**value, **_response_parts(output)}
-    if isinstance(output, Mapping) and named(output, "answer") is not None:
-        return output
-    return value
+    return value if named(output, "answer") is None else output
 
 
 def _response_parts(output: Iterable[object]) -> dict[str, object]:

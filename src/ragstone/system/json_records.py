@@ -46,13 +46,14 @@ def read_records(source: SourceFile) -> Iterator[Record]:
     is_table = source.path.suffix.lower() in TABLES
     try:
         for number, row in enumerate(table_rows(source), start=1):
+            line = row.line or 0
+            # Several rows of a document may be on one line.
+            place = line if line > last_line else number
+            last_line = line
             try:
                 record = _row_record(row.values, is_table)
             except cells.CellError as error:
-                raise source.error(f"{error}.", row.line or number) from None
-            # Several rows of a document may be on one line.
-            place = row.line if row.line and row.line > last_line else number
-            last_line = row.line or 0
+                raise source.error(f"{error}.", place) from None
             yield record, place
     except GoldenSetError as error:
         raise SystemUnderTestError(
@@ -81,9 +82,7 @@ def _row_record(row: Values, is_table: bool) -> dict[str, object]:
                 record[name] = float(value)
         elif column in CONTEXTS_NAMES:
             try:
-                passages = cells.passages(value, split_bars=is_table)
+                record[name] = cells.passages(value, split_bars=is_table)
             except cells.CellError as error:
                 raise cells.CellError(f"column '{name}' {error}") from None
-            if is_table or passages != [value]:
-                record[name] = passages
     return record
