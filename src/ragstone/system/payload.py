@@ -20,7 +20,7 @@ from ragstone.system.response import (
     TokenUsage,
     tool_results,
 )
-from ragstone.system.worker.fields import BadReturn, Fields
+from ragstone.system.worker.fields import NO_PATHS, BadReturn, Fields
 from ragstone.system.worker.returns import TRACE_NAMES, normalise
 
 MAX_MESSAGE_CHARACTERS = 1_000
@@ -74,13 +74,11 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
                 before.output_tokens + step.usage.output_tokens,
             )
         steps.append(step)
-    texts = {context.text for context in contexts}
-    ids = {context.id for context in contexts}
+    keys = {_key(context) for context in contexts}
     for context in (*retrieved, *tool_results(steps)):
-        if (context.text not in texts) if context.text else (context.id not in ids):
+        if _key(context) not in keys:
             contexts.append(context)
-            texts.add(context.text)
-            ids.add(context.id)
+            keys.add(_key(context))
     return Response(
         sample_id=sample_id,
         answer=payload.answer,
@@ -91,6 +89,11 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
         usage=usage,
         steps=tuple(steps),
     )
+
+
+def _key(context: Context) -> str | None:
+    """What tells contexts apart: the text, or the id of one that is only named."""
+    return context.text or context.id
 
 
 def _named(contexts: Sequence[Context]) -> Contexts:
@@ -130,7 +133,7 @@ def read(
     sample_id: str,
     value: object,
     latency_s: float | None,
-    fields: Fields | None = None,
+    fields: Fields = NO_PATHS,
 ) -> Response:
     """The Response for any returned value; an invalid one becomes a failure, not an
     exception."""

@@ -28,7 +28,7 @@ from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.span_file import Steps, steps_beside
-from ragstone.system.worker.fields import Fields, named, seconds
+from ragstone.system.worker.fields import NO_PATHS, Fields, named, seconds
 from ragstone.system.worker.spans import trace_key
 
 _ID = "id"
@@ -194,7 +194,7 @@ def recorded_response(
     record: Values,
     where: str,
     *,
-    fields: Fields | None = None,
+    fields: Fields = NO_PATHS,
     answer_names: Iterable[str] = _ANSWERS,
     steps: Steps | None = None,
 ) -> Response:

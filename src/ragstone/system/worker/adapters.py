@@ -204,8 +204,7 @@ def is_built(target: object) -> bool:
 def create(target: Any) -> Any:
     """What a class or a factory returns, which may be awaitable. Raises
     EntrypointError, and whatever it raises."""
-    if inspect.isclass(target):
-        refuse_parameters(target)
+    refuse_parameters(target)
     return target()
 
 
@@ -215,17 +214,11 @@ def adapt(target: object, part: str | None = None) -> Asker:
     `part` is the half that is evaluated; None for the whole system. Raises
     EntrypointError.
     """
-    is_function = inspect.isroutine(target) or type(target).__name__ == "partial"
-    methods: tuple[str, ...] = METHODS
-    if is_function:
-        methods = ()
-    elif part == "retrieval":
-        methods = ("retrieve", *METHODS)
+    methods = ("retrieve", *METHODS) if part == "retrieval" else METHODS
     for name in methods:
         method = get(target, name)
-        if not callable(method) or inspect.isclass(method):
-            continue
-        return RunnableAsker(target) if name == "invoke" else Asker(method)
+        if callable(method) and not inspect.isclass(method):
+            return RunnableAsker(target) if name == "invoke" else Asker(method)
     if callable(target):
         _check_one_question(target, part)
         return Asker(target)
@@ -327,9 +320,8 @@ def _load_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        is_of_path = f"{name}.".startswith(f"{error.name}.")
-        if error.name is None or not is_of_path:
-            raise
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise  # it is imported by the module that was named
         raise EntrypointError(
             f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
         ) from None

@@ -49,11 +49,7 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
             raise BadReturn(
                 f"More than {MAX_CONTEXTS:,} contexts were returned for one question."
             )
-        context = _context(item, fields, only_names)
-        if context is None:
-            raise BadReturn(
-                f"Context {rank} is {shown(item)}, in which no text was found. {EXPECTED}"
-            )
+        context = _context(item, rank, fields, only_names)
         contexts.append(context)
         if context["text"]:
             only_names = False
@@ -62,14 +58,16 @@ def read_contexts(value: object, fields: Fields) -> list[Context]:
     return contexts
 
 
-def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
-    """One context; None if it has no text. `may_lack_text`: it can be known by its id
-    or name, as all before it are."""
-    pair_score = None
-    if type(item) is tuple and len(item) == 2:
-        pair_score = number(item[1])
-        if pair_score is not None:
-            item = item[0]  # as returned by vector stores
+def _context(returned: Any, rank: int, fields: Fields, may_lack_text: bool) -> Context:
+    """One context. `may_lack_text`: it can be known by its id or name, as all before it
+    are. Raises BadReturn."""
+    item, score = returned, None
+    if type(returned) is tuple and len(returned) == 2:
+        score = number(returned[1])
+    if score is None:
+        score = number(named(item, "score"))
+    else:
+        item = returned[0]  # of a pair with a score, as vector stores return it
     identity = _identity(item)
     text = context_text(item)
     if fields.context_id is not None:
@@ -80,11 +78,10 @@ def _context(item: Any, fields: Fields, may_lack_text: bool) -> Context | None:
         if fields.context_id is None:
             identity = _name_alone(item)
         if not may_lack_text or fields.context_text is not None or identity is None:
-            return None
+            raise BadReturn(
+                f"Context {rank} is {shown(returned)}, in which no text was found. {EXPECTED}"
+            )
         text = ""
-    score = number(named(item, "score"))
-    if score is None:
-        score = pair_score
     return {"text": clean(text), "id": identity, "score": score}
 
 
@@ -102,16 +99,19 @@ def context_text(item: object) -> str | None:
 
 def _identity(item: object) -> str | None:
     """The id of a context, in it, in its metadata or in its node; a text has none."""
-    for holder in (item, get(item, "node")):
-        metadata = get(holder, "metadata")
-        for name in SYSTEM_NAMES["id"]:
-            for place in (holder, metadata):
-                identity = _as_id(get(place, name))
-                if identity is not None:
-                    return identity
-        source = _as_id(get(metadata, "source"))
-        if source is not None:
-            return source
+    node = get(item, "node")
+    names = SYSTEM_NAMES["id"]
+    names_in_metadata = (*names, "source")
+    for holder, holder_names in (
+        (item, names),
+        (get(item, "metadata"), names_in_metadata),
+        (node, names),
+        (get(node, "metadata"), names_in_metadata),
+    ):
+        for name in holder_names:
+            identity = _as_id(get(holder, name))
+            if identity is not None:
+                return identity
     return None
 
 
@@ -132,8 +132,8 @@ def _name_alone(item: object) -> str | None:
     for name, value in fields.items():
         if name in SYSTEM_NAMES["text"]:
             return None
-        is_number = value is None or isinstance(value, (int, float))
-        if name not in telling and not is_number:
+        is_number_or_empty = isinstance(value, (int, float, type(None)))
+        if name not in telling and not is_number_or_empty:
             return None
     metadata = get(item, "metadata")
     title = named(item, "title") or named(metadata, "title")

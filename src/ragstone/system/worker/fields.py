@@ -55,10 +55,13 @@ class Fields(NamedTuple):
         return [path for path in self if isinstance(path, str)]
 
 
+NO_PATHS = Fields()
+"""Everything has one of its usual names."""
+
 Json = Dict[str, Any]  # noqa: UP006 - for Python 3.8
 """An object in plain JSON types."""
 
-_PLAIN = (str, int, float, bytes, list, tuple, set, frozenset)
+_PLAIN = (type(None), str, int, float, bytes, list, tuple, set, frozenset)
 """Types whose attributes are no fields."""
 
 MAX_TOKENS = 2**53 - 1
@@ -66,19 +69,20 @@ ABSENT = object()
 """What there is at a path that leads nowhere."""
 
 
-def first(holder: object, names: Iterable[str]) -> Any:
-    """The first of the fields `names` that `holder` has; None if it has none of
+def first(holder: object, names: Iterable[str], absent: object = None) -> Any:
+    """The first of the fields `names` that `holder` has; `absent` if it has none of
     them."""
     for name in names:
         value = get(holder, name)
         if value is not None and not inspect.ismethod(value):
             return value
-    return None
+    return absent
 
 
-def named(holder: object, part: str) -> Any:
-    """What `holder` has under the first of the names of `part` in SYSTEM_NAMES."""
-    return first(holder, SYSTEM_NAMES[part])
+def named(holder: object, part: str, absent: object = None) -> Any:
+    """What `holder` has under the first of the names of `part` in SYSTEM_NAMES;
+    `absent` if it has none of them."""
+    return first(holder, SYSTEM_NAMES[part], absent)
 
 
 def get(holder: object, name: str) -> Any:
@@ -86,8 +90,8 @@ def get(holder: object, name: str) -> Any:
     property raises."""
     if isinstance(holder, Mapping):
         return holder.get(name)
-    is_plain = holder is None or isinstance(holder, _PLAIN)
-    if is_plain and not hasattr(type(holder), "_fields"):  # as named tuples have
+    is_named_tuple = hasattr(type(holder), "_fields")
+    if isinstance(holder, _PLAIN) and not is_named_tuple:
         return None
     try:
         return getattr(holder, name, None)
@@ -148,7 +152,6 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     if isinstance(value, Mapping) and path in value:
         return value[path]  # a key that contains dots, or the last one
     name, _, tail = path.partition(".")
-    child: object = ABSENT
     is_list = isinstance(value, (list, tuple))
     if is_list and name == "*":
         return [at_path(item, tail) if tail else item for item in value]  # type: ignore[attr-defined]
@@ -157,10 +160,8 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
         child = items[0] if items else ABSENT
     elif isinstance(value, Mapping):
         child = value.get(name, ABSENT)
-    elif not name.startswith("_"):
-        attribute = first(value, (name,))
-        if attribute is not None:
-            child = attribute
+    else:
+        child = first(value, (name,), ABSENT)
     if child is ABSENT:
         return absent
     return at_path(child, tail, absent) if tail else child

@@ -67,9 +67,7 @@ def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
 def _grade(value: object) -> str:
     """The JSON of a returned value as a number in [0, 1]; None (does not apply) stays
     None. Raises BadReturn."""
-    score = number(value)
-    if type(value).__name__ in ("bool", "bool_"):  # numpy's is no bool
-        score = 1.0 if value else 0.0
+    score = float(value) if isinstance(value, bool) else number(value)
     if value is not None and (score is None or not 0.0 <= score <= 1.0):
         raise BadReturn(
             f"Returned {shown(value)}. Expected True, False, a number from 0 to 1, or None if it does not apply."

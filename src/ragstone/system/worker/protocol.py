@@ -143,7 +143,6 @@ class Service:
         self._part: str | None = hello["part"]
         self._builds = False
         self._session: str | None = None
-        self._session_asker: Asker | None = None
         if hello["functions"]:
             specs = hello["functions"].items()
             functions = Functions({metric: load(spec)[0] for metric, spec in specs})
@@ -153,6 +152,7 @@ class Service:
             target, is_created = load(self._entrypoint)
             self._builds = is_created or is_built(target)
             self._asker = self._adapted(target)
+        self._session_asker = self._asker
         if hello["not_from"]:
             refuse_modules_from(hello["not_from"])
 
@@ -194,8 +194,8 @@ class Service:
         one."""
         if session is None or not self._builds:
             return self._asker
-        if session != self._session or self._session_asker is None:
-            self._session_asker = None
+        if session != self._session:
+            self._session, self._session_asker = None, self._asker
             self._session_asker = self._adapted(load(self._entrypoint)[0])
             self._session = session
             self._link.send({"ready": True})

@@ -21,6 +21,7 @@ from ragstone.system.worker.fields import (
     ABSENT,
     EXPECTED,
     EXPECTED_CONTEXTS,
+    NO_PATHS,
     BadReturn,
     Fields,
     Json,
@@ -47,7 +48,7 @@ class Parts(dict):  # type: ignore[type-arg]
     out."""
 
 
-def normalise(value: object, fields: Fields | None = None) -> Json:
+def normalise(value: object, fields: Fields = NO_PATHS) -> Json:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id",
     "score"}], "usage": ... | None}``, without ``"contexts"`` if it came without any.
 
@@ -57,7 +58,7 @@ def normalise(value: object, fields: Fields | None = None) -> Json:
     nothing else, whatever the code in a returned object raises.
     """
     try:
-        return _payload(value, fields or Fields())
+        return _payload(value, fields)
     except BadReturn:
         raise
     except (Exception, SystemExit) as error:
@@ -78,16 +79,14 @@ def _payload(value: object, fields: Fields) -> Json:
     steps: list[Json] = []
     if _has_steps(parts, fields):
         steps = read_steps(parts["steps"], fields)
-    characters = len(answer)
-    for context in contexts:
-        characters += characters_in(context)
+    characters = len(answer) + sum(map(characters_in, contexts))
     # What was retrieved in steps is among the contexts of the response too.
     characters += 2 * len(json.dumps(steps, ensure_ascii=False))
     refuse_long(characters)
     payload: Json = {"answer": answer, "usage": token_usage(parts.get("usage"))}
     retrieves = any(step["type"] != "model" for step in steps)
-    has_contexts = bool(contexts) or parts.get("contexts") is not None
-    if has_contexts or retrieves or fields.contexts_only:
+    are_returned = parts.get("contexts") is not None
+    if contexts or are_returned or retrieves or fields.contexts_only:
         payload["contexts"] = contexts
     if steps:
         payload["steps"] = steps
@@ -122,11 +121,9 @@ def parts_of(value: object, fields: Fields) -> Parts:
     parts = Parts()
     for name in _PARTS:
         path = getattr(fields, name, None)
-        part = named(value, name)
+        part = named(value, name, ABSENT)
         if path is not None:
             part = at_path(value, path, ABSENT)
-        elif part is None:
-            part = ABSENT
         if part is not ABSENT:
             parts[name] = part
     if fields.steps is None and "steps" not in parts:
@@ -134,19 +131,16 @@ def parts_of(value: object, fields: Fields) -> Parts:
         if spans_in(parsed_json(spans)) is not None:
             parts["steps"] = spans
     if "answer" not in parts and fields.answer is None:
-        text = message_text(value)
-        if text is not None:
-            parts["answer"] = text
+        parts["answer"] = message_text(value)
     return parts
 
 
 def _with_last_message(value: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
     """The state of a graph with its last message as the answer, and what was done since
     the question; anything else as it is."""
-    if named(value, "answer") is not None:
-        return value
     messages = value.get("messages")
-    if not isinstance(messages, list) or not messages:
+    has_messages = isinstance(messages, list) and messages
+    if not has_messages or named(value, "answer") is not None:
         return value
     state = {"steps": message_steps(messages), **value, "answer": messages[-1]}
     if not fields.contexts_only:
@@ -159,7 +153,7 @@ def is_pair(value: object) -> bool:
     if type(value) is not tuple or len(value) != 2:
         return False
     answer, contexts = value
-    are_contexts = contexts is None or isinstance(contexts, (list, tuple))
+    are_contexts = isinstance(contexts, (list, tuple, type(None)))
     return are_contexts and message_text(answer) is not None
 
 
@@ -185,8 +179,7 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
             f"The answer in {shown(value)} is {shown(answer, 80)}, which is not text. {EXPECTED}"
         )
     message = f"Returned {shown(value)}. {EXPECTED}"
-    has_items = isinstance(value, (list, tuple)) and value
-    if "contexts" in parts or has_items:
+    if "contexts" in parts or isinstance(value, (list, tuple)):
         message += ' If it only retrieves, set part = "retrieval" under [system].'
     raise BadReturn(message)
 
