@@ -139,8 +139,8 @@ def _with_last_message(value: Mapping[str, Any], fields: Fields) -> Mapping[str,
     """The state of a graph with its last message as the answer, and what was done since
     the question; anything else as it is."""
     messages = value.get("messages")
-    has_messages = isinstance(messages, list) and messages
-    if not has_messages or named(value, "answer") is not None:
+    has_answer = named(value, "answer") is not None
+    if has_answer or not isinstance(messages, list) or not messages:
         return value
     state = {"steps": message_steps(messages), **value, "answer": messages[-1]}
     if not fields.contexts_only:
