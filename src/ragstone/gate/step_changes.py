@@ -17,14 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.evaluation.step_facts import StepFacts, value_key, value_kind
+from ragstone.evaluation.step_facts import HopFacts, StepFacts, value_key, value_kind
 from ragstone.files import read_table
 from ragstone.formatting import counted
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import STEPS, Finding, Level
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import CLEAR_LOSS, worse_samples
-from ragstone.golden.sample import ConversationTurn, turn_id
+from ragstone.golden.sample import turn_id
 from ragstone.metrics.tool_calls import MistakeKind
 
 MAX_ALERTS = 2
@@ -86,17 +86,20 @@ class _Answer(Struct, frozen=True):
     """One answer, and the baseline's to the same sample."""
 
     sample_id: str
-    turn: ConversationTurn | None
+    conversation: str
+    """The id of its conversation; outside of one, that of the sample."""
+    turn: int
+    """Its number in the conversation, from 1; 0 outside of one."""
     facts: StepFacts
-    baseline: StepFacts | None
-    """None without a baseline."""
+    baseline: StepFacts
+    """Without a baseline, those of an answer that does all that the labels ask for."""
 
 
 def step_findings(evidence: Evidence) -> Iterator[Finding]:
     """The problems of turns, hops and tools: alerts if they explain why the run does
     not pass, else notes."""
     run = evidence.current
-    baseline = None if evidence.compared is None else evidence.compared.baseline
+    baseline = evidence.baseline if evidence.is_compared else None
     answers = _answers(run, baseline)
     problems = step_problems(run, baseline)
 
@@ -108,20 +111,16 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
     ranked = ranked[:MAX_SENTENCES]
     worse = _worse(evidence)
     causes: list[Problem] = []
+    look_at = None
     for problem in ranked:
         caused = problems[problem].caused
-        caused_and_worse = worse & caused
+        caused_and_worse = len(worse & caused)
         enough = max(1, MIN_SHARE * len(caused))
-        if len(caused_and_worse) >= enough:
+        if caused_and_worse >= enough:
+            if not causes and caused_and_worse >= MIN_SHARE * len(worse):
+                look_at = problem
             causes.append(problem)
     causes = causes[:MAX_ALERTS]
-    look_at = None
-    if causes:
-        main_cause = causes[0]
-        caused_and_worse = worse & problems[main_cause].caused
-        enough = MIN_SHARE * len(worse)
-        if len(caused_and_worse) >= enough:
-            look_at = main_cause
     turn = _first_turn(run, worse)
     if turn is not None:
         kinds = [cause.kind for cause in causes]
@@ -213,17 +212,10 @@ def _places(answer: _Answer) -> set[str]:
     """The turn, the hops and the tools of an answer: where it could have a problem, and
     none of them."""
     facts = answer.facts
-    calls = facts.calls
-    if answer.baseline is not None:
-        calls += answer.baseline.calls
-    called_tools = (call.tool for call in calls)
-    tools = {*facts.expected, *called_tools}
-    quoted_tools = (f"`{tool}`" for tool in tools)
-    places = {"", *quoted_tools}
+    tools = facts.expected | facts.called | answer.baseline.called
+    places = {f"`{tool}`" for tool in tools}
     places |= {f"hop {hop.hop}" for hop in facts.hops}
-    if answer.turn is not None:
-        places.add(f"turn {answer.turn.number}")
-    return places
+    return {"", f"turn {answer.turn}", *places}
 
 
 def step_problems(
@@ -233,36 +225,32 @@ def step_problems(
     all that labels show."""
     by_problem: dict[Problem, ProblemSamples] = {}
     forgotten: dict[str, Problem] = {}
+    answers = _answers(run, baseline)
     # What the kinds of values are called that were an argument of a tool.
     names: dict[str, str] = {}
-    for facts_of_run in (run, baseline):
-        if facts_of_run is not None:
-            for facts in facts_of_run.system.steps.values():
-                names.update(facts.argument_names)
-    for answer in _answers(run, baseline):
+    for answer in answers:
+        names.update(answer.facts.argument_names)
+        names.update(answer.baseline.argument_names)
+    for answer in answers:
         facts = answer.facts
-        turn = answer.turn
         problems = set(_problems(answer))
-        if _is_earlier_answer(answer, run, baseline):
+        if baseline is not None and _is_earlier_answer(answer, run, baseline):
             problems.add(Problem(ProblemKind.EARLIER_ANSWER))
         # What it should have taken over from earlier turns, and did in the baseline.
-        kinds = []
-        for value in facts.needed:
-            key = value_key(value)
-            is_new = answer.baseline is None or key in answer.baseline.value_keys
-            if is_new and key not in facts.value_keys:
-                kinds.append(value_kind(value))
-        if turn is not None and kinds:
+        lost = answer.baseline.value_keys - facts.value_keys
+        kinds = [
+            value_kind(value) for value in facts.needed if value_key(value) in lost
+        ]
+        if kinds:
             # Later turns that lack it are consequences.
             named_values = [f"the {names[kind]}" for kind in kinds if kind in names]
             detail = min(named_values, default="what was said before")
-            place = f"turn {turn.number}"
-            problem = Problem(ProblemKind.FORGOTTEN, place, detail)
-            first_problem = forgotten.setdefault(turn.id, problem)
+            problem = Problem(ProblemKind.FORGOTTEN, f"turn {answer.turn}", detail)
+            first_problem = forgotten.setdefault(answer.conversation, problem)
             problems.add(first_problem)
         for problem in problems:
             is_forgotten = problem.kind is ProblemKind.FORGOTTEN
-            unit = turn.id if is_forgotten and turn else answer.sample_id
+            unit = answer.conversation if is_forgotten else answer.sample_id
             samples = by_problem.setdefault(problem, ProblemSamples())
             samples.present.add(unit)
         if problems:
@@ -276,29 +264,34 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
     conversation in their order."""
     answers = []
     for sample_id, facts in run.system.steps.items():
-        before = None
+        before: StepFacts | None = _faultless(facts)
         if baseline is not None:
             before = baseline.system.steps.get(sample_id)
-            if before is None or (before.steps and not facts.are_steps_known):
-                continue
+        if before is None or (before.steps and not facts.are_steps_known):
+            continue
+        conversation = sample_id
+        number = 0
         turn = run.samples[sample_id].turn
-        answers.append(_Answer(sample_id, turn, facts, before))
-    return sorted(answers, key=lambda answer: answer.turn.number if answer.turn else 0)
+        if turn is not None:
+            conversation = turn.id
+            number = turn.number
+        answers.append(_Answer(sample_id, conversation, number, facts, before))
+    return sorted(answers, key=lambda answer: answer.turn)
 
 
-def _is_earlier_answer(
-    answer: _Answer, run: RunScores, baseline: RunScores | None
-) -> bool:
+def _faultless(facts: StepFacts) -> StepFacts:
+    """What an answer to the same sample does that does all that the labels ask for."""
+    hops = tuple(HopFacts(hop.hop, found=True) for hop in facts.hops)
+    value_keys = frozenset(map(value_key, facts.needed))
+    return StepFacts(hops=hops, value_keys=value_keys, asks_back=True)
+
+
+def _is_earlier_answer(answer: _Answer, run: RunScores, baseline: RunScores) -> bool:
     """Whether a turn has the answer that the turn before it had in the baseline, and
     should have another."""
-    turn = answer.turn
-    if turn is None or baseline is None:
-        return False
     answers = baseline.system.answers
-    earlier_id = turn_id(turn.id, turn.number - 1)
-    earlier = answers.get(earlier_id)
-    if earlier is None:
-        return False
+    earlier_id = turn_id(answer.conversation, answer.turn - 1)
+    earlier = answers.get(earlier_id, ())
     before = answers.get(answer.sample_id, earlier)
     now = run.system.answers.get(answer.sample_id)
     return before != earlier and now == earlier
@@ -307,15 +300,13 @@ def _is_earlier_answer(
 def _problems(answer: _Answer) -> Iterator[Problem]:
     """The problems of an answer by itself."""
     facts = answer.facts
-    baseline = answer.baseline or StepFacts()
-    is_alone = answer.baseline is None
-    if facts.asks_back is False and (is_alone or baseline.asks_back):
+    baseline = answer.baseline
+    if facts.asks_back is False and baseline.asks_back:
         yield Problem(ProblemKind.NO_CLARIFICATION)
-    lost = [hop for hop in facts.hops if not hop.found]
-    hops = facts.hops if is_alone else baseline.hops
-    for hop in hops:
-        is_expected = is_alone or hop.found
-        if lost and is_expected and hop.hop == lost[0].hop:
+    lost = [hop.hop for hop in facts.hops if not hop.found]
+    first_lost = lost[:1]
+    for hop in baseline.hops:
+        if hop.found and hop.hop in first_lost:
             detail = "its evidence"
             if hop.source:
                 detail = f"the evidence from `{hop.source}`"
@@ -326,21 +317,17 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
             kind = _OF_MISTAKE[mistake.kind]
             place = f"`{mistake.tool}`"
             yield Problem(kind, place, mistake.argument)
-    calls = [(call.tool, call.arguments) for call in facts.calls]
-    baseline_calls = [(call.tool, call.arguments) for call in baseline.calls]
-    times = Counter(calls)
-    times_before = Counter(baseline_calls)
-    for call, count in times.items():
-        max_times = max(1, times_before[call])
+    times = Counter((call.tool, call.arguments) for call in facts.calls)
+    times_before = Counter((call.tool, call.arguments) for call in baseline.calls)
+    for (tool, arguments), count in times.items():
+        max_times = max(1, times_before[tool, arguments])
         if count > max_times:
-            tool = call[0]
             yield Problem(ProblemKind.REPEATED, f"`{tool}`")
     results = {(call.tool, call.arguments): call.result for call in baseline.calls}
-    for made in facts.calls:
-        result = results.get((made.tool, made.arguments))
-        if result and made.result and result != made.result:
-            yield Problem(ProblemKind.OTHER_RESULT, f"`{made.tool}`")
-    tools = {call.tool for call in facts.calls}
-    for made in baseline.calls:
-        if made.tool not in tools:
-            yield Problem(ProblemKind.NOT_CALLED, f"`{made.tool}`")
+    for call in facts.calls:
+        result = results.get((call.tool, call.arguments))
+        if result and call.result and result != call.result:
+            yield Problem(ProblemKind.OTHER_RESULT, f"`{call.tool}`")
+    for call in baseline.calls:
+        if call.tool not in facts.called:
+            yield Problem(ProblemKind.NOT_CALLED, f"`{call.tool}`")
