@@ -132,10 +132,8 @@ def floors_of(run: RunScores, rules: Sequence[Rule]) -> Iterator[Floor]:
             yield Floor(rule, samples, oriented, rule.min)
 
 
-def drops_of(pairing: Pairing | None, rules: Sequence[Rule]) -> Iterator[Drop]:
+def drops_of(pairing: Pairing, rules: Sequence[Rule]) -> Iterator[Drop]:
     """Every drop in the rules that has at least one pair."""
-    if pairing is None:
-        return
     ids = sorted(pairing.current.samples)
     groups = group_labels(pairing.current, ids)
     place_of = {sample_id: place for place, sample_id in enumerate(ids)}

@@ -32,10 +32,9 @@ def citation_findings(evidence: Evidence) -> Iterator[Finding]:
     if not unresolved or _is_numbered(evidence.current):
         return
     level = Level.NOTE
-    if evidence.compared is not None:
-        baseline = evidence.compared.baseline
-        if _is_numbered(baseline) or not _unresolved(baseline):
-            level = Level.WARNING
+    baseline = evidence.baseline
+    if evidence.is_compared and (_is_numbered(baseline) or not _unresolved(baseline)):
+        level = Level.WARNING
     count = len(unresolved)
     yield Finding(
         "citations",

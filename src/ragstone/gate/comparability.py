@@ -15,6 +15,8 @@ from ragstone.metrics.registry import find_metric, is_relative, labels_of
 from ragstone.metrics.score import Failed
 from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 
+NO_RUN = RunScores("no baseline", {}, {})
+"""Stands for a baseline that there is not: it has no samples and no scores."""
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 

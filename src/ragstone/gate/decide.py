@@ -78,8 +78,9 @@ def decide_gate(
             len(warnings), "check that only warns", "checks that only warn"
         )
         reason += f" {warning_checks} did not pass."
-    pairing = evidence.pairing
-    comparability = None if pairing is None else pairing.comparability
+    comparability = None
+    if evidence.has_baseline:
+        comparability = evidence.pairing.comparability
     inconclusive_blocks = policy.gate.inconclusive == "fail"
     return GateVerdict(
         status,
@@ -95,11 +96,8 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     """Which samples got worse, and why, as far as `changes_of` knows. Pure but for
     reading what became of them."""
     worse = set(worse_samples(evidence))
-    relevant = set(worse)
-    paired: frozenset[str] = frozenset()
-    if evidence.compared is not None:
-        relevant |= retrieval_fell(evidence.compared)
-        paired = frozenset(evidence.compared.samples)
+    relevant = worse | retrieval_fell(evidence.compared)
+    paired = frozenset(evidence.compared.samples)
     changes: Mapping[str, SampleChange] = {}
     if changes_of is not None:
         changes = changes_of(sorted(relevant), paired)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import Drop, Floor, drops_of, floors_of
-from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
+from ragstone.gate.comparability import NO_RUN, Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
@@ -21,8 +21,9 @@ class Evidence(Struct, frozen=True):
 
     current: RunScores
     policy: Policy
-    pairing: Pairing | None
-    """The two runs; None without a baseline."""
+    pairing: Pairing
+    """The two runs; without a baseline, with one that has nothing."""
+    has_baseline: bool
     rules: tuple[Rule, ...]
     floors: tuple[Floor, ...]
     """The floors that have a score."""
@@ -48,11 +49,11 @@ class Evidence(Struct, frozen=True):
         drift: Sequence[Check] = (),
     ) -> Evidence:
         """Pair the runs, and find the rules that apply."""
-        pairing = None
-        if baseline is not None:
-            current = with_groups_of(current, baseline)
-            current = with_lost_contexts(current, baseline)
-            pairing = pair_runs(current, baseline)
+        has_baseline = baseline is not None
+        baseline = baseline or NO_RUN
+        current = with_groups_of(current, baseline)
+        current = with_lost_contexts(current, baseline)
+        pairing = pair_runs(current, baseline)
         rules = resolve_rules(policy, current)
         floors = tuple(floors_of(current, rules))
         drops = tuple(drops_of(pairing, rules))
@@ -60,6 +61,7 @@ class Evidence(Struct, frozen=True):
             current,
             policy,
             pairing,
+            has_baseline,
             rules,
             floors,
             drops,
@@ -67,11 +69,9 @@ class Evidence(Struct, frozen=True):
             drift,
         )
 
-    def with_scores(self, current: RunScores, baseline: RunScores | None) -> Evidence:
+    def with_scores(self, current: RunScores, baseline: RunScores) -> Evidence:
         """This evidence with other scores of the two runs, under the same rules."""
-        pairing = self.pairing
-        if pairing is not None and baseline is not None:
-            pairing = replace(pairing, current=current, baseline=baseline)
+        pairing = replace(self.pairing, current=current, baseline=baseline)
         floors = tuple(floors_of(current, self.rules))
         drops = tuple(drops_of(pairing, self.rules))
         return replace(
@@ -83,16 +83,22 @@ class Evidence(Struct, frozen=True):
         )
 
     @property
-    def baseline(self) -> RunScores | None:
-        if self.pairing is None:
-            return None
+    def baseline(self) -> RunScores:
+        """The baseline; without one, a run that has nothing."""
         return self.pairing.baseline
 
     @property
-    def compared(self) -> Pairing | None:
-        """The pairing, if the runs can be compared."""
-        is_comparable = self.pairing is not None and self.pairing.comparable
-        return self.pairing if is_comparable else None
+    def is_compared(self) -> bool:
+        """Whether there is a baseline that the run can be compared with."""
+        return self.pairing.comparable
+
+    @property
+    def compared(self) -> Pairing:
+        """The two runs if they can be compared; else with a baseline that has
+        nothing."""
+        if self.is_compared:
+            return self.pairing
+        return pair_runs(self.current, NO_RUN)
 
     @property
     def ended(self) -> bool:

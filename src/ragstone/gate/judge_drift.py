@@ -66,10 +66,9 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
         return
     judge = run.manifest.judge
     strangers = other_models(judge, observed.models)
-    if judge.provider == "openai-compatible" and evidence.baseline is not None:
-        seen = evidence.baseline.rounds.judge.observed
-        if seen is not None:
-            strangers = new_names(strangers, seen.models)
+    before = evidence.baseline.rounds.judge.observed
+    if judge.provider == "openai-compatible" and before is not None:
+        strangers = new_names(strangers, before.models)
     if strangers:
         replied = quoted(strangers)
         yield (

@@ -96,16 +96,14 @@ class QuestionChanges(Struct, frozen=True):
         return self.shown or self.p_value <= limit
 
 
-def question_changes(evidence: Evidence) -> QuestionChanges | None:
-    """The questions that broke or were mended, by the metrics with a blocking drop;
-    None without a comparable baseline.
+def question_changes(evidence: Evidence) -> QuestionChanges:
+    """The questions that broke or were mended, by the metrics with a blocking drop; no
+    question is paired without a comparable baseline.
 
     A question also broke if the system fails on it now and did not before. A loss that
     only the words of the offline judge show breaks none.
     """
     pairing = evidence.compared
-    if pairing is None:
-        return None
     run = evidence.current
     counting_drops = list(filter(_counts, evidence.drops))
     drops = without_word_losses(counting_drops, evidence)
@@ -152,7 +150,7 @@ def question_changes(evidence: Evidence) -> QuestionChanges | None:
 def question_findings(evidence: Evidence) -> Iterator[Finding]:
     """How many questions got worse and how many better."""
     changes = question_changes(evidence)
-    if changes is not None and changes.questions:
+    if changes.questions:
         sentence = f"{changes}."
         yield Finding(QUESTIONS, Level.FACT, sentence, data=changes)
 
@@ -172,8 +170,6 @@ def least_that_fails(evidence: Evidence) -> int | None:
     """The fewest broken questions, none of them mended, that fail this run by their
     number; None: not even all do."""
     changes = question_changes(evidence)
-    if changes is None:
-        return None
     allowed = allowed_share(evidence)
     chance = 0.0 if changes.steady else chance_of_one(evidence)
     return least_broken(

@@ -32,7 +32,7 @@ def worst_regressions(
     failed = _failed_metrics(evidence)
     losses = _losses(evidence)
     metrics = evidence.current.metrics
-    pairing = evidence.compared
+    baseline = evidence.compared.baseline
 
     def rank(sample_id: str) -> tuple[float, float, str]:
         by_metric = losses[sample_id]
@@ -47,12 +47,9 @@ def worst_regressions(
         by_metric = losses[sample_id]
         by_size = sorted(by_metric, key=lambda name: (-by_metric[name], name))
         for metric in by_size:
-            current = metrics[metric].values[sample_id]
-            baseline = None
-            if pairing is not None:
-                baseline_scores = pairing.baseline.metrics[metric]
-                baseline = baseline_scores.values[sample_id]
-            regression = Regression(sample_id, metric, current, baseline)
+            now = metrics[metric].values[sample_id]
+            before = baseline.scores_of(metric).values.get(sample_id)
+            regression = Regression(sample_id, metric, now, before)
             regressions.append(regression)
     unnamed = ranked[limit:]
     return tuple(regressions), len(unnamed)
@@ -67,9 +64,7 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
     """
     failed = _failed_metrics(evidence)
     worse = set(evidence.current.system.failures)
-    pairing = evidence.compared
-    if pairing is not None:
-        worse -= pairing.baseline.system.failures.keys()
+    worse -= evidence.compared.baseline.system.failures.keys()
     losses = _losses(evidence)
     for sample_id, by_metric in losses.items():
         for metric, loss in by_metric.items():
@@ -90,10 +85,9 @@ def _failed_metrics(evidence: Evidence) -> set[str]:
 def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
     """Losses by sample id and metric: all are above 0."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
-    pairing = evidence.compared
-    if pairing is not None:
+    if evidence.is_compared:
         for rule in evidence.rules:
-            changes = pairing.changes(rule.metric)
+            changes = evidence.pairing.changes(rule.metric)
             for sample_id, change in changes.items():
                 loss = -rule.direction.shown_change(change)
                 if loss > 0.0:

@@ -230,7 +230,7 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
     if not text:
         return
     broken = least_that_fails(evidence)
-    if loss is not None and broken is not None and evidence.compared is not None:
+    if loss is not None and broken is not None:
         paired_samples = len(evidence.compared.samples)
         loss = max(loss, broken / paired_samples)
     sensitivity = Sensitivity(loss, broken)

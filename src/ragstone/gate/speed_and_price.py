@@ -219,10 +219,8 @@ def factor(value: float) -> str:
     return f"×\u00a0{value:.0f}"
 
 
-def paired_usage(pairing: Pairing | None) -> Iterator[PairedUsage]:
+def paired_usage(pairing: Pairing) -> Iterator[PairedUsage]:
     """The figures of the questions that both runs answered, latency first."""
-    if pairing is None:
-        return
     current = pairing.current
     baseline = pairing.baseline
     price = baseline.price or current.price

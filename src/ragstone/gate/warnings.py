@@ -152,8 +152,6 @@ def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
     """Notes on metrics that lost samples: an answer that makes no claims can't be
     unfaithful."""
     pairing = evidence.pairing
-    if pairing is None:
-        return
     samples = len(pairing.samples)
     for metric in pairing.metrics:
         scores = pairing.current.metrics[metric]

@@ -65,9 +65,9 @@ def without_word_losses(drops: Sequence[Drop], evidence: Evidence) -> list[Drop]
 def floor_without_word_losses(floor: Floor, evidence: Evidence) -> Floor:
     """`floor` with the baseline's scores of the samples that lost by nothing but the
     words of the offline judge."""
-    pairing = evidence.compared
-    if not evidence.offline or pairing is None:
+    if not evidence.offline:
         return floor
+    pairing = evidence.compared
     metric = floor.rule.metric
     values = floor.values.copy()
     paired = pairing.changes(metric)

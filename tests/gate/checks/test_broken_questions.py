@@ -216,7 +216,7 @@ def test_asking_again_leaves_less_to_chance(gate: Any, entrypoint: str | None, c
         system = now.manifest.system.model_copy(update={"entrypoint": entrypoint})
         now = replace(now, manifest=now.manifest.model_copy(update={"system": system}), system=SystemFacts())
     policy = policy_from_mapping({"gate": {"confirm_repeats": 2, **gate}})
-    assert chance_of_one(Evidence(now, policy, None, (), (), ())) == chance
+    assert chance_of_one(Evidence.of(now, None, policy)) == chance
 
 
 @pytest.mark.parametrize(("samples", "says"), [(10, ""), (9, "fewer than 3"), (3, "fewer than 3"), (2, "any loss")])

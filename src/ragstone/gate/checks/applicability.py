@@ -52,7 +52,7 @@ class Applicability(Checker):
             and rule.metric in _READ_CONTEXTS
             and not run.scores_of(rule.metric).applies_to
         ]
-        is_first = evidence.pairing is None and not evidence.policy.metrics
+        is_first = not (evidence.has_baseline or evidence.policy.metrics)
         if is_first and unjudged and returns_no_contexts(run):
             titles = [rule.title.lower() for rule in unjudged]
             names = listed(titles)

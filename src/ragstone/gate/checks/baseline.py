@@ -21,14 +21,13 @@ class Baseline(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         gate = evidence.policy.gate
         required = evidence.baseline_required
-        pairing = evidence.pairing
         status = Status.INCONCLUSIVE
         if required or gate.on_no_baseline == "fail":
             status = Status.ERROR
         is_needed = any(rule.max_drop is not None for rule in evidence.rules)
         why = ""
-        if pairing is not None and gate.on_judge_change == "fail":
-            baseline = pairing.baseline
+        if gate.on_judge_change == "fail":
+            baseline = evidence.baseline
             reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
             measured = dict.fromkeys(
                 why for name, why in reasons.items() if name in baseline.metrics
@@ -37,12 +36,14 @@ class Baseline(Checker):
         if why:
             status = Status.ERROR
             why += ', and the policy says on_judge_change = "fail".'
-        elif evidence.compared is not None or (
+        elif evidence.is_compared or (
             not required and (gate.on_no_baseline == "pass" or not is_needed)
         ):
             return
-        elif pairing is None:
+        elif not evidence.has_baseline:
             why = "there is no baseline to compare with."
         else:
-            why = f"the runs can't be compared: {' '.join(differences(pairing))}"
+            why = (
+                f"the runs can't be compared: {' '.join(differences(evidence.pairing))}"
+            )
         yield Check("baseline", CheckKind.BASELINE, status, Action.BLOCK, why)

@@ -100,11 +100,11 @@ class _Change(Struct, frozen=True):
     """What became of a guard's share since the baseline, on the samples in both
     runs."""
 
-    samples: int = 0
-    before: int = 0
+    samples: int
+    before: int
     """How many of them it counted in the baseline."""
-    now: int = 0
-    p_value: float = 1.0
+    now: int
+    p_value: float
     """The probability of such a rise by chance."""
 
     @property
@@ -125,9 +125,7 @@ class Broken(Checker):
         if not evidence.finished or not run.system.answers:
             return
         hits = _hits_by_guard(run, evidence)
-        baseline_hits: Mapping[str, Hits] = {}
-        if evidence.compared is not None:
-            baseline_hits = _hits_by_guard(evidence.compared.baseline, evidence)
+        baseline_hits = _hits_by_guard(evidence.compared.baseline, evidence)
         for name, guard in _GUARDS.items():
             samples = [
                 sample_id
@@ -136,8 +134,7 @@ class Broken(Checker):
             ]
             if samples and (guard.of_retrieval or run.part != RETRIEVAL):
                 guard_hits = hits[name]
-                hits_before = baseline_hits.get(name, {})
-                change = _change(guard_hits, hits_before, samples, evidence)
+                change = _change(guard_hits, baseline_hits[name], samples, evidence)
                 yield from _check(guard, guard_hits, samples, change, evidence)
 
     def key(self, check: Check) -> KeyPath:
@@ -180,10 +177,7 @@ def _hits_by_guard(run: RunScores, evidence: Evidence) -> dict[str, Hits]:
 def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     """The samples whose evidence ranks lower than in the other run, among the contexts
     that both returned."""
-    pairing = evidence.compared
-    if pairing is None:
-        return {}
-    baseline = pairing.baseline.system.ranked
+    baseline = evidence.compared.baseline.system.ranked
     current = evidence.current.system.ranked
     lower = {}
     for sample_id, ranked in current.items():
@@ -307,8 +301,6 @@ def _change(
 ) -> _Change:
     """The change since the baseline; of no samples if none is in both runs."""
     pairing = evidence.compared
-    if pairing is None:
-        return _Change()
     baseline_answers = pairing.baseline.system.answers
     in_both = baseline_answers.keys() & set(pairing.samples)
     paired = [sample_id for sample_id in samples if sample_id in in_both]

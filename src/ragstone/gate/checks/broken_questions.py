@@ -34,7 +34,7 @@ class BrokenQuestions(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         changes = question_changes(evidence)
-        if changes is None or not changes.questions:
+        if not changes.questions:
             return
         broken = len(changes.broken)
         allowed = allowed_share(evidence)

@@ -179,12 +179,13 @@ def _unscorable(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """The metrics without a rule that no answer of this system can be scored by, each
     with the reason."""
     run = evidence.current
-    runs = [run] if evidence.baseline is None else [run, evidence.baseline]
+    baseline = evidence.baseline
     for rule in evidence.rules:
-        is_scored = any(scores.scores_of(rule.metric).values for scores in runs)
+        scores = run.scores_of(rule.metric)
+        is_scored = scores.values or baseline.scores_of(rule.metric).values
         failures = [
             failure
-            for sample_id, failure in run.scores_of(rule.metric).failed.items()
+            for sample_id, failure in scores.failed.items()
             if sample_id not in run.system.failures
         ]
         by = {failure.by for failure in failures}
@@ -204,7 +205,7 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
     nothing was compared there."""
     run = evidence.current
     baseline = evidence.baseline
-    if baseline is None or other_half(run, baseline) is not None:
+    if other_half(run, baseline) is not None:
         return
     scored = {
         rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to

@@ -87,10 +87,10 @@ def unchecked_drops(evidence: Evidence) -> Iterator[str]:
     pairing = evidence.pairing
     if not rules:
         return
-    if pairing is None:
+    if not evidence.has_baseline:
         yield "There is no baseline, so no drop was checked."
         return
-    if evidence.compared is None:
+    if not evidence.is_compared:
         sentences = " ".join(differences(pairing))
         yield f"No drop was checked: {sentences}"
         return

@@ -93,14 +93,12 @@ def _below(
     rule = floor.rule
     metric = rule.metric
     pairing = evidence.compared
-    if pairing is not None:
-        scores = pairing.baseline.scores_of(metric).values
-        changes = pairing.changes(metric)
-        compared = changes.keys() & set(floor.samples)
-        before = [scores[sample_id] for sample_id in compared]
-        limit = floor.bound - ROUNDING
-        if before and rule.direction.shown(fmean(before)) < limit:
-            return Status.INCONCLUSIVE, ", as the baseline is", False
+    scores = pairing.baseline.scores_of(metric).values
+    compared = pairing.changes(metric).keys() & set(floor.samples)
+    before = [scores[sample_id] for sample_id in compared]
+    limit = floor.bound - ROUNDING
+    if before and rule.direction.shown(fmean(before)) < limit:
+        return Status.INCONCLUSIVE, ", as the baseline is", False
     quantile = NormalDist().inv_cdf(1.0 - NOISE)
     noise = quantile * _noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
@@ -121,10 +119,7 @@ def _noise_of(floor: Floor, evidence: Evidence) -> float:
     Measured on the answers of this run, or else on the runs of the baseline; 0 where
     neither has several.
     """
-    runs = [evidence.current]
-    if evidence.compared is not None:
-        runs.append(evidence.compared.baseline)
-    for run in runs:
+    for run in (evidence.current, evidence.compared.baseline):
         answers_of = run.scores_of(floor.rule.metric).answers
         variances = []
         for sample_id in floor.samples:

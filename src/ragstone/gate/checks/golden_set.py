@@ -122,10 +122,10 @@ class EditedSamples(Struct, frozen=True):
 
 
 def edited_samples(evidence: Evidence) -> EditedSamples | None:
-    """What of the baseline the run does not have as it was; None without a baseline of
-    the same half of the system."""
+    """What of the baseline the run does not have as it was; None if it is a run of
+    another half of the system."""
     pairing = evidence.pairing
-    if pairing is None or other_half(pairing.current, pairing.baseline) is not None:
+    if other_half(pairing.current, pairing.baseline) is not None:
         return None
     current = pairing.current
     baseline = pairing.baseline

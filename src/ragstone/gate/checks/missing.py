@@ -39,15 +39,13 @@ def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
     }
     if not any(missing.values()):
         return {}
-    baseline = evidence.baseline
-    if baseline is not None:
-        # A question that neither system answered is no loss, and one that only this one
-        # answered is a gain.
-        unanswered = {
-            metric: _failed_by("system", scores)
-            for metric, scores in baseline.metrics.items()
-        }
-        baseline = _with_worst(baseline, unanswered, evidence)
+    # A question that neither system answered is no loss, and one that only this one
+    # answered is a gain.
+    unanswered = {
+        metric: _failed_by("system", scores)
+        for metric, scores in evidence.baseline.metrics.items()
+    }
+    baseline = _with_worst(evidence.baseline, unanswered, evidence)
     run_at_worst = _with_worst(run, missing, evidence)
     at_worst = evidence.with_scores(run_at_worst, baseline)
     status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
@@ -77,7 +75,7 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     ]
     usual = evidence.policy.gate.max_failed_judgements
     applies_to = scores.applies_to
-    for part in (applies_to, *slices, *_changed(evidence)):
+    for part in (applies_to, *slices, _changed(evidence)):
         failed = part & judged
         total = len(part & applies_to)
         p_value = p_proportion_at_most(len(failed), total, usual)
@@ -86,17 +84,16 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     return missing
 
 
-def _changed(evidence: Evidence) -> Iterator[Set[str]]:
+def _changed(evidence: Evidence) -> Set[str]:
     """The samples with another answer than in the baseline, as far as both are
     known."""
-    if evidence.pairing is not None:
-        answers = evidence.current.system.answers
-        baseline_answers = evidence.pairing.baseline.system.answers
-        yield {
-            sample_id
-            for sample_id in baseline_answers.keys() & set(evidence.pairing.samples)
-            if answers.get(sample_id) != baseline_answers[sample_id]
-        }
+    answers = evidence.current.system.answers
+    baseline_answers = evidence.baseline.system.answers
+    return {
+        sample_id
+        for sample_id in baseline_answers.keys() & set(evidence.pairing.samples)
+        if answers.get(sample_id) != baseline_answers[sample_id]
+    }
 
 
 def _with_worst(

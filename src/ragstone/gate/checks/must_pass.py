@@ -114,11 +114,10 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
     ids = list(must_pass.ids)
     if must_pass.every:
         ids += run.samples
-    if must_pass.baseline and evidence.compared is not None:
-        pairing = evidence.compared
-        baseline = pairing.baseline
+    if must_pass.baseline:
+        baseline = evidence.compared.baseline
         baseline_failures = baseline.system.failures
-        for sample_id in pairing.samples:
+        for sample_id in evidence.compared.samples:
             answers = _compare(baseline, sample_id, floors)
             is_failure = sample_id in baseline_failures
             if answers.scored and not answers.failing and not is_failure:
@@ -248,11 +247,7 @@ def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
     if sample_id in must_pass.questions:
         expected = must_pass.questions[sample_id]
         is_same = expected.split() == question.split()
-    elif (
-        sample_id in must_pass.samples
-        and baseline is not None
-        and sample_id in baseline.samples
-    ):
+    elif sample_id in must_pass.samples and sample_id in baseline.samples:
         expected = baseline.samples[sample_id].question
         is_same = same_question(evidence.current, baseline, sample_id)
     if is_same:

@@ -72,7 +72,7 @@ class SystemLimits(Checker):
             if not check.reason:
                 check = _limit_check(check, limit, evidence)
             yield check
-        if evidence.pairing is None:
+        if not evidence.has_baseline:
             return
         usages = paired_usage(evidence.pairing)
         paired = {usage.figure: usage for usage in usages}
@@ -110,7 +110,7 @@ class SystemLimits(Checker):
 
 def unchecked_rises(evidence: Evidence) -> Iterator[str]:
     """A sentence for each limit of a rise that was not checked."""
-    if evidence.pairing is None:
+    if not evidence.has_baseline:
         return
     usages = paired_usage(evidence.pairing)
     checked = {usage.figure.limit for usage in usages}
