@@ -45,6 +45,15 @@ def test_a_full_native_sample_is_read_field_by_field(tmp_path: Path) -> None:
     )
 
 
+def test_a_blank_cell_says_nothing(tmp_path: Path) -> None:
+    names = ("id", "max_words", "expects", "answerable", "history", "min", "assert", "tools", "status", "relevant_ids")
+    blank, bare = (
+        next(iter(load_rows(tmp_path, row)))
+        for row in ({"question": "A?", **dict.fromkeys(names, " ")}, {"question": "A?"})
+    )
+    assert blank == bare
+
+
 def test_several_files_and_globs_are_read_once_each_in_order(tmp_path: Path) -> None:
     (tmp_path / "sets" / "deep").mkdir(parents=True)
     (tmp_path / "sets" / "b.jsonl").write_text(lines({"id": "b", "question": "B?"}))

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, time
 from typing import Any
 
 from ragstone.golden.aliases import GRADE_KEYS, ID_KEYS, ROLES, TEXT_KEYS, normal
@@ -66,36 +67,48 @@ def text(value: object) -> str | None:
     """`value` as stripped text, None if empty: a string, a number, a boolean, an object
     with a text, or a list of alternatives, of which the first is used.
     """
-    content = _text(value, 0)
-    if content is None:
-        return None
-    stripped = content.strip()
-    return sound(stripped) or None
+    content = _text(value, 0).strip()
+    return sound(content) or None
 
 
-def _text(value: object, depth: int) -> str | None:
+def _text(value: object, depth: int) -> str:
+    """`value` as text as it is written; it is blank if there is none."""
     if depth > MAX_DEPTH:
         raise CellError("is nested too deeply")
-    if isinstance(value, str | None):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else None
-    if isinstance(value, list):
-        for item in value:
-            content = _text(item, depth + 1)
-            if content and content.strip():
-                return content
-        return None
-    if isinstance(value, Mapping):
-        return _text(_only_text(value), depth + 1)
-    if not isinstance(value, int) and not hasattr(value, "isoformat"):
-        raise unexpected(value, "text")
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return str(value).lower()
+        case int():
+            return _digits(value)
+        case float():
+            return repr(value) if math.isfinite(value) else ""
+        case date() | time():
+            return str(value)
+        case Mapping():
+            return _text(_only_text(value), depth + 1)
+        case list():
+            return _first_text(value, depth + 1)
+        case _:
+            raise unexpected(value, "text")
+
+
+def _digits(value: int) -> str:
     try:
         return str(value)
     except ValueError:
         raise CellError("contains a number with too many digits") from None
+
+
+def _first_text(items: Iterable[object], depth: int) -> str:
+    for item in items:
+        content = _text(item, depth)
+        if content.strip():
+            return content
+    return ""
 
 
 def _only_text(value: Mapping[str, object]) -> object:
@@ -121,7 +134,7 @@ def texts(value: object, *, plural: bool = True) -> Texts:
         isinstance(item, str) for item in read
     )
     is_one_answer = is_text_list and not plural
-    if isinstance(value, str) and (is_one_answer or not _has_texts(read)):
+    if is_one_answer or not _has_texts(read):
         read = value  # an answer may be JSON itself
     if isinstance(read, Mapping):
         read = _only_text(read)
@@ -135,10 +148,8 @@ def _distinct(items: Iterable[object]) -> Texts:
 
 
 def _has_texts(value: object) -> bool:
-    """Whether `value` is a list of texts, or of objects with a text, or such an
-    object."""
-    if isinstance(value, str):
-        return False
+    """Whether `value` is a list of texts, or of objects with a text, or one of
+    these."""
     items = as_list(value)
     return bool(items) and all(map(_is_passage, items))
 
@@ -193,16 +204,25 @@ def tags(value: object) -> Texts:
 def question(value: object) -> str | None:
     """Like `text`, but for text only. For a chat (a list of messages), the last user
     message."""
+    if isinstance(value, list):
+        value = _question_of(value)
     if isinstance(value, bool | int | float):
         raise unexpected(value, "the text of a question")
-    if not isinstance(value, list) or not value:
-        return text(value)
-    last = _last_question(value)
+    return text(value)
+
+
+def _question_of(items: list[object]) -> object:
+    """The last user message of a chat, or the only item of a list."""
+    last = _last_question(items)
     if last is not None:
-        return text(value[last])
-    if len(value) > 1 or isinstance(value[0], list):
-        raise CellError("contains a list, expected one question")
-    return question(value[0])
+        return items[last]
+    match items:
+        case []:
+            return None
+        case [item] if not isinstance(item, list):
+            return item
+        case _:
+            raise CellError("contains a list, expected one question")
 
 
 def earlier_turns(value: object) -> tuple[Message, ...]:
@@ -217,10 +237,12 @@ def _last_question(messages: Sequence[object]) -> int | None:
     """The place of the last message of the user."""
     last = None
     for place, message in enumerate(messages):
-        if isinstance(message, Mapping) and "content" in message:
-            role = _role_of(message)
-            if role == "user":
-                last = place
+        if (
+            isinstance(message, Mapping)
+            and "content" in message
+            and _role_of(message) == "user"
+        ):
+            last = place
     return last
 
 
@@ -238,32 +260,35 @@ def turns(value: object) -> tuple[Message, ...]:
     Empty messages, and those of other roles (tools), are left out.
     """
     value = opened(value)
-    if is_blank(value):
-        return ()
     if not isinstance(value, list):
         raise unexpected(value, "a list of messages")
-    spoken: list[tuple[Role, object]] = []
-    for item in value:
-        if isinstance(item, Mapping):
-            role = _role_of(item)
-            written_text = item.get("text")
-            content = item.get("content", written_text)
-            if role is not None:
-                spoken.append((role, content))
-        elif isinstance(item, list) and len(item) == 2:
-            spoken += [("user", item[0]), ("assistant", item[1])]
-        else:
-            raise unexpected(item, "a message with role and content")
     messages: list[Message] = []
-    for role, content in spoken:
-        message = text(content)
-        if message is not None:
-            messages.append(Message(role, message))
+    for item in value:
+        messages += _messages_in(item)
     if len(messages) > MAX_TURNS:
         raise CellError(
             f"contains {len(messages):,} messages; at most {MAX_TURNS} are allowed"
         )
     return tuple(messages)
+
+
+def _messages_in(item: object) -> Iterator[Message]:
+    """The message that an item of a conversation is, or its question and answer."""
+    spoken: list[tuple[Role | None, object]]
+    match item:
+        case Mapping():
+            written_text = item.get("text")
+            content = item.get("content", written_text)
+            spoken = [(_role_of(item), content)]
+        case [question, answer]:
+            spoken = [("user", question), ("assistant", answer)]
+        case _:
+            raise unexpected(item, "a message with role and content")
+    for role, content in spoken:
+        if role is not None:
+            message = text(content)
+            if message is not None:
+                yield Message(role, message)
 
 
 # --- passages and documents
@@ -284,14 +309,11 @@ def hops(value: object) -> tuple[int, ...]:
 
 def _contexts_with_hops(value: object) -> Iterator[tuple[str, int]]:
     for item in passages(value):
-        passage = _text(item, 0) or ""
-        if not passage.strip():
+        passage = sound(_text(item, 0))
+        if is_blank(passage):
             continue
-        passage = sound(passage)
-        hop = None
-        if isinstance(item, Mapping):
-            hop = positive(item.get("hop"))
-        yield passage, hop or 0
+        hop = item.get("hop") if isinstance(item, Mapping) else None
+        yield passage, 0 if is_blank(hop) else positive(hop)
 
 
 def passages(value: object, *, split_bars: bool = True) -> list[object]:
@@ -305,12 +327,13 @@ def passages(value: object, *, split_bars: bool = True) -> list[object]:
         raise CellError(
             f"begins like a list, but can't be read as one (cut off?): {shown(read)}"
         )
-    if isinstance(read, Mapping) and not _has_texts(read):
-        values = [*read.values()]
-        if _has_texts(values):
-            read = [_named_passage(name, item) for name, item in read.items()]
-    items = listed(read, split_bars=split_bars)
-    return [item for item in items if item is not None]
+    if isinstance(read, Mapping) and _are_passages_by_id(read):
+        read = [_named_passage(name, item) for name, item in read.items()]
+    return listed(read, split_bars=split_bars)
+
+
+def _are_passages_by_id(value: Mapping[object, object]) -> bool:
+    return not _has_texts(value) and _has_texts([*value.values()])
 
 
 def _named_passage(name: object, passage: object) -> dict[object, object]:
@@ -325,20 +348,19 @@ def grades(value: object) -> dict[str, float]:
     value = opened(value)
     if isinstance(value, str) and value.lstrip().startswith("{"):
         raise unexpected(value, "document ids")
-    if isinstance(value, Mapping):
-        if isinstance(pick(value, ID_KEYS), str):
-            value = [value]
-        else:
-            graded = {name: grade for name, grade in value.items() if grade is not None}
-            return {identifier(name): _grade(grade) for name, grade in graded.items()}
+    if isinstance(value, Mapping) and not isinstance(pick(value, ID_KEYS), str):
+        return {
+            identifier(name): _grade(grade)
+            for name, grade in value.items()
+            if grade is not None
+        }
     grade_by_id: dict[str, float] = {}
     for item in listed(value, split_bars=True, split_commas=True):
+        name, grade = item, None
         if isinstance(item, Mapping):
+            name = pick(item, ID_KEYS)
             grade = pick(item, GRADE_KEYS)
-            name = identifier(pick(item, ID_KEYS))
-            grade_by_id[name] = 1.0 if grade is None else _grade(grade)
-        elif str(item).strip():
-            grade_by_id[identifier(item)] = 1.0
+        grade_by_id[identifier(name)] = 1.0 if grade is None else _grade(grade)
     return grade_by_id
 
 
@@ -354,20 +376,18 @@ def _grade(value: object) -> float:
 # --- numbers, booleans and words
 
 
-def number(value: object) -> float:
+def number(value: Any) -> float:
     """`value` as a number, NaN if it is none."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool):
         return math.nan
     try:
         return float(value)
-    except (ValueError, OverflowError):
+    except (ValueError, TypeError, OverflowError):
         return math.nan
 
 
-def positive(value: object) -> int | None:
-    """`value` as a whole number of at least 1, None if empty."""
-    if value is None or is_blank(value):
-        return None
+def positive(value: object) -> int:
+    """`value` as a whole number of at least 1."""
     whole = number(value)
     if not 1 <= whole <= _MAX_WORDS or not whole.is_integer():
         raise unexpected(value, "a whole number of at least 1")
@@ -376,7 +396,7 @@ def positive(value: object) -> int | None:
 
 def bounds(value: object) -> dict[str, float]:
     """`value` as metric to floor or ceiling: an object, also as JSON in one cell."""
-    table = opened(value) or {}
+    table = opened(value)
     if not isinstance(table, Mapping):
         raise unexpected(value, 'scores by metric, such as {"faithfulness": 0.8}')
     limits = {
@@ -393,23 +413,19 @@ def bounds(value: object) -> dict[str, float]:
     return scores
 
 
-def truth(value: object) -> bool | None:
-    """`value` as a boolean, None if empty."""
-    if isinstance(value, bool | None):
-        return value
+def truth(value: object) -> bool:
+    """`value` as a boolean."""
     word = str(value).strip().lower().removesuffix(".0")
-    if not word:
-        return None
     if word not in _TRUE | _FALSE:
         raise unexpected(value, "true or false")
     return word in _TRUE
 
 
 def is_clarification(value: object) -> bool:
-    """Whether `value` says that the right answer asks back."""
-    if value not in (None, "", CLARIFICATION):
+    """True, as `value` can say nothing else than that the right answer asks back."""
+    if value != CLARIFICATION:
         raise unexpected(value, CLARIFICATION)
-    return value == CLARIFICATION
+    return True
 
 
 def status(value: object) -> ReviewStatus | None:
@@ -443,12 +459,11 @@ def sound(value: str) -> str:
         )
     if "\0" in value:
         raise CellError("contains a null character")
-    if not value.isascii():
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError as error:
-            code = ord(value[error.start])
-            raise CellError(f"contains a lone surrogate (\\u{code:04x})") from None
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(value[error.start])
+        raise CellError(f"contains a lone surrogate (\\u{code:04x})") from None
     return value
 
 
@@ -462,35 +477,33 @@ def shown(value: object) -> str:
 # --- lists and objects that are written into a cell
 
 
-def listed(
-    value: object, *, split_bars: bool, split_commas: bool = False
-) -> Iterator[object]:
-    """The items of a list: as JSON, as Python prints it, or in text between bars."""
+def listed(value: object, *, split_bars: bool, split_commas: bool = False) -> list[Any]:
+    """The items of a list, without empty ones: as JSON, as Python prints it, or in text
+    between bars."""
     read = opened(value)
+    items: list[Any] = [value]
     if isinstance(read, list):
-        yield from read
-        return
-    if value is None:
-        return
-    if not isinstance(value, str):
-        yield value
-        return
-    stripped = value.strip()
+        items = read
+    elif isinstance(value, str):
+        items = _split(value, split_bars, split_commas)
+    return [item for item in items if not is_blank(item)]
+
+
+def _split(written: str, split_bars: bool, split_commas: bool) -> list[str]:
+    stripped = written.strip()
     # A row of a table in Markdown is no list.
     is_table = re.search(r"^\s*\|.*\|\s*$", stripped, re.MULTILINE) is not None
     parts = [part.strip() for part in stripped.split("|")]
     if split_bars and len(parts) > 1 and all(parts) and not is_table:
-        yield from parts
-    elif split_commas:
-        for part in re.split(r"[|,;]", stripped):
-            yield part.strip()
-    else:
-        yield value
+        return parts
+    if split_commas:
+        return [part.strip() for part in re.split(r"[|,;]", stripped)]
+    return [written]
 
 
 def is_blank(value: object) -> bool:
-    """Whether `value` is an empty text."""
-    return isinstance(value, str) and not value.strip()
+    """Whether `value` is None, or an empty text."""
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def as_list(value: object) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -47,12 +46,8 @@ class _Call(BaseModel):
 def expected_calls(value: object) -> tuple[ExpectedCall, ...]:
     """`value` as tool calls: names of tools, or objects that say more of a call. Raises
     CellError."""
-    value = opened(value)
-    items = [value]
-    if not isinstance(value, Mapping):
-        items = list(listed(value, split_bars=True, split_commas=True))
-    filled_items = [item for item in items if item not in (None, "")]
-    calls = tuple(map(_expected_call, filled_items))
+    items = listed(opened(value), split_bars=True, split_commas=True)
+    calls = tuple(map(_expected_call, items))
     if len(calls) > MAX_CALLS:
         raise CellError(
             f"contains {len(calls):,} tool calls; at most {MAX_CALLS} are allowed"

@@ -18,6 +18,7 @@ from ragstone.golden.rows import Row, SourceFile
 from ragstone.golden.sample import Assertions, Message, Origin, Review, Sample
 
 Value = TypeVar("Value")
+Default = TypeVar("Default")
 _NO_GRADES: Mapping[str, float] = Sample(id="", question="").relevant_ids
 
 
@@ -37,7 +38,7 @@ class SampleReader:
 
         Raises GoldenSetError with line and column.
         """
-        question = self._read(row, "question", cells.question)
+        question = self._read(row, "question", cells.question, None)
         if question is None:
             column = f"column '{self.plan.fields['question']}'"
             raise self.source.error(
@@ -45,66 +46,57 @@ class SampleReader:
             )
         references = self._references(row)
         reference = next(iter(references), None)
-        passages = self._read(row, "reference_contexts", cells.contexts) or ()
-        own_id = self._read(row, "id", _optional_id)
-        history = self._history(row)
-        if not row.turn:
-            own_id = own_id or derived_id(question, reference, passages, history)
+        passages = self._read(row, "reference_contexts", cells.contexts, ())
+        own_id = self._read(row, "id", cells.identifier, "")
+        chat = self._read(row, "question", cells.earlier_turns, ())
+        history = self._read(row, "history", cells.turns, chat)
+        if not own_id and not row.turn:
+            own_id = derived_id(question, reference, passages, history)
         asserted = Assertions(
-            must_contain=self._read(row, "must_contain", cells.phrases) or (),
-            must_not_contain=self._read(row, "must_not_contain", cells.phrases) or (),
-            regex=self._read(row, "regex", cells.patterns) or (),
-            max_words=self._read(row, "max_words", cells.positive),
-            typed=self._read(row, "assert", assertions) or (),
+            must_contain=self._read(row, "must_contain", cells.phrases, ()),
+            must_not_contain=self._read(row, "must_not_contain", cells.phrases, ()),
+            regex=self._read(row, "regex", cells.patterns, ()),
+            max_words=self._read(row, "max_words", cells.positive, None),
+            typed=self._read(row, "assert", assertions, ()),
         )
         review = None
-        status = self._read(row, "status", cells.status)
+        status = self._read(row, "status", cells.status, None)
         if status is not None:
-            reviewer = self._read(row, "reviewer", cells.text)
-            day = self._read(row, "reviewed_on", cells.text)
+            reviewer = self._read(row, "reviewer", cells.text, None)
+            day = self._read(row, "reviewed_on", cells.text, None)
             review = Review(status, reviewer, day)
         return Sample(
-            id=own_id or "",
+            id=own_id,
             question=question,
             reference=reference,
             reference_contexts=passages,
-            relevant_ids=self._read(row, "relevant_ids", cells.grades) or _NO_GRADES,
+            relevant_ids=self._read(row, "relevant_ids", cells.grades, _NO_GRADES),
             answerable=self._answerable(row),
-            tags=self._read(row, "tags", cells.tags) or (),
-            group=self._read(row, "group", cells.text),
+            tags=self._read(row, "tags", cells.tags, ()),
+            group=self._read(row, "group", cells.text, None),
             origin=Origin(self.source.name, row.line),
             assertions=None if asserted == Assertions() else asserted,
             other_references=references[1:],
             review=review,
-            provenance=self._read(row, "provenance", cells.text),
+            provenance=self._read(row, "provenance", cells.text, None),
             history=history,
-            min=self._read(row, "min", cells.bounds) or _NO_GRADES,
-            max=self._read(row, "max", cells.bounds) or _NO_GRADES,
-            expects_clarification=bool(
-                self._read(row, "expects", cells.is_clarification)
+            min=self._read(row, "min", cells.bounds, _NO_GRADES),
+            max=self._read(row, "max", cells.bounds, _NO_GRADES),
+            expects_clarification=self._read(
+                row, "expects", cells.is_clarification, False
             ),
-            hops=self._read(row, "reference_contexts", cells.hops) or (),
-            tools=self._read(row, "tools", expected_calls) or (),
-            tools_in_order=bool(self._read(row, "tool_order", cells.truth)),
+            hops=self._read(row, "reference_contexts", cells.hops, ()),
+            tools=self._read(row, "tools", expected_calls, ()),
+            tools_in_order=self._read(row, "tool_order", cells.truth, False),
         )
-
-    def _history(self, row: Row) -> tuple[Message, ...]:
-        """The turns before the question: in a column of their own, or in the chat that
-        the question ends."""
-        if row.turn:
-            return ()
-        messages = self._read(row, "history", cells.turns)
-        if messages is None:
-            messages = self._read(row, "question", cells.earlier_turns)
-        return messages or ()
 
     def _references(self, row: Row) -> tuple[str, ...]:
         name = last_name(self.plan.fields.get("reference", ""))
         read = partial(cells.texts, plural=name.endswith("s"))
-        texts = self._read(row, "reference", read) or ()
+        texts = self._read(row, "reference", read, ())
         if texts and name == "expected_facts":
             texts = ("\n".join(texts),)  # MLflow's: an answer must state them all
-        more = self._read(row, "other_references", cells.texts) or ()
+        more = self._read(row, "other_references", cells.texts, ())
         equal_texts = (*texts, *more)
         references = tuple(dict.fromkeys(equal_texts))
         count = len(references)
@@ -117,22 +109,26 @@ class SampleReader:
 
     def _answerable(self, row: Row) -> bool:
         if "answerable" in self.plan.fields:
-            return self._read(row, "answerable", cells.truth) is not False
+            return self._read(row, "answerable", cells.truth, True)
         if "unanswerable" in self.plan.fields:
-            return not self._read(row, "unanswerable", cells.truth)
-        return not self._read(row, "reference", cells.is_answerless)
+            return not self._read(row, "unanswerable", cells.truth, False)
+        return not self._read(row, "reference", cells.is_answerless, False)
 
     def _read(
-        self, row: Row, field: str, convert: Callable[[object], Value]
-    ) -> Value | None:
+        self,
+        row: Row,
+        field: str,
+        convert: Callable[[object], Value],
+        without: Default,
+    ) -> Value | Default:
+        """The value of `field`; `without` if the file has no such column, or the row
+        nothing in it."""
         path = self.plan.fields.get(field)
         if path is None:
-            return None
-        value = row.values.get(path)
-        if value is None and "." in path:
-            value = follow(row.values, path)
-        if value is None or value is MISSING:
-            return None
+            return without
+        value = follow(row.values, path)
+        if value is MISSING or cells.is_blank(value):
+            return without
         try:
             return convert(value)
         except cells.CellError as error:
@@ -160,9 +156,3 @@ def derived_id(
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     digest = hashlib.sha256(body.encode()).hexdigest()
     return f"q-{digest[:12]}"
-
-
-def _optional_id(value: object) -> str | None:
-    if cells.is_blank(value):
-        return None
-    return cells.identifier(value)

@@ -76,7 +76,7 @@ def _row_record(row: Values, is_table: bool) -> dict[str, object]:
         if not isinstance(value, str):
             continue
         if column in SYSTEM_NAMES["context_ids"]:
-            record[name] = list(cells.listed(value, split_bars=True, split_commas=True))
+            record[name] = cells.listed(value, split_bars=True, split_commas=True)
         elif name == "latency_s":
             with contextlib.suppress(ValueError):
                 record[name] = float(value)
