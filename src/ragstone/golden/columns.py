@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -30,6 +30,12 @@ _ANNOTATED: Mapping[str, tuple[set[Kind], ...]] = {
     "outputs": ({"object"}, {"objects"}),
 }
 """What annotators' answers are under these names; text is a system's."""
+
+_NEUTRAL: Mapping[str, Texts] = {
+    "answer": ("answer",),
+    "contexts": FIELDS["reference_contexts"].weak,
+}
+"""Names under which either the system's output or what is right may stand."""
 
 _GRADED_NAMES = frozenset({"expected", "target"})
 _CHATS = frozenset(
@@ -97,19 +103,19 @@ class _Columns:
 
     def is_mapped(self, name: str) -> bool:
         """Whether the user says where the field is, or that it is left out."""
-        path = self._wanted.get(name)
-        return path is not None and (path == "" or path in self._profile.found)
+        return self._wanted.get(name) in self._profile.found
 
     def is_mapped_column(self, path: str) -> bool:
         return path in self._wanted.values()
 
-    def named(self, names: Texts) -> Iterator[Path]:
+    def named(self, names: Texts) -> list[Path]:
         """The columns with one of `names`: outer ones first, best name first."""
-        for length in (1, 2):
-            for name in names:
-                for path in self.paths:
-                    if len(path) == length and normal(path[-1]) == name:
-                        yield path
+
+        def rank(path: Path) -> tuple[int, int]:
+            return len(path), names.index(normal(path[-1]))
+
+        paths = [path for path in self.paths if normal(path[-1]) in names]
+        return sorted(paths, key=rank)
 
     def first(self, names: Texts) -> str:
         """The best column of `names` that has values."""
@@ -119,13 +125,13 @@ class _Columns:
         return ""
 
     def by_alias(self, name: str) -> str:
-        for names in (FIELDS[name].strong, FIELDS[name].weak):
-            for path in self.named(names):
-                column = ".".join(path)
-                # Ids stay ids, whatever else the user reads from their column.
-                is_free = name == "id" or not self.is_mapped_column(column)
-                if is_free and self._fits(name, path):
-                    return column
+        strong, weak = FIELDS[name].strong, FIELDS[name].weak
+        for path in [*self.named(strong), *self.named(weak)]:
+            column = ".".join(path)
+            # Ids stay ids, whatever else the user reads from their column.
+            is_free = name == "id" or not self.is_mapped_column(column)
+            if is_free and self._fits(name, path):
+                return column
         return ""
 
     def _fits(self, name: str, path: Path) -> bool:
@@ -151,10 +157,8 @@ class _Columns:
 
     def recorded(self, name: str, fields: ByField) -> str:
         """The column with a system's answer or contexts that no field is read from."""
-        neutral: Texts = ("answer",)
-        if name == "contexts":
-            neutral = FIELDS["reference_contexts"].weak
-        for names in (RECORDED[name].strong, neutral, RECORDED[name].weak):
+        recorded = RECORDED[name]
+        for names in (recorded.strong, _NEUTRAL[name], recorded.weak):
             column = self.first(names)
             if column and not _is_read(column, fields.values()):
                 return column
@@ -208,5 +212,5 @@ def _settle_answers(columns: _Columns, fields: dict[str, str]) -> Texts:
 
 
 def _is_read(column: str, paths: Iterable[str]) -> bool:
-    prefix = f"{column}."
-    return any(path == column or path.startswith(prefix) for path in paths)
+    """Whether one of `paths` is the column, or leads into it."""
+    return any(f"{path}.".startswith(f"{column}.") for path in paths)

@@ -15,12 +15,13 @@ from ragstone.golden.sample import (
     Assertions,
     ConversationTurn,
     ExpectedCall,
+    Review,
     Sample,
 )
 
 Values = dict[str, object]
 
-_EMPTY: tuple[object, ...] = (None, (), [], {})
+_EMPTY: tuple[object, ...] = (None, "", (), [], {})
 
 
 def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
@@ -53,13 +54,12 @@ def _conversation(turns: Sequence[Sample], place: ConversationTurn) -> Values:
 
 
 def _row(sample: Sample) -> Values:
-    review = sample.review
     asserted = sample.assertions or Assertions()
     history = [
         {"role": message.role, "content": message.text} for message in sample.history
     ]
     row: Values = {
-        "id": sample.id or None,
+        "id": sample.id,
         "question": sample.question,
         "reference": sample.reference,
         "other_references": sample.other_references,
@@ -77,9 +77,7 @@ def _row(sample: Sample) -> Values:
         "expects": CLARIFICATION if sample.expects_clarification else None,
         "min": dict(sample.min),
         "max": dict(sample.max),
-        "status": review and review.status,
-        "reviewer": review and review.reviewer,
-        "reviewed_on": review and review.date,
+        **_reviewed(sample.review),
         "provenance": sample.provenance,
         "tools": list(map(_call, sample.tools)),
         "tool_order": sample.tools_in_order or None,
@@ -91,15 +89,21 @@ def _row(sample: Sample) -> Values:
     return written
 
 
+def _reviewed(review: Review | None) -> Values:
+    if review is None:
+        return {}
+    return {
+        "status": review.status,
+        "reviewer": review.reviewer,
+        "reviewed_on": review.date,
+    }
+
+
 def _passages(sample: Sample) -> list[object]:
-    if not sample.hops:
-        return list(sample.reference_contexts)
-    passages: list[object] = []
-    for text, hop in zip(sample.reference_contexts, sample.hops, strict=True):
+    passages: list[object] = [*sample.reference_contexts]
+    for place, hop in enumerate(sample.hops):
         if hop:
-            passages.append({"text": text, "hop": hop})
-        else:
-            passages.append(text)
+            passages[place] = {"text": passages[place], "hop": hop}
     return passages
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from ragstone.golden import cells
 from ragstone.golden.aliases import CONTAINERS, OUTPUTS, PATHS, normal
@@ -15,19 +16,17 @@ _JSON_CELLS = CONTAINERS | OUTPUTS
 _HEADS = _JSON_CELLS | PATHS
 
 
-def open_cells(values: Mapping[str, object]) -> dict[str, object]:
+def open_cells(values: Mapping[str, object]) -> dict[str, Any]:
     """`values` with columns such as ``inputs.question`` in one object ``inputs``, and
     the JSON in a text of such a name read: an object, a chat, or a quoted text.
     """
-    opened: dict[str, object] = {}
+    opened: dict[str, Any] = {}
     for name, value in values.items():
-        head, _, inner = str(name).partition(".")
+        head, _, inner = name.partition(".")
         if name == "reference" and _PHOENIX_SPAN_ID in values:
             opened["retrieved_contexts"] = value  # the documents of a span, in one text
         elif inner and head not in values and normal(head) in _HEADS:
-            container = opened.setdefault(head, {})
-            if isinstance(container, dict):
-                container[inner] = value
+            opened.setdefault(head, {})[inner] = value
         elif isinstance(value, str) and normal(head) in _JSON_CELLS:
             opened[name] = _read(value)
         else:
@@ -42,9 +41,7 @@ def _read(text: str) -> object:
         with suppress(NotJsonError):
             return decode(text)
     value = cells.opened(text)
-    if isinstance(value, dict):
+    items = cells.as_list(value)
+    if items and all(isinstance(item, dict) for item in items):
         return value
-    if isinstance(value, list) and value:
-        is_chat = all(isinstance(item, dict) for item in value)
-        return value if is_chat else text
     return text

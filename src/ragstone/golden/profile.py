@@ -3,6 +3,7 @@ built."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -23,9 +24,9 @@ class _Missing:
 
 
 MISSING = _Missing()
+_POSITION = re.compile("[0-9]{1,9}")
 MAX_INNER_COLUMNS = 100
 MAX_FIRST_ROWS = 50
-_UNITS = frozenset({"0", "1", "0.0", "1.0"})
 
 
 class Profile(Struct):
@@ -35,7 +36,7 @@ class Profile(Struct):
     """The kinds of values by path, at the top level and one level into objects; none
     for an empty column."""
     found: set[str] = set()
-    """The user's paths that exist."""
+    """The user's paths that exist, the empty one among them."""
     rows: int = 0
     first_rows: list[Row] = []
     """At most MAX_FIRST_ROWS."""
@@ -48,7 +49,7 @@ def profile_rows(
     profile = Profile()
     columns = profile.columns
     inner_columns: Counter[str] = Counter()
-    missing = {path for path in wanted if path}
+    missing = set(wanted)
     for row in rows:
         profile.rows += 1
         if len(profile.first_rows) < MAX_FIRST_ROWS:
@@ -69,10 +70,10 @@ def profile_rows(
             raise source.error(
                 f"more than {MAX_COLUMNS:,} different columns.", row.line
             )
-        for wanted_path in list(missing):
-            if follow(row.values, wanted_path) is not MISSING:
-                missing.remove(wanted_path)
-                profile.found.add(wanted_path)
+        profile.found |= {
+            path for path in missing if follow(row.values, path) is not MISSING
+        }
+        missing -= profile.found
     return profile
 
 
@@ -85,21 +86,25 @@ def _add_kind(columns: dict[Path, set[Kind]], path: Path, value: object) -> None
 
 def kind_of(value: object) -> Kind | None:
     """The kind of one value, None for an empty one."""
-    if value in (None, "", []):
-        return None
-    if isinstance(value, str):
-        if value in _UNITS:
+    match value:
+        case None | "" | []:
+            return None
+        case "0" | "1" | "0.0" | "1.0":
             return "unit"
-        return None if value.isspace() else "text"
-    if isinstance(value, list):
-        return "objects" if isinstance(value[0], dict) else "list"
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "unit" if 0 <= value <= 1 else "number"
-    return "other"
+        case str():
+            return None if value.isspace() else "text"
+        case [dict(), *_]:
+            return "objects"
+        case list():
+            return "list"
+        case dict():
+            return "object"
+        case bool():
+            return "bool"
+        case int() | float():
+            return "unit" if 0 <= value <= 1 else "number"
+        case _:
+            return "other"
 
 
 def follow(value: object, path: str) -> object:
@@ -114,16 +119,13 @@ def follow(value: object, path: str) -> object:
     if isinstance(value, Mapping):
         if path in value:
             return value[path]
-        if inner and key in value:
-            return follow(value[key], inner)
-        return MISSING
+        return follow(value.get(key, MISSING), inner)
     if not isinstance(value, list):
         return MISSING
-    if key.isascii() and key.isdigit() and len(key) < 10:
+    if _POSITION.fullmatch(key):
         position = int(key)
-        if position < len(value):
-            return follow(value[position], inner)
-        return MISSING
+        item = value[position] if position < len(value) else MISSING
+        return follow(item, inner)
     values = [follow(item, path) for item in value]
     existing_values = [item for item in values if item is not MISSING]
     return existing_values or MISSING

@@ -16,7 +16,7 @@ from ragstone.golden.aliases import (
 )
 from ragstone.golden.names import are_names
 from ragstone.golden.profile import Profile
-from ragstone.golden.rows import ByField, SourceFile
+from ragstone.golden.rows import ByField, SourceFile, Table
 from ragstone.golden.sample import Sample
 from ragstone.golden.suggest import mapping_block
 
@@ -40,9 +40,10 @@ or group changes no score."""
 def no_question(source: SourceFile, profile: Profile) -> Exception:
     """The error for a file without a column for the question."""
     names = [repr(".".join(path)) for path in profile.columns]
+    block = mapping_block(Table("", profile.first_rows))
     return source.error(
         f"no column for the question, or none with text in it. Columns found: {some(names, 40) or 'none'}.",
-        hint=f"Map the columns in ragstone.toml:\n  {mapping_block(profile.first_rows)}",
+        hint=f"Map the columns in ragstone.toml:\n  {block}",
     )
 
 
@@ -114,10 +115,11 @@ def refuse_results(
     observed = any(
         name.startswith(("actual_", "retrieved_")) for name in names.values()
     )
-    scores: list[str] = []
-    for column, name in names.items():
-        if name in SCORES or (observed and name.endswith("_score")):
-            scores.append(repr(column))
+    scores = [
+        repr(column)
+        for column, name in names.items()
+        if name in SCORES or (observed and name.endswith("_score"))
+    ]
     if not scores:
         return
     name = shlex.quote(source.name)

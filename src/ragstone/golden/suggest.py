@@ -5,44 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ragstone.golden.aliases import FIELDS, NO_QUESTION, NO_REFERENCE, normal
-from ragstone.golden.rows import Row
+from ragstone.golden.aliases import FIELDS, NO_QUESTION, NO_REFERENCE, last_name
+from ragstone.golden.rows import Table
 
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 """Of Latin, Chinese, Arabic and Greek script."""
 
 
-def mapping_block(rows: Iterable[Row], prefix: str = "") -> str:
+def mapping_block(table: Table) -> str:
     """The lines to write, with the columns that their names, or else their texts, show
-    to be question and reference.
-
-    `prefix` is the path of the list that the rows are in.
-    """
+    to be question and reference."""
     texts: dict[str, str] = {}
-    for row in rows:
+    for row in table.rows:
         for column, text in _texts(row.values):
             texts.setdefault(column, text)
-    asking: list[str] = []
-    sentences: list[str] = []
-    for column, text in texts.items():
-        if text.endswith(_QUESTION_MARKS):
-            asking.append(column)
-        if _is_prose(text):
-            sentences.append(column)
-    question = _named(texts, "question")
-    if not question:
-        question = _first_without(NO_QUESTION, [*asking, *sentences])
-    if question in sentences:
-        sentences.remove(question)
-    sentences.sort(key=lambda column: -len(texts[column]))
-    reference = _named(texts, "reference") or _first_without(NO_REFERENCE, sentences)
-    inside = f"{prefix}." if prefix else ""
-    shown = "NAME OF THE COLUMN"
-    if question:
-        shown = f"{inside}{question}"
+    asking = [name for name, text in texts.items() if text.endswith(_QUESTION_MARKS)]
+    sentences = [name for name, text in texts.items() if _is_prose(text)]
+    question = _named(texts, "question") or _first_without(
+        NO_QUESTION, [*asking, *sentences]
+    )
+    longest_first = sorted(sentences, key=lambda name: -len(texts[name]))
+    answers = [name for name in longest_first if name != question]
+    reference = _named(texts, "reference") or _first_without(NO_REFERENCE, answers)
+    shown = table.column(question) if question else "NAME OF THE COLUMN"
     block = f'[golden.columns]\n  question = "{shown}"'
     if reference:
-        block += f'\n  reference = "{inside}{reference}"'
+        block += f'\n  reference = "{table.column(reference)}"'
     return block
 
 
@@ -60,7 +48,7 @@ def _named(columns: Iterable[str], field: str) -> str:
     """The first column with a name of `field`."""
     names = FIELDS[field].names
     for column in columns:
-        if _name(column) in names:
+        if last_name(column) in names:
             return column
     return ""
 
@@ -68,15 +56,10 @@ def _named(columns: Iterable[str], field: str) -> str:
 def _first_without(words: frozenset[str], columns: Iterable[str]) -> str:
     """The first column whose name has none of `words`."""
     for column in columns:
-        words_of_name = _name(column).split("_")
+        words_of_name = last_name(column).split("_")
         if words.isdisjoint(words_of_name):
             return column
     return ""
-
-
-def _name(column: str) -> str:
-    inner_name = column.rpartition(".")[2]
-    return normal(inner_name)
 
 
 def _is_prose(text: str) -> bool:

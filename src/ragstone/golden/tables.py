@@ -59,8 +59,7 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
             chosen = [table]
     if len(chosen) > 1:
         names = [repr(table.path) for table in chosen]
-        first = chosen[0]
-        block = mapping_block(first.rows, first.path)
+        block = mapping_block(chosen[0])
         raise source.error(
             f"more than one list could be the samples: {some(names)}.",
             hint=f"Choose one in ragstone.toml:\n  {block}",
@@ -71,15 +70,14 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
     if len(tables) == 1:
         return tables[0]
     names = [repr(table.path) for table in tables] or list(map(repr, document))
-    first_values = {}
-    for key, value in document.items():
-        if isinstance(value, list) and value:
-            first_values[key] = value[0]
-    table = Table("", (Row(first_values),))
-    if tables:
-        table = tables[0]
+    first_values = {
+        key: value[0]
+        for key, value in document.items()
+        if isinstance(value, list) and value
+    }
+    first, *_ = *tables, Table("", (Row(first_values),))
     contents = some(names, 20) or "an empty object"
-    block = mapping_block(table.rows, table.path)
+    block = mapping_block(first)
     raise source.error(
         f"found no list of samples with a question. Found: {contents}.",
         hint=f"Map the columns in ragstone.toml:\n  {block}",
