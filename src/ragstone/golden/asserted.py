@@ -4,6 +4,7 @@ with `type` and `value`."""
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 
 from ragstone.errors import suggestion
@@ -13,8 +14,13 @@ from ragstone.golden.sample import Assertion
 
 _SINGLE = ("contains", "icontains", "equals", "starts-with", "regex")
 _SEVERAL = ("contains-any", "contains-all", "icontains-any", "icontains-all")
-TYPES = (*_SINGLE, *_SEVERAL, "is-json")
-"""The types of assertions; each also with ``not-`` before it."""
+TYPES: Mapping[str, tuple[int, float]] = {
+    **dict.fromkeys(_SINGLE, (1, 1)),
+    **dict.fromkeys(_SEVERAL, (1, math.inf)),
+    "is-json": (0, 0),  # no schema is checked
+}
+"""The types of assertions, each also with ``not-`` before it, and the fewest and most
+values that they take."""
 
 
 def assertions(value: object) -> tuple[Assertion, ...]:
@@ -49,10 +55,8 @@ def _assertion(item: object) -> Assertion:
         )
     value = item.get("value")
     values = _values(base, value)
-    is_right = not values
-    if base != "is-json":  # no schema is checked
-        is_right = len(values) == 1 or (base in _SEVERAL and bool(values))
-    if not is_right:
+    fewest, most = TYPES[base]
+    if not fewest <= len(values) <= most:
         shown_value = cells.shown(value)
         raise cells.CellError(
             f"contains {shown_value} as the value of '{kind}', expected a text "
@@ -75,15 +79,18 @@ def _values(base: str, value: object) -> tuple[str, ...]:
         value = [text.strip() for text in texts]
     values: list[str] = []
     for item in cells.as_list(value):
-        if isinstance(item, list | Mapping):
-            raise cells.CellError(
-                f"contains {cells.shown(item)} as the value of '{base}', expected text"
-            )
-        if item is not None:
-            text = str(item)
-            if isinstance(item, float):
-                text = text.removesuffix(".0")
-            if isinstance(item, bool):
-                text = text.lower()
-            values.append(cells.sound(text))
+        match item:
+            case None:
+                continue
+            case list() | Mapping():
+                raise cells.CellError(
+                    f"contains {cells.shown(item)} as the value of '{base}', expected text"
+                )
+            case bool():
+                text = str(item).lower()
+            case float():
+                text = str(item).removesuffix(".0")
+            case _:
+                text = str(item)
+        values.append(cells.sound(text))
     return tuple(values)

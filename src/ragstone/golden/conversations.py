@@ -17,7 +17,7 @@ from ragstone.golden.mtrag import read_mtrag
 from ragstone.golden.opened import open_cells
 from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import Row, SourceFile, line_of
-from ragstone.golden.sample import ConversationTurn, Message, Sample, turn_id
+from ragstone.golden.sample import ConversationTurn, Message, Sample, Texts, turn_id
 
 MAX_CONVERSATION_TURNS = 100
 """Maximum number of turns of one conversation."""
@@ -32,6 +32,7 @@ _HISTORY = FIELDS["history"].strong
 _IDS = FIELDS["id"].strong
 _CONVERSATION_IDS = ("conversation_id", "session_id", "thread_id")
 _TAGS = FIELDS["tags"].strong
+_SPEAKERS = {*ROLES, "tool"}
 
 
 class TurnReading(Struct, frozen=True):
@@ -51,7 +52,7 @@ class TurnReading(Struct, frozen=True):
         if isinstance(turns, list):
             whole = Row(values, row.line)
             return self._turns(whole, turns)
-        if turns and not self._question_of(values):
+        if turns and not _named(values, self._questions):
             raise self.source.error(
                 f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",
                 row.line,
@@ -67,8 +68,7 @@ class TurnReading(Struct, frozen=True):
             shared["id"] = shared[id_column]
             shown_id = str(shared["id"])[:80]
             label = f"conversation {shown_id!r}"
-        reference_names = FIELDS["reference"].strong
-        beside = self._question_of(shared) or _named(shared, reference_names)
+        beside = _named(shared, (*self._questions, *FIELDS["reference"].strong))
         if beside is not None:
             raise self.source.error(
                 f"'{beside}' stands beside 'turns', so it is not clear which turn it belongs to.",
@@ -97,9 +97,10 @@ class TurnReading(Struct, frozen=True):
             rows.append(Row(values, line, name))
         return rows, history
 
-    def _question_of(self, values: Values) -> str | None:
-        names = (self.question, *FIELDS["question"].strong)
-        return _named(values, names)
+    @property
+    def _questions(self) -> Texts:
+        """The names of columns with a question."""
+        return (self.question, *FIELDS["question"].strong)
 
     def _values(
         self, shared: Values, turn: object, label: str, line: int | None
@@ -148,10 +149,11 @@ def _named(values: Values, names: Iterable[str]) -> str | None:
 
 
 def _is_message(turn: object) -> bool:
-    if not isinstance(turn, Mapping) or "content" not in turn:
-        return False
-    role = str(turn.get("role")).lower()
-    return role == "tool" or role in ROLES
+    return (
+        isinstance(turn, Mapping)
+        and "content" in turn
+        and str(turn.get("role")).lower() in _SPEAKERS
+    )
 
 
 def _from_messages(turns: Sequence[Values], question: str) -> list[dict[str, Any]]:

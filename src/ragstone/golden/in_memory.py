@@ -38,8 +38,7 @@ def read_rows(data: object) -> list[Row]:
     return rows
 
 
-def _items(data: Any) -> Iterable[object]:
-    items: Iterable[object]
+def _items(data: Any) -> Iterable[Any]:
     if hasattr(data, "reset_index"):  # a data frame of pandas
         if any(name is not None for name in data.index.names):
             data = data.reset_index()  # such as set_index("id")
@@ -49,12 +48,10 @@ def _items(data: Any) -> Iterable[object]:
             raise SOURCE.error(
                 f"duplicate column '{twice}'.", hint="Rename one of the two."
             )
-        items = data.to_dict("records")
-        return items
+        return list(data.to_dict("records"))
     for method in ("to_dicts", "to_pylist", "to_list"):
         if hasattr(data, method):
-            items = getattr(data, method)()
-            return items
+            return list(getattr(data, method)())
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return data
     raise SOURCE.error(
@@ -65,21 +62,22 @@ def _items(data: Any) -> Iterable[object]:
 def _plain(value: Any, line: int | None, depth: int) -> Any:
     """`value` in the types of JSON, as the other formats give it. What data frames have
     for a missing value is None."""
-    if isinstance(value, str | bool | int | None):
-        return value
-    if isinstance(value, float):
-        return None if math.isnan(value) else float(value)
-    if depth > MAX_DEPTH:
-        raise SOURCE.error(f"nested more than {MAX_DEPTH} levels deep.", line)
-    if isinstance(value, Mapping):
-        depth += 1
-        return {str(key): _plain(item, line, depth) for key, item in value.items()}
-    if isinstance(value, set | frozenset):
-        value = sorted(value, key=str)
-    if isinstance(value, list | tuple):
-        return [_plain(item, line, depth + 1) for item in value]
+    inside = depth + 1
+    match value:
+        case None | str() | bool() | int():
+            return value
+        case float():
+            return None if math.isnan(value) else float(value)
+        case _ if depth > MAX_DEPTH:
+            raise SOURCE.error(f"nested more than {MAX_DEPTH} levels deep.", line)
+        case Mapping():
+            return {str(key): _plain(item, line, inside) for key, item in value.items()}
+        case set() | frozenset():
+            return [_plain(item, line, inside) for item in sorted(value, key=str)]
+        case list() | tuple():
+            return [_plain(item, line, inside) for item in value]
     if hasattr(value, "tolist"):  # NumPy's arrays and scalars
-        return _plain(value.tolist(), line, depth + 1)
+        return _plain(value.tolist(), line, inside)
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, date):

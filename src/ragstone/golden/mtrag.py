@@ -41,10 +41,13 @@ def read_mtrag(values: Values) -> Values:
 
 def _are_spoken(messages: Any) -> bool:
     """Whether these are messages with a speaker."""
-    if not isinstance(messages, list) or not messages:
-        return False
-    return all(
-        isinstance(m, dict) and {"speaker", "text"} <= m.keys() for m in messages
+    return (
+        isinstance(messages, list)
+        and messages != []
+        and all(
+            isinstance(message, dict) and {"speaker", "text"} <= message.keys()
+            for message in messages
+        )
     )
 
 
@@ -87,4 +90,4 @@ def _is_relevant(context: object) -> bool:
     if not isinstance(verdicts, dict) or not verdicts:
         return True
     *_, last = verdicts.values()
-    return isinstance(last, dict) and last.get("value") == "yes"
+    return follow(last, "value") == "yes"

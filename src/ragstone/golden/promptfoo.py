@@ -90,15 +90,17 @@ def _assertion_in(cell: str) -> dict[str, str]:
     base = kind.removeprefix("not-")
     if base == "is-json":
         return {"type": kind}
-    if colon and (base in TYPES or base in INSTEAD):
+    if colon and base in {*TYPES, *INSTEAD}:
         return {"type": kind, "value": expected.strip()}
     return {"type": "equals", "value": cell.strip()}
 
 
 def _are_tests(items: object) -> bool:
-    if not isinstance(items, list) or not items:
-        return False
-    return all(isinstance(_mapping(item).get("vars"), Mapping) for item in items)
+    return (
+        isinstance(items, list)
+        and items != []
+        and all(isinstance(_mapping(item).get("vars"), Mapping) for item in items)
+    )
 
 
 def _tests(path: str, tests: Sequence[object], default: Values) -> Table:

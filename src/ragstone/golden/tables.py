@@ -75,9 +75,9 @@ def find_table(source: SourceFile, document: Any, wanted: Mapping[str, str]) -> 
         for key, value in document.items()
         if isinstance(value, list) and value
     }
-    first, *_ = *tables, Table("", (Row(first_values),))
+    candidates = [*tables, Table("", (Row(first_values),))]
     contents = some(names, 20) or "an empty object"
-    block = mapping_block(first)
+    block = mapping_block(candidates[0])
     raise source.error(
         f"found no list of samples with a question. Found: {contents}.",
         hint=f"Map the columns in ragstone.toml:\n  {block}",

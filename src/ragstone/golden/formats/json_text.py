@@ -110,7 +110,7 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
     line."""
     for line, raw in source.lines():
         text = source.decode(raw, line)
-        if not text or text.isspace():
+        if not text.strip():
             continue
         try:
             value = decode(text)

@@ -16,10 +16,19 @@ from ragstone.golden.rows import MAX_DEPTH, LocatedDict, SourceFile, first_line
 
 MAX_NODES = 20_000_000
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_PLAIN_TAGS = frozenset(
-    f"tag:yaml.org,2002:{name}"
-    for name in ("str", "int", "float", "bool", "null", "map", "seq", "timestamp")
-)
+_NULL = "tag:yaml.org,2002:null"
+_PLAIN_TAGS = {
+    None,
+    "!",
+    _NULL,
+    "tag:yaml.org,2002:str",
+    "tag:yaml.org,2002:int",
+    "tag:yaml.org,2002:float",
+    "tag:yaml.org,2002:bool",
+    "tag:yaml.org,2002:map",
+    "tag:yaml.org,2002:seq",
+    "tag:yaml.org,2002:timestamp",
+}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -56,41 +65,49 @@ class _Builder:
 
     def node(self, event: yaml.Event, depth: int) -> Any:
         line = _line(event)
+        anchor: Any = getattr(event, "anchor", None)
         if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self.anchors:
-                raise self.source.error(
-                    f"alias *{event.anchor} names nothing that ends before it.", line
-                )
-            value, size = self.anchors[event.anchor]
-            self._count(size, line)
-            return value
+            return self._aliased(anchor, line)
         if depth > MAX_DEPTH:
             raise self.source.error(f"nested more than {MAX_DEPTH} levels deep.", line)
         tag = getattr(event, "tag", None)
-        if tag not in (None, "!") and tag not in _PLAIN_TAGS:
+        if tag not in _PLAIN_TAGS:
             raise self.source.error(
                 f"tag {tag} is not allowed.",
                 line,
                 hint="Write plain text, lists and mappings.",
             )
         before = self.nodes
-        anchor = getattr(event, "anchor", None)
         self._count(1, line)
-        if isinstance(event, yaml.ScalarEvent):
-            value = event.value
-            is_plain_null = event.implicit[0] and value in _NULLS
-            if is_plain_null or tag == "tag:yaml.org,2002:null":
-                value = None
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value = []
-            while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-                value.append(self.node(event, depth + 1))
-        else:
-            value = self._mapping(depth, line)
+        value: Any
+        match event:
+            case yaml.ScalarEvent():
+                is_plain_null = event.implicit[0] and event.value in _NULLS
+                value = None if is_plain_null or tag == _NULL else event.value
+            case yaml.SequenceStartEvent():
+                value = self._sequence(depth)
+            case _:
+                value = self._mapping(depth, line)
         if anchor is not None:
             size = self.nodes - before
             self.anchors[anchor] = (value, size)
         return value
+
+    def _aliased(self, anchor: str, line: int) -> Any:
+        """The value that an alias stands for."""
+        if anchor not in self.anchors:
+            raise self.source.error(
+                f"alias *{anchor} names nothing that ends before it.", line
+            )
+        value, size = self.anchors[anchor]
+        self._count(size, line)
+        return value
+
+    def _sequence(self, depth: int) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            items.append(self.node(event, depth + 1))
+        return items
 
     def _mapping(self, depth: int, first_line: int) -> LocatedDict:
         items = LocatedDict({}, first_line)
@@ -119,4 +136,5 @@ class _Builder:
 
 
 def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
+    mark: Any = event.start_mark  # all that the parser gives have one
+    return int(mark.line) + 1
