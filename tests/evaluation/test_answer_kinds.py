@@ -18,7 +18,7 @@ PASSAGE = (
 CONTEXTS = (Context(PASSAGE, "tickets"), Context("Dogs travel free, and must be on a leash on all decks.", "dogs"))
 
 
-def kind(answer: str, *, reference: str | None = "Adults pay 7 euros.", **judged: Any) -> AnswerKind:
+def kind(answer: str, *, reference: str = "Adults pay 7 euros.", **judged: Any) -> AnswerKind:
     found = {"abstains": False, "claims": True, **judged}
     return kind_of(answer, "What does an adult pay?", reference, CONTEXTS, **found)
 
@@ -45,7 +45,6 @@ def test_an_answer_may_say_nothing_or_nothing_of_its_own(answer: str, expected: 
 def test_the_judge_says_whether_an_answer_abstains() -> None:
     assert kind("We couldn't possibly comment on that.", abstains=True) is AnswerKind.ABSTAINS
     assert kind("I don't know.") is AnswerKind.ANSWERS
-    assert kind_of("I don't know.", "?", None, (), abstains=None, claims=True) is AnswerKind.ABSTAINS
 
 
 @pytest.mark.parametrize(
@@ -85,8 +84,8 @@ def words(count: int) -> str:
         ("Thanks for asking.", {"claims": False}, AnswerKind.ANSWERS),
         ("What does an adult pay? I would like to know.", {}, AnswerKind.ECHOES),
         ("What does an adult pay? I would like to know now.", {}, AnswerKind.ANSWERS),
-        ("What does an adult pay? I would like to know.", {"reference": None}, AnswerKind.ANSWERS),
-        ("What does an adult pay?", {"reference": None}, AnswerKind.ECHOES),
+        ("What does an adult pay? I would like to know.", {"reference": ""}, AnswerKind.ANSWERS),
+        ("What does an adult pay?", {"reference": ""}, AnswerKind.ECHOES),
         ("So 7. " * 3, {}, AnswerKind.LOOPS),
         (SENTENCE * 4 + OTHERS, {}, AnswerKind.LOOPS),
         (SENTENCE * 3 + OTHERS, {}, AnswerKind.ANSWERS),
@@ -106,15 +105,15 @@ def test_each_kind_has_its_bounds(answer: str, judged: dict[str, Any], expected:
 )
 def test_an_answer_copies_if_most_of_it_is_whole_contexts(copied: int, more: int, expected: str) -> None:
     answer = f"{words(copied)} {'more ' * more}"
-    found = kind_of(answer + ".", "Why?", None, (Context(words(copied)),), abstains=False, claims=True)
+    found = kind_of(answer + ".", "Why?", "", (Context(words(copied)),), abstains=False, claims=True)
     assert found == expected
 
 
 def test_an_answer_in_the_language_of_the_question_is_not_foreign_to_its_contexts() -> None:
     german = "Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro."
     asked = "Wie viel bezahlt ein Erwachsener für die Fahrt mit der Fähre?"
-    assert kind_of(german, asked, None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
-    assert kind_of(german, "Preise?", None, CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+    assert kind_of(german, asked, "", CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+    assert kind_of(german, "Preise?", "", CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
 
 
 def test_a_line_about_the_answer_is_no_cut_end() -> None:

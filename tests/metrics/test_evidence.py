@@ -61,10 +61,10 @@ def test_which_contexts_hold_the_evidence(evidence: str, contexts: tuple[str, ..
 
 def test_where_the_evidence_is() -> None:
     assert found(FACT, OTHER, f"{BEFORE} {FACT} {AFTER}") == EvidencePlace(share=1.0, complete=2, carriers=(2,))
-    assert found(FACT, OTHER, AFTER) == found("…", "…") == EvidencePlace(share=0.0, complete=None, carriers=())
+    assert found(FACT, OTHER, AFTER) == found("…", "…") == EvidencePlace(share=0.0, complete=0, carriers=())
     assert [one.complete for one in locate((FACT, OTHER), (BEFORE, f"{FACT} {OTHER}"))] == [2, 2]
     half = found(FACT, OTHER, f"{BEFORE} {' '.join(FACT.split()[:9])}")
-    assert (half.retrieved, half.first, half.carriers) == (False, None, (2,))
+    assert (half.retrieved, half.first, half.carriers) == (False, 0, (2,))
     assert half.share == pytest.approx(9 / 16)
     assert found("bread butter and cheese with olives", "bread butter and honey or figs").carriers == (1,), (
         "half of its words"
@@ -172,4 +172,4 @@ def test_evidence_is_what_the_golden_set_says_or_else_the_baseline() -> None:
     assert evidence_of(both, CHUNKS, judged) == (OTHER,)
     assert evidence_of(by_id, CHUNKS, judged) == (BEFORE,)
     assert evidence_of(Sample("a", "?"), CHUNKS, judged) == (FACT,)
-    assert evidence_of(Sample("a", "?"), CHUNKS) == ()
+    assert evidence_of(Sample("a", "?"), CHUNKS, Judgements()) == ()

@@ -74,7 +74,7 @@ def test_evidence_is_found_by_whichever_step_finds_it(
 def test_evidence_of_hop_0_is_of_no_retrieval_but_counts_for_precision() -> None:
     sample, answer = replace(SAMPLE, hops=(0, 0, 1)), response(retrieval("warranty", WARRANTY, ITEM))
     assert [score(name, sample, answer) for name in ("hop_recall", "hop_precision")] == [Scored(1.0)] * 2
-    assert [hop.ranks for hop in hops_of(SAMPLE, TWO_HOPS)] == [(1, None), (3,)]
+    assert [hop.ranks for hop in hops_of(SAMPLE, TWO_HOPS)] == [(1, 0), (3,)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from math import sqrt
 
 from ragstone.judge.offline.claims import is_aside
 from ragstone.judge.offline.lexicon import Language, guess_language
-from ragstone.judge.offline.statements import answer_abstains
 from ragstone.system.response import Context
 
 MIN_COPIED_WORDS = 60
@@ -83,34 +82,31 @@ MALFORMED = frozenset(AnswerKind) - UNANSWERED - {AnswerKind.TERSE, AnswerKind.A
 def kind_of(
     answer: str,
     question: str,
-    reference: str | None,
+    reference: str,
     contexts: Sequence[Context],
     *,
-    abstains: bool | None,
+    abstains: bool,
     claims: bool,
 ) -> AnswerKind:
-    """What `answer` is. `abstains` is what the judge says, None if it doesn't; `claims`
-    is False if it found none."""
+    """What `answer` is. `reference` is empty if there is none; `claims` is False if the
+    judge found no claim."""
     answer = answer[:MAX_CHARACTERS]
     words = _words(answer)
-    wanted = _words(reference or "")
+    wanted = _words(reference)
     body = _HEADING.sub("", answer)
     if not _words(body):
         return AnswerKind.EMPTY
-    if abstains is None:
-        abstains = answer_abstains(answer)
     if abstains:
         return AnswerKind.ABSTAINS
     if _echoes(words, _words(question), wanted):
         return AnswerKind.ECHOES
-    texts = [question, reference or ""]
-    texts += [context.text for context in contexts]
+    texts = [question, reference, *(context.text for context in contexts)]
     source = "\n".join(texts)[:MAX_CHARACTERS]
     if _disordered(answer, source):
         return AnswerKind.DISORDERED
     if words[-1:] != wanted[-1:] and _cut(answer, words, source):
         return AnswerKind.CUT
-    if reference and not Counter(words) - Counter(wanted):
+    if not Counter(words) - Counter(wanted):
         return AnswerKind.TERSE
     if not claims and len(words) >= MIN_EVASIVE_WORDS:
         return AnswerKind.EVADES
@@ -120,7 +116,7 @@ def kind_of(
         return AnswerKind.COPIES
     if 2 * _repeated_words(answer) > len(words):
         return AnswerKind.LOOPS
-    if _foreign(answer, f"{question} {reference or ''}"):
+    if _foreign(answer, f"{question} {reference}"):
         return AnswerKind.FOREIGN
     return AnswerKind.ANSWERS
 
@@ -146,15 +142,13 @@ def _echoes(
     that are `wanted`."""
     if words == question_words:
         return True
-    if not question_words or not wanted:
-        return False
     asked_words = " ".join(question_words)
     answer_words = " ".join(words)
     if f" {asked_words} " not in f" {answer_words} ":
         return False
     additional = Counter(words) - Counter(question_words)
     is_short = additional.total() <= MAX_BESIDE_QUESTION
-    return is_short and additional.keys().isdisjoint(wanted)
+    return is_short and bool(wanted) and additional.keys().isdisjoint(wanted)
 
 
 def _disordered(answer: str, source: str) -> bool:
@@ -169,10 +163,7 @@ def _disordered(answer: str, source: str) -> bool:
     times = Counter(tokens)
     source_tokens = _TOKEN.findall(source.casefold())
     known_words = sum(times[word] for word in set(source_tokens))
-    source_pairs: set[tuple[str, str]] = set()
-    for first, second in pairwise(source_tokens):
-        if first in times and second in times:
-            source_pairs.add((first, second))
+    source_pairs = set(pairwise(source_tokens))
     arrangements = 0
     for first, second in source_pairs:
         successors = times[second]
@@ -189,9 +180,10 @@ def _disordered(answer: str, source: str) -> bool:
 def _is_punctuated(answer: str) -> bool:
     """Whether each sentence begins with a capital or a number, and the last one ends;
     False in scripts without case."""
-    if answer.lower() == answer.upper() or answer.rstrip()[-1] not in _ENDS:
-        return False
-    return not any(start.islower() for start in _START.findall(answer))
+    has_case = answer.lower() != answer.upper()
+    ends = answer.rstrip()[-1] in _ENDS
+    has_small_start = any(start.islower() for start in _START.findall(answer))
+    return has_case and ends and not has_small_start
 
 
 def _cut(answer: str, words: Sequence[str], source: str) -> bool:
@@ -207,15 +199,10 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
         return False
     if end in _OPEN or last in language.function:
         return True
-    if not last.isalpha():
-        return False
-    longest = 0
-    for word in (*_words(source), *words[:-1]):
-        if word == last:
-            return False
-        if word.startswith(last):
-            longest = max(longest, len(word))
-    return longest > len(last) + 1
+    known = {*_words(source), *words[:-1]}
+    beginning_so = [word for word in known if word.startswith(last)]
+    longest = max(map(len, beginning_so), default=0)
+    return last.isalpha() and last not in known and longest > len(last) + 1
 
 
 def _foreign(answer: str, question: str) -> bool:
@@ -243,6 +230,6 @@ def _copied_words(words: Sequence[str], contexts: Sequence[Context]) -> int:
     copied = 0
     for text in dict.fromkeys(context.text for context in contexts):
         own = _words(text)
-        if own and f" {' '.join(own)} " in answer_text:
+        if f" {' '.join(own)} " in answer_text:
             copied += len(own)
     return copied

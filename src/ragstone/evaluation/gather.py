@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 from ragstone.errors import RunDirectoryError
@@ -31,7 +30,9 @@ from ragstone.judge.judgements import (
     StatementList,
     SupportTable,
     Verdict,
+    supporting_contexts,
 )
+from ragstone.judge.offline.statements import answer_abstains
 from ragstone.metrics.alignment import used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 
@@ -98,11 +99,7 @@ def _add_answers(
     name, first = sample.id, answers[0]
     response = first.response
     # A hash of strings differs between processes: it is compared within one only.
-    system.contexts[name] = hash(
-        tuple(
-            (context.text, context.id, context.score) for context in response.contexts
-        )
-    )
+    system.contexts[name] = hash(response.contexts)
     if response.latency_s is not None:
         system.latencies_s[name] = response.latency_s
     if response.usage is not None:
@@ -114,15 +111,12 @@ def _add_answers(
             for statement in support.supports
             if statement.verdict is Verdict.SUPPORTED
         ]
+        unquoted = sum(statement.unquoted for statement in supported)
+        system.verdicts[name] = VerdictCounts(len(supported), unquoted)
         if response.contexts:
-            supporting = chain.from_iterable(
-                statement.supported_by for statement in supported
-            )
             texts = [context.text for context in response.contexts]
-            system.used_contexts[name] = used_contexts(texts, list(supporting))
-        if supported:
-            unquoted = sum(statement.unquoted for statement in supported)
-            system.verdicts[name] = VerdictCounts(len(supported), unquoted)
+            supporting = supporting_contexts(support.supports)
+            system.used_contexts[name] = used_contexts(texts, supporting)
     answered = [answer for answer in answers if answer.response.failure is None]
     failure = failure_of([answer.response for answer in answers])
     if failure is not None:
@@ -159,17 +153,19 @@ def _kind(answer: Answer, sample: Sample) -> AnswerKind:
     response = answer.response
     if sample.expects_clarification and asks_back(response.answer):
         return AnswerKind.ANSWERS
-    statements = answer.judged.statements
-    abstains, claims = None, True
-    if isinstance(statements, StatementList):
-        abstains = statements.abstains
-        claims = bool(statements.statements)
-    elif isinstance(statements, JudgementFailure):
-        claims = not statements.not_applicable
+    match answer.judged.statements:
+        case StatementList(statements, abstains):
+            claims = bool(statements)
+        case JudgementFailure(not_applicable=nothing_to_judge):
+            abstains = answer_abstains(response.answer)
+            claims = not nothing_to_judge
+        case None:
+            abstains = answer_abstains(response.answer)
+            claims = True
     return kind_of(
         response.answer,
         sample.question,
-        sample.reference,
+        sample.reference or "",
         response.contexts,
         abstains=abstains,
         claims=claims,

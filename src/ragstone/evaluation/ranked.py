@@ -8,13 +8,10 @@ from collections.abc import Iterable, Set
 from msgspec import Struct
 
 from ragstone.golden.sample import Sample
-from ragstone.judge.judgements import (
-    ContextUse,
-    Judgements,
-    context_id,
-    supporting_contexts,
-)
+from ragstone.judge.judgements import Judgements
 from ragstone.metrics.evidence import distinct, locate
+from ragstone.metrics.ranking import relevant_documents
+from ragstone.metrics.retrieval_change import labelled_ranks
 from ragstone.system.response import Response
 
 
@@ -40,26 +37,18 @@ def ranked_contexts(
     labels, or else by the judge."""
     contexts = response.contexts
     own_ids = {context.id for context in contexts if context.id is not None}
-    relevant = {name for name, grade in sample.relevant_ids.items() if grade > 0}
+    relevant = relevant_documents(sample.relevant_ids).keys()
     has_relevant = not relevant.isdisjoint(own_ids)
     unmatched = None
     if relevant and own_ids and not has_relevant:
         unmatched = min(relevant), min(own_ids)
     texts = distinct(sample.reference_contexts)
-    use = judgements.context_use
     evidence: set[int] = set()
     if texts:
         for place in locate(texts, tuple(context.text for context in contexts)):
             evidence.update(rank - 1 for rank in place.carriers)
-    elif relevant:
-        evidence.update(
-            rank for rank, context in enumerate(contexts) if context.id in relevant
-        )
-    elif isinstance(use, ContextUse) and use.against_reference:
-        supporting = supporting_contexts(use.attributions)
-        evidence.update(
-            rank for rank in range(len(contexts)) if context_id(rank) in supporting
-        )
+    else:
+        evidence.update(labelled_ranks(sample, contexts, judgements))
     has_ids = len(own_ids) == len(contexts)
     return RankedContexts(
         ids=tuple(hash(context.id) for context in contexts) if has_ids else (),

@@ -77,9 +77,14 @@ class Answer:
     scores: Mapping[str, StoredScore] = field(default_factory=dict)
 
     @property
+    def rounds(self) -> tuple[Judgements, ...]:
+        """The judging rounds; an empty one if there was none."""
+        return self.judgements or (Judgements(),)
+
+    @property
     def judged(self) -> Judgements:
         """The first judging round; empty if there was none."""
-        return self.judgements[0] if self.judgements else Judgements()
+        return self.rounds[0]
 
 
 @with_config(ConfigDict(extra="forbid"))

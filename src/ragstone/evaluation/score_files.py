@@ -48,7 +48,7 @@ class _Collector(Struct, frozen=True):
         sample_id: str,
         value: object,
         where: str,
-        facts: SampleFacts | None = None,
+        facts: SampleFacts,
     ) -> None:
         """Add a score that was read from the place `where`; a missing one has failed.
         `facts` are of the sample. Raises ConfigError for one that is there twice, or is
@@ -58,7 +58,7 @@ class _Collector(Struct, frozen=True):
             raise ConfigError(
                 f"duplicate value of '{metric}' for sample '{sample_id}'.", where=where
             )
-        self.samples.setdefault(sample_id, facts or SampleFacts())
+        self.samples.setdefault(sample_id, facts)
         if _is_missing(value):
             scores.failed[sample_id] = Failed("judge", "no value was given")
             return
@@ -174,13 +174,14 @@ def _sample_id(
     """The id of the sample that a row is of: as `finder` finds it, or without one, its
     own, or one that is made of the question. Raises ConfigError for a row of no
     sample."""
-    if finder is None:
-        sample_id = row_id or (question and derived_id(question, None, ()))
-    else:
+    if finder is not None:
         sample = finder.find(row_id, question)
-        sample_id = "" if sample is None else sample.id
-    if sample_id:
-        return sample_id
+        if sample is not None:
+            return sample.id
+    elif row_id:
+        return row_id
+    elif question:
+        return derived_id(question, None, ())
     named = question or "it has no id and no question"
     raise ConfigError(
         f"the row is of no sample: {named[:80]!r}.",
@@ -194,26 +195,27 @@ def _metric_columns(
 ) -> tuple[list[str], tuple[str, ...]]:
     """The columns of scores, and a remark on other columns of numbers. Raises
     ConfigError without a column of scores."""
+    columns: dict[str, list[object]] = {}
+    for _, row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
     metrics: list[str] = []
     number_columns: list[str] = []
-    for name in dict.fromkeys(name for _, row in rows for name in row):
+    for name, values in columns.items():
         is_named = name.strip() in named or normal(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
         elif normal(name) not in _NO_METRICS:
-            values = [row.get(name) for _, row in rows]
-            present = [value for value in values if not _is_missing(value)]
-            if present and None not in map(_number, present):
+            numbers = {_number(value) for value in values if not _is_missing(value)}
+            if numbers and None not in numbers:
                 number_columns.append(name)
-    if not number_columns and not metrics:
-        raise ConfigError("'metric' is missing.", where=label, hint=_EXPECTED)
-    if not number_columns:
-        return metrics, ()
     remark = (
         f"Columns of numbers that no rule names are left out: {some(number_columns)}."
     )
     if metrics:
-        return metrics, (remark,)
+        return metrics, (remark,) if number_columns else ()
+    if not number_columns:
+        raise ConfigError("'metric' is missing.", where=label, hint=_EXPECTED)
     keys = [json.dumps(name, ensure_ascii=False) for name in number_columns[:3]]
     rules = "\n".join(f"  [metrics.{key}]\n  min = 0.80" for key in keys)
     raise ConfigError(
@@ -241,14 +243,13 @@ def scores_from_mapping(
             )
         for sample_id, value in by_sample.items():
             where = f"{label}: metric '{metric}', sample '{sample_id}'"
-            collected.add(str(metric), str(sample_id), value, where)
+            collected.add(str(metric), str(sample_id), value, where, SampleFacts())
     return RunScores(label, collected.metrics, collected.samples)
 
 
 def _is_missing(value: object) -> bool:
-    if isinstance(value, str):
-        return value.strip().lower() in _EMPTY
-    return value is None or (isinstance(value, float) and math.isnan(value))
+    """Whether `value` is None, NaN, or a text that stands for them."""
+    return str(value).strip().lower() in _EMPTY
 
 
 def _number(value: object) -> float | None:

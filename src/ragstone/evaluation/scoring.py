@@ -36,8 +36,6 @@ def _scored_of(scores: Iterable[Score]) -> list[Scored]:
 
 
 def combine_rounds(round_scores: Sequence[Score]) -> Score:
-    if len(round_scores) == 1:
-        return round_scores[0]
     scored = _scored_of(round_scores)
     if 2 * len(scored) > len(round_scores):
         return Scored(_mean(scored), note=scored[0].note)
@@ -69,9 +67,9 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
         if failure is not None:
             scores[name] = metric.excuse(sample) or Failed("system", failure)
             continue
-        rounds = answer.judgements or (Judgements(),)
-        round_scores = [metric.score(sample, response, judged) for judged in rounds]
-        scores[name] = combine_rounds(round_scores)
+        scores[name] = combine_rounds(
+            [metric.score(sample, response, judged) for judged in answer.rounds]
+        )
     return Answer(response, answer.judgements, scores)
 
 
@@ -89,8 +87,7 @@ def sample_scores(
         elif failure is not None:
             scores[name] = Failed("system", failure)
         else:
-            judgements = [answer.judgements or (Judgements(),) for answer in answers]
-            rounds = zip(*judgements, strict=False)
+            rounds = zip(*(answer.rounds for answer in answers), strict=False)
             scores[name] = combine_rounds(
                 [metric.compare(sample, responses, judged) for judged in rounds]
             )
@@ -126,7 +123,7 @@ def combine_answers(answer_scores: Sequence[Score]) -> Score:
     failed = [score for score in answer_scores if isinstance(score, Failed)]
     is_half = 2 * len(failed) >= len(answer_scores)
     has_other_failure = any(score.by != "judge" for score in failed)
-    if failed and (is_half or has_other_failure):
+    if is_half or has_other_failure:
         first = failed[0]
         reason = f"{len(failed)} of {len(answer_scores)} answers: {first.reason}"
         return Failed(first.by, reason)

@@ -108,9 +108,9 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     hops: list[HopFacts] = []
     contexts = found_contexts(response)
     for hop in hops_of(sample, response):
-        is_found = None not in hop.ranks
+        is_found = 0 not in hop.ranks
         source = ""
-        if is_found and hop.ranks[0]:
+        if is_found:
             source, context = contexts[hop.ranks[0] - 1]
             if not source:  # what comes before the first separator of the context's id
                 parts = _SEPARATOR.split(context.id or "", maxsplit=1)

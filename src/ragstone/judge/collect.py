@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -52,7 +53,7 @@ async def collect_judgements(
     call: Call,
     *,
     previous: Response | None = None,
-    custom: Mapping[str, Measure] | None = None,
+    custom: Mapping[str, Measure] = MappingProxyType({}),
 ) -> Judgements:
     """Ask `judge` for everything in `needs`; a judgement that fails is replaced by a
     JudgementFailure.
@@ -71,7 +72,7 @@ async def collect_judgements(
         whole = replace(sample, history=history)
         question = await _outcome(partial(asked_in_full, own, whole, call))
         if isinstance(question, JudgementFailure):
-            return _all_failed(question, needs, custom or {})
+            return _all_failed(question, needs, custom)
         judged_sample = replace(sample, question=str(question))
     judging = _Round(
         own,
@@ -102,7 +103,7 @@ async def collect_judgements(
                 )
                 preferring = group.create_task(_outcome(preference))
                 outcomes[JudgementKind.PREFERENCE] = preferring
-            for name, measure in (custom or {}).items():
+            for name, measure in custom.items():
                 grade = partial(
                     measure,
                     judge,

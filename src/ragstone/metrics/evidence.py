@@ -54,22 +54,20 @@ class EvidencePlace(Struct, frozen=True):
 
     share: float
     """The share of its words that is in all contexts together."""
-    complete: int | None
-    """The number of first contexts that have it; None: not even all of them do."""
+    complete: int
+    """The number of first contexts that have it; 0: not even all of them do."""
     carriers: tuple[int, ...]
     """The ranks of the contexts that carry it."""
 
     @property
     def retrieved(self) -> bool:
         """Whether the contexts together have it."""
-        return self.complete is not None
+        return self.complete > 0
 
     @property
-    def first(self) -> int | None:
-        """Where it begins: in the first carrier, or where it becomes complete; None if
-        it isn't retrieved."""
-        if self.complete is None:
-            return None
+    def first(self) -> int:
+        """Where it begins: in the first carrier, or where it becomes complete; 0 if it
+        isn't retrieved."""
         return min((self.complete, *self.carriers[:1]))
 
 
@@ -141,10 +139,10 @@ def _place(
 ) -> EvidencePlace:
     """Where plain `evidence` is in plain `contexts`, which have these runs."""
     if not evidence.strip():
-        return EvidencePlace(0.0, None, ())
+        return EvidencePlace(0.0, 0, ())
     size = min(RUN, len(evidence))
     together = bytearray(len(evidence))
-    complete: int | None = None
+    complete = 0
     carriers: list[int] = []
     for rank, context in enumerate(contexts, start=1):
         context_runs = runs[rank - 1]
@@ -154,7 +152,7 @@ def _place(
         if alone.count(1) >= OVERLAP * min(len(evidence), len(context)):
             carriers.append(rank)
         together = bytearray(map(max, together, alone))
-        if complete is None and _is_retrieved(_word_flags(evidence, together)):
+        if not complete and _is_retrieved(_word_flags(evidence, together)):
             complete = rank
     flags = _word_flags(evidence, together)
     return EvidencePlace(flags.count(1) / len(flags), complete, tuple(carriers))

@@ -28,9 +28,9 @@ class Hop(Struct, frozen=True):
 
     number: int
     """From 1."""
-    ranks: tuple[int | None, ...]
+    ranks: tuple[int, ...]
     """For each text that is needed, at least one, the rank in `found_contexts`, from 1,
-    where it is whole; None if it isn't found. Equal texts count once."""
+    where it is whole; 0 if it isn't found. Equal texts count once."""
 
 
 def retrievals(response: Response) -> list[Retrieval]:
@@ -70,7 +70,7 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
 def _recall(sample: Sample, response: Response) -> float:
     """The mean over the hops of the share of their evidence that is found."""
     hops = hops_of(sample, response)
-    missing = [hop.ranks.count(None) / len(hop.ranks) for hop in hops]
+    missing = [hop.ranks.count(0) / len(hop.ranks) for hop in hops]
     return fmean(1 - share for share in missing)
 
 
@@ -123,7 +123,7 @@ class HopMetric(BaseMetric):
 
 def _note(hops: Sequence[Hop], response: Response) -> str | None:
     for hop in hops:
-        missing = hop.ranks.count(None)
+        missing = hop.ranks.count(0)
         if missing:
             note = f"hop {hop.number} doesn't find {missing} of {len(hop.ranks)}"
             count = len(retrievals(response))

@@ -10,32 +10,29 @@ both give the same. With `k`, only the first `k` contexts count. All results are
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+
+ALL = sys.maxsize
+"""A cut-off beyond all contexts."""
 
 
 class Located(Struct, frozen=True):
     """Where what is relevant is in ranked contexts; ranks are from 1."""
 
-    items: tuple[tuple[int, int] | None, ...]
-    """For each relevant document or text: the rank where it begins, and how many first
-    contexts have all of it; None if the contexts don't have it."""
+    items: tuple[tuple[int, int, float], ...]
+    """For each relevant document or text that the contexts have: the rank where it
+    begins, how many first contexts have all of it, and its grade."""
     relevant: frozenset[int]
     """The ranks of contexts with a relevant item or a large part of one."""
     gains: tuple[float, ...]
-    """The items' grades, above 0."""
+    """The grades, above 0, of all relevant documents or texts."""
 
-    def retrieved(self, k: int | None) -> list[tuple[int, float]]:
+    def retrieved(self, k: int) -> list[tuple[int, float]]:
         """Rank and gain of the items that the first `k` contexts have."""
-        retrieved = []
-        for item, gain in zip(self.items, self.gains, strict=True):
-            if item is None:
-                continue
-            rank, complete = item
-            if k is None or complete <= k:
-                retrieved.append((rank, gain))
-        return retrieved
+        return [(rank, gain) for rank, complete, gain in self.items if complete <= k]
 
     def relevant_in(self, k: int) -> int:
         """How many of the first `k` contexts are relevant."""
@@ -45,23 +42,24 @@ class Located(Struct, frozen=True):
 def locate_documents(ranked: Sequence[str], grades: Mapping[str, float]) -> Located:
     """Where the relevant documents (of a grade above 0) are among `ranked` ids, best
     first, without repeats."""
-    rank_of = {document: rank for rank, document in enumerate(ranked, start=1)}
-    last = len(ranked) + 1
-    relevant = [document for document, grade in grades.items() if grade > 0]
-    relevant.sort(key=lambda document: rank_of.get(document, last))
-    ranks = list(map(rank_of.get, relevant))
-    return Located(
-        items=tuple(None if rank is None else (rank, rank) for rank in ranks),
-        relevant=frozenset(rank for rank in ranks if rank is not None),
-        gains=tuple(grades[document] for document in relevant),
-    )
+    gains = relevant_documents(grades)
+    items = [
+        (rank, rank, gains[document])
+        for rank, document in enumerate(ranked, start=1)
+        if document in gains
+    ]
+    relevant = frozenset(rank for rank, _, _ in items)
+    return Located(tuple(items), relevant, tuple(gains.values()))
 
 
-def recall(located: Located, k: int | None = None) -> float:
+def relevant_documents(grades: Mapping[str, float]) -> dict[str, float]:
+    """The documents of a grade above 0, with their grades."""
+    return {document: grade for document, grade in grades.items() if grade > 0}
+
+
+def recall(located: Located, k: int = ALL) -> float:
     """Relevant items that are retrieved ÷ all relevant items."""
-    if not located.items:
-        return 0.0
-    return len(located.retrieved(k)) / len(located.items)
+    return len(located.retrieved(k)) / max(1, len(located.gains))
 
 
 def precision(located: Located, k: int) -> float:
@@ -76,24 +74,21 @@ def hit(located: Located, k: int) -> float:
     return float(located.relevant_in(k) > 0)
 
 
-def reciprocal_rank(located: Located, k: int | None = None) -> float:
+def reciprocal_rank(located: Located, k: int = ALL) -> float:
     """1 ÷ rank of the first relevant context, 0 if there is none; its mean is MRR."""
-    first = min(located.relevant, default=None)
-    if first is None or (k is not None and first > k):
-        return 0.0
-    return 1.0 / first
+    first = min(located.relevant, default=math.inf)
+    return 1.0 / first if first <= k else 0.0
 
 
 def average_precision(located: Located) -> float:
     """Mean over all relevant items of the precision at the rank where they begin, 0 for
     those that are not retrieved; its mean is MAP."""
-    if not located.items:
-        return 0.0
-    total = sum(located.relevant_in(rank) / rank for rank, _ in located.retrieved(None))
-    return total / len(located.items)
+    ranks = [rank for rank, _, _ in located.items]
+    total = sum(located.relevant_in(rank) / rank for rank in ranks)
+    return total / max(1, len(located.gains))
 
 
-def ndcg(located: Located, k: int | None = None) -> float:
+def ndcg(located: Located, k: int = ALL) -> float:
     """Discounted gain Σ gain ÷ log2(rank + 1) of the items that are retrieved, by the
     rank where they begin, ÷ that of the ideal ranking, one item at each rank from 1 on
     (Järvelin & Kekäläinen 2002, with trec_eval's linear gains).

@@ -120,21 +120,19 @@ def usual_retrieval_metrics() -> Iterator[RetrievalMetric]:
 
 
 def _is_labelled_by_id(sample: Sample) -> bool:
-    return any(grade > 0 for grade in sample.relevant_ids.values())
+    return bool(ranking.relevant_documents(sample.relevant_ids))
 
 
 def locate_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
     """The ranking of contexts in which evidence texts have these places."""
-    items: list[tuple[int, int] | None] = []
+    items: list[tuple[int, int, float]] = []
     relevant: set[int] = set()
     for place in places:
         relevant.update(place.carriers)
-        if place.first is None or place.complete is None:
-            items.append(None)
-        else:
+        if place.retrieved:
             relevant.add(place.first)
-            items.append((place.first, place.complete))
-    return ranking.Located(tuple(items), frozenset(relevant), (1.0,) * len(items))
+            items.append((place.first, place.complete, 1.0))
+    return ranking.Located(tuple(items), frozenset(relevant), (1.0,) * len(places))
 
 
 _UNCUT: Mapping[str, tuple[str, Measure]] = {

@@ -21,6 +21,7 @@ from ragstone.metrics.evidence import (
     runs_of,
     words,
 )
+from ragstone.metrics.ranking import relevant_documents
 from ragstone.system.response import Context
 
 
@@ -49,31 +50,33 @@ _WORST = (
 
 
 def evidence_of(
-    sample: Sample, contexts: Sequence[Context], judgements: Judgements | None = None
+    sample: Sample, contexts: Sequence[Context], judgements: Judgements
 ) -> tuple[str, ...]:
     """The texts that the right answer rests on: the reference contexts of the sample;
-    without them, the texts of the `contexts` of the baseline's answer that its relevant
-    ids name; without those, the contexts that support the reference according to
-    `judgements`. Empty if nothing is known.
+    without them, those of the `contexts` of the baseline's answer that `labelled_ranks`
+    names. Empty if nothing is known.
     """
     texts = distinct(sample.reference_contexts)
     if texts:
         return texts
-    relevant = {
-        document for document, grade in sample.relevant_ids.items() if grade > 0
-    }
+    ranks = labelled_ranks(sample, contexts, judgements)
+    return distinct(tuple(contexts[rank].text for rank in ranks))
+
+
+def labelled_ranks(
+    sample: Sample, contexts: Sequence[Context], judgements: Judgements
+) -> list[int]:
+    """The ranks, from 0, of the `contexts` of an answer that the right answer rests on:
+    of those that the relevant ids of the sample name; without such ids, of those that
+    support the reference according to `judgements`."""
+    relevant = relevant_documents(sample.relevant_ids)
     if relevant:
-        named = [context for context in contexts if context.id in relevant]
-        return distinct(_texts(named))
-    use = judgements.context_use if judgements is not None else None
-    if not isinstance(use, ContextUse) or not use.against_reference:
-        return ()
+        return [rank for rank, context in enumerate(contexts) if context.id in relevant]
+    use = judgements.context_use
+    if not isinstance(use, ContextUse):
+        return []
     supporting = supporting_contexts(use.attributions)
-    supporting_texts = []
-    for rank, context in enumerate(contexts):
-        if context_id(rank) in supporting:
-            supporting_texts.append(context.text)
-    return distinct(tuple(supporting_texts))
+    return [rank for rank in range(len(contexts)) if context_id(rank) in supporting]
 
 
 def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ def _change(
     before: Sequence[Context],
     now: Sequence[Context],
 ) -> EvidenceChange:
-    if place_before.first is None or place_now.first is None:
+    if not place_now.retrieved:
         return EvidenceChange.GONE
     above_before = _runs(before[: place_before.first])
     above_now = now[: place_now.first - 1]
