@@ -17,6 +17,7 @@ from ragstone.judge.clarification import asks_back
 from ragstone.metrics.hops import found_contexts, hops_of
 from ragstone.metrics.tool_calls import ToolMistake, tool_mistakes
 from ragstone.system.response import (
+    ModelCall,
     Response,
     Retrieval,
     Step,
@@ -138,7 +139,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         argument_names=tuple(islice(_argument_names(arguments), MAX_VALUES)),
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,
     )
-    history = sample.history if response.so_far is None else response.so_far.history
+    history = response.messages_before(sample)
     if sample.turn is None or not history:
         return facts
     in_question = values_of(sample.question)
@@ -161,9 +162,13 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
 
 def _passed_to(step: Step) -> str:
     """What the system passed to a step."""
-    if isinstance(step, Retrieval):
-        return step.query
-    return _json(step.arguments) if isinstance(step, ToolCall) else ""
+    match step:
+        case Retrieval():
+            return step.query
+        case ToolCall():
+            return _json(step.arguments)
+        case ModelCall():
+            return ""
 
 
 def values_of(text: str) -> frozenset[str]:

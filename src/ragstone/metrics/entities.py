@@ -34,9 +34,6 @@ _NAMED_AT_START = (
 _CONTEXT_NAME = r"(?:^|(?<=[a-z0-9,;] ))[^\W\d_a-z][\w'’-]*"
 """A word with a capital inside a sentence, or at the beginning of a context."""
 
-_CAPITAL_NOUNS = frozenset({"de"})
-"""Languages that write every noun with a capital."""
-
 _Keys = tuple[str, ...]
 
 
@@ -79,26 +76,24 @@ def _names_in(
     capitalised: Collection[str],
 ) -> Iterator[_Keys]:
     """The names in a sentence, each as its keys."""
-    nouns = language.code in _CAPITAL_NOUNS
+    nouns = language.nouns_capitalised
     pattern = _SIDE_BY_SIDE if nouns else _CAPITALISED
     for run in re.finditer(pattern, sentence):
         words = run.group().split()
         first = words[0]
         if not first[:1].isupper():
             continue
-        is_alone = len(words) == 1 and first not in capitalised
-        if is_alone and run.start() == 0:
+        opens = run.start() == 0
+        if opens and len(words) == 1 and first not in capitalised:
             is_common = nouns or first.casefold() in common
             if is_common or not re.match(_NAMED_AT_START, sentence):
                 continue
-        name = words
-        if len(words) > 1:
-            name = [word for word in words if word.casefold() not in common] or words
-        keys = Sentence(" ".join(name), language).keys
+        name = [word for word in words if word.casefold() not in common]
+        keys = Sentence(" ".join(name or words), language).keys
         is_noun = nouns and len(keys) < 2
         if is_noun and not any(map(_is_abbreviation, words)):
             continue
-        if keys and not all(map(_is_number, keys)):
+        if not all(map(_is_number, keys)):
             yield keys
 
 
@@ -151,11 +146,11 @@ def _by_judge(sample: Sample, response: Response, entities: EntityList) -> Score
         return NOTHING_RETURNED
     language = guess_language(normalise(" ".join(sample.references)))
     is_in_contexts = _search(response, language)
-    missing = []
-    for name in entities.names:
-        keys = Sentence(normalise(name), language).keys
-        if not is_in_contexts(keys, name):
-            missing.append(name)
+    missing = [
+        name
+        for name in entities.names
+        if not is_in_contexts(Sentence(normalise(name), language).keys, name)
+    ]
     total = len(entities.names)
     present = total - len(missing)
     note = f"{present} of {counted(total, 'entity', 'entities')}"

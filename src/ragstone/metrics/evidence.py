@@ -108,11 +108,10 @@ def words(text: str) -> Words:
 
 
 def _words(text: str) -> Words:
-    if text.isascii() and ("\n" not in text or not _HYPHENATED.search(text)):
-        return tuple(_ASCII_WORD.findall(text.lower()))
-    plain = unicodedata.normalize("NFKC", _HYPHENATED.sub("", text)).translate(
-        _INVISIBLE
-    )
+    whole = _HYPHENATED.sub("", text)
+    if whole.isascii():
+        return tuple(_ASCII_WORD.findall(whole.lower()))
+    plain = unicodedata.normalize("NFKC", whole).translate(_INVISIBLE)
     return tuple(re.findall(_WORD, plain.casefold()))
 
 

@@ -43,10 +43,11 @@ def found_contexts(response: Response) -> list[tuple[str, Context]]:
     retrievals, and results of tools."""
     contexts: list[tuple[str, Context]] = []
     for step in response.steps:
-        if isinstance(step, Retrieval):
-            contexts += [(step.source or "", context) for context in step.contexts]
-        elif isinstance(step, ToolCall) and step.result is not None:
-            contexts.append((step.name, Context(step.result)))
+        match step:
+            case Retrieval():
+                contexts += [(step.source or "", context) for context in step.contexts]
+            case ToolCall(result=str(result)):
+                contexts.append((step.name, Context(result)))
     return contexts
 
 

@@ -230,15 +230,16 @@ def answering(sample: Sample, judgements: Judgements) -> StatementList:
     """The statements of an answer to an answerable sample; abstaining, and failing to,
     have scores of their own."""
     statements = require(judgements.statements, "statements")
-    if sample.answerable and statements.abstains:
-        raise EarlyScore(
-            Scored(0.0, note="abstains on a question that can be answered")
-        )
-    if sample.answerable:
-        return statements
-    if statements.abstains:
-        raise EarlyScore(Scored(1.0, note="abstains, as it should"))
-    raise EarlyScore(Scored(0.0, note="answers a question that can't be answered"))
+    match sample.answerable, statements.abstains:
+        case True, False:
+            return statements
+        case True, True:
+            score = Scored(0.0, note="abstains on a question that can be answered")
+        case False, True:
+            score = Scored(1.0, note="abstains, as it should")
+        case _:
+            score = Scored(0.0, note="answers a question that can't be answered")
+    raise EarlyScore(score)
 
 
 def claims(

@@ -142,8 +142,9 @@ def _agreement(earlier: _Answer, later: _Answer) -> float:
         return 1.0
     earlier_statements = _statements_of(earlier)
     later_statements = _statements_of(later)
-    if earlier_statements.abstains or later_statements.abstains:
-        return float(earlier_statements.abstains and later_statements.abstains)
+    abstain = (earlier_statements.abstains, later_statements.abstains)
+    if any(abstain):
+        return float(all(abstain))
     match = _match(later)
     return agreement(match, later_statements.statements, "in one of two answers").value
 
@@ -153,9 +154,10 @@ def _supported_shares(earlier: _Answer, later: _Answer) -> Sequence[float]:
     answer that abstains has none."""
     earlier_statements = _statements_of(earlier)
     later_statements = _statements_of(later)
-    if earlier_statements.abstains and later_statements.abstains:
+    abstain = (earlier_statements.abstains, later_statements.abstains)
+    if all(abstain):
         return ()
-    if earlier_statements.abstains or later_statements.abstains:
+    if any(abstain):
         return (0.0,)
     if _are_equal(earlier, later):
         return (1.0, 1.0)

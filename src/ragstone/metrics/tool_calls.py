@@ -120,10 +120,11 @@ def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
         expected_names.update(expected.names)
     calls = []
     for step in response.steps:
-        if isinstance(step, ToolCall):
-            calls.append(step)
-        elif isinstance(step, Retrieval) and step.source in expected_names:
-            calls.append(ToolCall(step.source or "", {"query": step.query}))
+        match step:
+            case ToolCall():
+                calls.append(step)
+            case Retrieval(source=str(source)) if source in expected_names:
+                calls.append(ToolCall(source, {"query": step.query}))
     return calls
 
 
@@ -198,7 +199,11 @@ def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]
         return []
     return [
         ToolMistake(
-            MistakeKind.WRONG_ARGUMENT, call.name, path, _json(wanted), _json(actual)
+            MistakeKind.WRONG_ARGUMENT,
+            call.name,
+            path.removeprefix("."),
+            _json(wanted),
+            _json(actual),
         )
         for path, wanted, actual in _differences(
             expected.arguments, call.arguments, expected, ""
@@ -209,46 +214,45 @@ def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]
 def _differences(
     wanted: Any, actual: Any, expected: ExpectedCall, path: str
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The paths at which two JSON values differ, with both values there."""
-    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
-        names = list(wanted)
-        if expected.match == "exact":
-            names += [name for name in actual if name not in wanted]
-        for name in names:
-            inner = f"{path}.{name}" if path else name
-            yield from _differences(
-                wanted.get(name, _ABSENT), actual.get(name, _ABSENT), expected, inner
-            )
-    elif (
-        isinstance(wanted, list)
-        and isinstance(actual, list)
-        and len(wanted) == len(actual)
-    ):
-        for place, pair in enumerate(zip(wanted, actual, strict=True)):
-            yield from _differences(*pair, expected, f"{path}[{place}]")
-    elif not _is_equal(wanted, actual, expected.tolerance):
-        yield path, wanted, actual
+    """The paths, each name with a dot before it, at which two JSON values differ, with
+    both values there."""
+    match wanted, actual:
+        case Mapping(), Mapping():
+            names = [*wanted, *actual] if expected.match == "exact" else wanted
+            for name in dict.fromkeys(names):
+                yield from _differences(
+                    wanted.get(name, _ABSENT),
+                    actual.get(name, _ABSENT),
+                    expected,
+                    f"{path}.{name}",
+                )
+        case list(), list() if len(wanted) == len(actual):
+            for place, pair in enumerate(zip(wanted, actual, strict=True)):
+                yield from _differences(*pair, expected, f"{path}[{place}]")
+        case _ if not _is_equal(wanted, actual, expected.tolerance):
+            yield path, wanted, actual
 
 
 def _is_equal(wanted: object, actual: object, tolerance: float) -> bool:
-    if isinstance(wanted, bool) or isinstance(actual, bool):
-        return wanted is actual
-    if isinstance(wanted, str) and isinstance(actual, str):
-        return wanted.strip() == actual.strip()
-    if isinstance(actual, str):
-        actual = _number(actual)
-    if isinstance(wanted, int | float) and isinstance(actual, int | float):
-        with suppress(OverflowError):
-            return wanted == actual or abs(actual - wanted) <= tolerance * abs(wanted)
+    match wanted, actual:
+        case (bool(), _) | (_, bool()):
+            return wanted is actual
+        case str(), str():
+            return wanted.strip() == actual.strip()
+        case ((int() | float()), str()):
+            return _is_equal(wanted, _number(actual), tolerance)
+        case ((int() | float()), (int() | float())):
+            with suppress(OverflowError):
+                return abs(actual - wanted) <= tolerance * abs(wanted)
     return wanted == actual
 
 
-def _number(text: str) -> object:
-    """The number that `text` is, or `text`."""
+def _number(text: str) -> float | None:
+    """The number that `text` is; None if it is none."""
     for parse in (int, float):
         with suppress(ValueError):
             return parse(text)
-    return text
+    return None
 
 
 def _json(value: object) -> str:
