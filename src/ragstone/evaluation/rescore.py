@@ -159,13 +159,12 @@ def _metrics(
     """The metrics that are selected, or those of `run` and the project's own, or the
     default ones that apply to at least one sample."""
     if project.selected:
-        return project.select(names=project.selected)
+        return project.named(project.selected)
     if run is not None:
         names = dict.fromkeys((*run.manifest.metrics, *project.custom))
-        return project.select(names=tuple(names))
-    applying = [
-        metric.info.name
+        return project.named(tuple(names))
+    return tuple(
+        metric
         for metric in project.select(golden)
         if any(metric.excuse(sample) is None for sample in golden)
-    ]
-    return project.select(names=applying)
+    )

@@ -27,7 +27,6 @@ from ragstone.metrics.custom import (
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import (
     DEFAULT,
-    HEADLINE,
     LABELLED,
     is_known,
     lower_is_better,
@@ -122,45 +121,42 @@ class ProjectMetrics(Struct, frozen=True):
             within=system.within,
         )
 
-    def select(
-        self, golden: GoldenSet | None = None, names: Sequence[str] | None = None
-    ) -> tuple[Metric, ...]:
-        """The metrics that are selected, or those called `names`; the project's own can
-        be among them.
+    def named(self, names: Sequence[str]) -> tuple[Metric, ...]:
+        """The metrics called `names`; the project's own can be among them. Raises
+        ConfigError, also for a metric that can't be scored without the half of the
+        system that is not evaluated."""
+        metrics = select_metrics(names, self.own())
+        _refuse_other_parts(metrics, self.system.settings.part)
+        return metrics
+
+    def select(self, golden: GoldenSet) -> tuple[Metric, ...]:
+        """The metrics that are selected for `golden`; the project's own can be among
+        them.
 
         If none are selected: the default metrics, all of the project's own, and what
         the labels of `golden` allow: `RANKING` and `LABELLED`; but no member of a
         family that applies to a few samples, where another one applies to more. If only
         a half of the system is evaluated, those that are of that half. The metrics that
-        the policy names, and the `min` and `max` of samples, are added. Raises
-        ConfigError, also for a selected metric that can't be scored without the other
-        half, and GoldenSetError for a `min` or `max` of no metric.
+        the policy names, and the `min` and `max` of samples, are added. Raises the
+        errors of `named`, and GoldenSetError for a `min` or `max` of no metric.
         """
         own = self.own()
-        samples = golden or ()
         part = self.system.settings.part
-        required: list[str] = []
-        if names is None:
-            required = [*self.required, *_bounded(samples, own)]
-            names = self.selected
-        if names is not None:
-            _refuse_other_parts(select_metrics(names, own), part)
-            selected = select_metrics([*names, *required], own)
+        required = [*self.required, *_bounded(golden, own)]
+        if self.selected is not None:
+            self.named(self.selected)  # raises for one of the other half
+            selected = select_metrics([*self.selected, *required], own)
             return tuple(metric for metric in selected if _is_of(part, metric))
-        defaults = [metric.info.name for metric in own]
-        if part == RETRIEVAL:
-            defaults += [*HEADLINE, *RANKING]
-        else:
-            defaults += DEFAULT
-        defaults += [name for name in LABELLED if _applicable(REGISTRY[name], samples)]
-        if any(sample.relevant_ids for sample in samples):
+        defaults = [*(metric.info.name for metric in own), *DEFAULT]
+        defaults += [name for name in LABELLED if _applicable(REGISTRY[name], golden)]
+        if part == RETRIEVAL or any(sample.relevant_ids for sample in golden):
             defaults += RANKING
         # How many samples each metric applies to, and the most of its family.
         counts: dict[Metric, int] = {}
         family_counts: dict[str, int] = {}
         for metric in select_metrics([*defaults, *required], own):
             if _is_of(part, metric):
-                count = _applicable(metric, samples)
+                count = _applicable(metric, golden)
                 counts[metric] = count
                 family = _family(metric)
                 family_counts[family] = max(family_counts.get(family, 0), count)
@@ -170,7 +166,7 @@ class ProjectMetrics(Struct, frozen=True):
             applies_to_few = 0 < count < enough
             if metric.info.name in required or not applies_to_few:
                 metrics.append(metric)
-        if part != RETRIEVAL or golden is None:
+        if part != RETRIEVAL:
             return tuple(metrics)
         scored = [metric for metric in metrics if metric in own or counts[metric]]
         return tuple(scored or metrics)
@@ -182,17 +178,18 @@ class ProjectMetrics(Struct, frozen=True):
         specs_by_timeout: dict[float, dict[str, str]] = {}
         for metric in metrics:
             name = metric.info.name
-            if isinstance(metric, RubricMetric):
-                by_name[name] = partial(graded_by, metric.rubric)
-            if not isinstance(metric, FunctionMetric):
-                continue
-            definition = self.custom[name]
-            timeout_s = definition.timeout_s
-            if definition.function is not None:
-                functions[name] = functions_here({name: definition.function}, timeout_s)
-            else:
-                specs = specs_by_timeout.setdefault(timeout_s, {})
-                specs[name] = definition.python or ""
+            match metric:
+                case RubricMetric():
+                    by_name[name] = partial(graded_by, metric.rubric)
+                case FunctionMetric():
+                    definition = self.custom[name]
+                    timeout_s = definition.timeout_s
+                    own = definition.function
+                    if own is not None:
+                        functions[name] = functions_here({name: own}, timeout_s)
+                    else:
+                        specs = specs_by_timeout.setdefault(timeout_s, {})
+                        specs[name] = definition.python or ""
         for timeout_s, specs in specs_by_timeout.items():
             worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
             functions |= dict.fromkeys(specs, MetricFunctions(worker))
@@ -218,12 +215,14 @@ def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
                 hint=error.hint,
             ) from None
         lower = lower_is_better(name)
-        if lower is not None and lower is not (key == "max"):
-            other = "max" if lower else "min"
+        if lower is None:
+            continue
+        usable_key, better = ("max", "less") if lower else ("min", "more")
+        if key != usable_key:
             raise GoldenSetError(
-                f"'{key}' of {name}: {'less' if lower else 'more'} is better for it.",
+                f"'{key}' of {name}: {better} is better for it.",
                 where=str(origin),
-                hint=f"Use '{other}'.",
+                hint=f"Use '{usable_key}'.",
             )
     return [name for _, name in origins]
 
