@@ -94,16 +94,12 @@ class RunDirectory:
         """These records with another manifest; cached data is kept."""
         run = copy(self)
         run.manifest = manifest
-        if run._scores is not None:
-            run._scores = replace(run._scores, manifest=manifest)
         return run
 
     def with_rounds(self, rounds: RoundFacts) -> RunDirectory:
         """These records with other facts of the rounds; cached data is kept."""
         run = copy(self)
         run._rounds = rounds
-        if run._scores is not None:
-            run._scores = replace(run._scores, rounds=rounds)
         return run
 
     @property
@@ -127,15 +123,20 @@ class RunDirectory:
         Raises RunDirectoryError for a duplicate id, or if a finished run has fewer
         samples than it counted.
         """
-        if self._scores is not None and check is None:
-            return self._scores
+        if self._scores is None or check is not None:
+            self._scores = self._read_scores(check)
+        return replace(self._scores, manifest=self.manifest, rounds=self.rounds)
+
+    def _read_scores(self, check: Check | None) -> RunScores:
+        """The scores in the records, without the facts of the rounds; the fingerprint
+        is set with them."""
         digest = hashlib.sha256(self.manifest.created_at.encode())
         gathering = Gathering(self.manifest)
         for record, where in self._records.read(digest.update):
             gathering.add(record, where)
             if check is not None:
                 check(record)
-        scores = replace(gathering.scores(self.path), rounds=self.rounds)
+        scores = gathering.scores(self.path)
         counted, records = self.manifest.counts.total, len(scores.samples)
         if self.manifest.state == "finished" and records != counted:
             raise RunDirectoryError(
@@ -143,7 +144,6 @@ class RunDirectory:
                 where=str(self.path / SAMPLES),
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
-        self._scores = scores
         self._fingerprint = digest.hexdigest()[:FINGERPRINT_DIGITS]
         return scores
 

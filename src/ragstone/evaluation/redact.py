@@ -61,12 +61,10 @@ class Redactor:
 
     def _add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
-            for part in (
-                secret.strip(),
-                *(line.strip() for line in secret.splitlines()),
-            ):
-                if len(part) >= MIN_SECRET_CHARACTERS:
-                    self._found.update(dict.fromkeys(_forms(part)))
+            for part in (secret, *secret.splitlines()):
+                bare = part.strip()
+                if len(bare) >= MIN_SECRET_CHARACTERS:
+                    self._found.update(dict.fromkeys(_forms(bare)))
         longest_first = sorted(self._found, key=len, reverse=True)
         patterns = list(map(_pattern, longest_first))
         self._pattern = re.compile("|".join(patterns)) if patterns else None
@@ -115,11 +113,7 @@ def _pattern(form: str) -> str:
     if not _LONG.fullmatch(remainder):
         start, remainder = form, ""
     whole = _BETWEEN.join(map(re.escape, start))
-    return (
-        f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(remainder)}}}"
-        if remainder
-        else whole
-    )
+    return f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(remainder)}}}"
 
 
 def _forms(secret: str) -> list[str]:

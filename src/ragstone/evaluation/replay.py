@@ -15,7 +15,7 @@ from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.scores import RunScores, SampleFacts
+from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import score_record
 from ragstone.evaluation.writer import update_manifest
 from ragstone.golden.sample import GoldenSet, hash_of_contents
@@ -36,12 +36,12 @@ def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
     scores = [(answer.scores, again.scores) for answer, again in answers]
     for stored, scored in (*scores, (record.scores, replayed.scores)):
         for name, score in scored.items():
-            if name not in stored or not same_score(stored[name], score):
+            if not same_score(stored.get(name), score):
                 return name
     return None
 
 
-def same_score(recorded: Score, replayed: Score) -> bool:
+def same_score(recorded: Score | None, replayed: Score) -> bool:
     """Whether two scores are the same, but for the last digits of a number and for the
     words of a reason."""
     if isinstance(recorded, Scored) and isinstance(replayed, Scored):
@@ -138,14 +138,13 @@ def vouch(
         doubts.append(
             "This run does not show that the files it evaluated were those of its commit."
         )
-    golden_samples = {sample.id: sample for sample in golden}
-    contents = {name: sample.content_hash() for name, sample in golden_samples.items()}
-    samples: dict[str, SampleFacts] = {}
-    for name, facts in scores.samples.items():
-        # What a sample must reach is policy: ours, not theirs.
-        sample = golden_samples.get(name)
-        bounds = () if sample is None else sample.bounds
-        samples[name] = replace(facts, bounds=bounds)
+    contents = {sample.id: sample.content_hash() for sample in golden}
+    # What a sample must reach is policy: that of the trusted checkout.
+    bounds = {sample.id: sample.bounds for sample in golden}
+    samples = {
+        name: replace(facts, bounds=bounds.get(name, ()))
+        for name, facts in scores.samples.items()
+    }
     if contents != {name: facts.content_hash for name, facts in samples.items()}:
         doubts.append(
             "The samples of this run are not those of the default branch's golden set, so its results are for "
