@@ -74,14 +74,14 @@ def _causes(change: SampleChange) -> Iterator[Cause]:
     ranks_low = change.evidence_ranks_lower and not change.evidence_lost
     if change.evidence_lost:
         yield Cause.NOT_RETRIEVED
-    elif change.without_contexts and not change.compared:
+    elif change.without_contexts:
         yield Cause.NO_CONTEXTS
     if ranks_low and change.low_evidence_unused:
         yield Cause.RANKED_LOW
     if change.evidence_lost or not change.answer_unchanged:
         if not answer.silent:
             yield from _of_answer(change)
-        elif not change.compared or not change.baseline_answer.silent:
+        elif not change.baseline_answer.silent:
             yield Cause.EMPTY if answer.empty else Cause.EVASIVE
     if ranks_low and not change.low_evidence_unused:
         yield Cause.RANKED_LOW
@@ -102,18 +102,13 @@ def _of_answer(change: SampleChange) -> Iterator[Cause]:
         yield Cause.IGNORED
     if answer.unsupported > baseline.unsupported:
         yield Cause.INVENTED
-    is_other = answer.unlike_reference and answer.on_another_question
-    passes_over_evidence = answer.ignores_useful_contexts and answer.ignored > 0
-    if is_other or (answer.unlike_reference and passes_over_evidence):
-        if not baseline.unlike_reference:
-            yield Cause.WRONG_QUESTION if is_other else Cause.IGNORED
-    elif answer.stated < answer.reference_statements:
-        share = answer.stated / answer.reference_statements
-        baseline_share = 1.0
-        if baseline.reference_statements:
-            baseline_share = baseline.stated / baseline.reference_statements
-        if share < baseline_share:
-            yield Cause.INCOMPLETE
+    is_unlike = answer.unlike_reference and not baseline.unlike_reference
+    if is_unlike and answer.on_another_question:
+        yield Cause.WRONG_QUESTION
+    elif is_unlike and answer.ignores_useful_contexts and answer.ignored > 0:
+        yield Cause.IGNORED
+    elif answer.stated_share < baseline.stated_share:
+        yield Cause.INCOMPLETE
 
 
 def diagnosis_of(

@@ -12,15 +12,17 @@ from msgspec import Struct, field
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.rewording import missing_statements, unsupported_statements
 from ragstone.judge.judgements import (
+    NO_MATCH,
+    NO_QUESTIONS,
+    NO_STATEMENTS,
+    NO_SUPPORT,
+    NO_USE,
     ContextUse,
-    Judgements,
-    ReferenceMatch,
-    ReverseQuestions,
-    StatementList,
     Support,
     SupportTable,
     Verdict,
     context_id,
+    result_or,
 )
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import guess_language
@@ -41,8 +43,6 @@ it."""
 
 _MIN_WORDS = 5
 """The language of a shorter answer is not guessed."""
-
-_NO_USE = ContextUse((), against_reference=False)
 
 _END = re.compile(r"[.!?…。！？][\W_]*$")
 
@@ -68,6 +68,14 @@ class JudgedAnswer(Struct, frozen=True):
     """No statement of it draws on a useful context, although there is one."""
     in_foreign_language: bool = False
     """It is in another language than the question."""
+
+    @property
+    def stated_share(self) -> float:
+        """The share of the reference that it states; 1 if it was not compared with
+        one."""
+        if not self.reference_statements:
+            return 1.0
+        return self.stated / self.reference_statements
 
     @property
     def silent(self) -> bool:
@@ -110,7 +118,7 @@ class SampleChange(Struct, frozen=True):
     answer_truncated: bool = False
     """The answer is the beginning of the baseline's."""
     without_contexts: bool = False
-    """No contexts were returned, nor in the baseline."""
+    """No contexts were returned, and there is no baseline that may have none either."""
     answer: JudgedAnswer = field(default_factory=JudgedAnswer)
     baseline_answer: JudgedAnswer = field(default_factory=JudgedAnswer)
 
@@ -185,7 +193,6 @@ def sample_change(
         ids_outdated=rechunked and fewer_ids and not lost,
         answer_unchanged=answer_unchanged,
         answer_truncated=_is_truncated(response.answer, before.answer),
-        without_contexts=not response.contexts and not before.contexts,
         answer=answer,
         baseline_answer=baseline_answer,
     )
@@ -202,8 +209,7 @@ def _is_unused(low_rank: int | None, record: SampleRecord) -> bool:
     if low_rank is None:
         return False
     name = context_id(low_rank)
-    judgements = record.answers[0].judged
-    supports = _supports(judgements)
+    supports = _supports(record)
     return all(name not in support.supported_by for support in supports)
 
 
@@ -236,23 +242,20 @@ def _relevant_ids_returned(record: SampleRecord) -> int:
     return sum(grades[document] > 0 for document in graded)
 
 
-def _context_use(judgements: Judgements) -> ContextUse:
+def _context_use(record: SampleRecord) -> ContextUse:
     """Which contexts are useful; empty if that was not judged."""
-    use = judgements.context_use
-    return use if isinstance(use, ContextUse) else _NO_USE
+    return result_or(record.answers[0].judged.context_use, NO_USE)
 
 
-def _supports(judgements: Judgements) -> tuple[Support, ...]:
+def _supports(record: SampleRecord) -> tuple[Support, ...]:
     """What supports the statements of the answer; empty if that was not judged."""
-    table = judgements.support
-    return table.supports if isinstance(table, SupportTable) else ()
+    return result_or(record.answers[0].judged.support, NO_SUPPORT).supports
 
 
 def _reference_supported(record: SampleRecord) -> bool | None:
     """Whether the contexts support the reference, by the judge; None if that was not
     judged."""
-    judgements = record.answers[0].judged
-    use = _context_use(judgements)
+    use = _context_use(record)
     attributions = use.attributions
     if not use.against_reference or not attributions:
         return None
@@ -272,8 +275,7 @@ def _supported(supports: Iterable[Support]) -> set[str]:
 
 def _first_useful(record: SampleRecord) -> int | None:
     """The rank, from 0, of the first useful context."""
-    judgements = record.answers[0].judged
-    use = _context_use(judgements)
+    use = _context_use(record)
     for rank, context in enumerate(use.contexts):
         if context.useful:
             return rank
@@ -295,51 +297,42 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     answer_record = record.answers[0]
     judgements = answer_record.judged
     answer = record.response.answer
-    statements = judgements.statements
-    supports = _supports(judgements)
-    verdicts: list[Verdict] = []
-    if supports:
-        unsupported = unsupported_statements(answer_record, record.sample)
-        verdicts = [statement.verdict for statement in unsupported]
-    elif isinstance(statements, StatementList) and not record.response.contexts:
+    statements = result_or(judgements.statements, NO_STATEMENTS)
+    supports = _supports(record)
+    unsupported = unsupported_statements(answer_record, record.sample)
+    verdicts = [statement.verdict for statement in unsupported]
+    if not supports and not record.response.contexts:
         verdicts = [Verdict.UNSUPPORTED] * len(statements.statements)
     missing = missing_statements(answer_record, record.sample)
-    match = judgements.reference_match
-    wanted = 0
-    unlike_reference = False
-    if isinstance(match, ReferenceMatch):
-        wanted = len(match.reference_supports)
-        lacks_all = wanted > 0 and len(missing) == wanted
-        supported_answer = _supported(match.answer_supports)
-        unlike_reference = lacks_all and not supported_answer
-    use = _context_use(judgements)
+    match = result_or(judgements.reference_match, NO_MATCH)
+    wanted = len(match.reference_supports)
+    supported_answer = _supported(match.answer_supports)
+    states_nothing = len(missing) == wanted and not supported_answer
+    use = _context_use(record)
     useful = {context.context_id for context in use.contexts if context.useful}
     ignores_useful = False
     if useful and isinstance(judgements.support, SupportTable):
         ignores_useful = all(
             useful.isdisjoint(support.supported_by) for support in supports
         )
-    similarities: tuple[float, ...] = ()
-    if isinstance(judgements.reverse_questions, ReverseQuestions):
-        similarities = judgements.reverse_questions.similarities
+    similarities = result_or(judgements.reverse_questions, NO_QUESTIONS).similarities
     language = _language(answer)
     question = record.sample.question
     is_foreign = language is not None and language != _language(question)
     is_empty = not any(character.isalnum() for character in answer)
-    abstains = isinstance(statements, StatementList) and statements.abstains
     ignored = missing & _supported(use.attributions)
     min_similarity = SUPPORTED_FROM * len(similarities)
     is_on_another_question = sum(similarities) < min_similarity
     return JudgedAnswer(
         empty=is_empty,
-        abstains=abstains,
+        abstains=statements.abstains,
         statements=len(supports) or len(verdicts),
         unsupported=len(verdicts),
         contradicted=verdicts.count(Verdict.CONTRADICTED),
         reference_statements=wanted,
         stated=wanted - len(missing),
         ignored=len(ignored),
-        unlike_reference=unlike_reference,
+        unlike_reference=wanted > 0 and states_nothing,
         on_another_question=is_on_another_question,
         ignores_useful_contexts=ignores_useful,
         in_foreign_language=is_foreign,

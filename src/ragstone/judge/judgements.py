@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from pydantic import with_config
+
+_Result = TypeVar("_Result")
 
 
 class JudgementKind(StrEnum):
@@ -302,6 +305,21 @@ class Judgements:
     citations: CitationTable | JudgementFailure | None = None
     custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
     standalone_question: str | None = None
+
+
+def result_or(judgement: _Result | JudgementFailure | None, empty: _Result) -> _Result:
+    """The result of a judgement; `empty` if it failed or was not requested."""
+    if judgement is None or isinstance(judgement, JudgementFailure):
+        return empty
+    return judgement
+
+
+NO_STATEMENTS = StatementList((), abstains=False)
+NO_SUPPORT = SupportTable(())
+NO_USE = ContextUse((), against_reference=False)
+NO_MATCH = ReferenceMatch((), (), ())
+NO_QUESTIONS = ReverseQuestions((), ())
+"""Stand for the results of judgements that there are not."""
 
 
 def context_id(rank: int) -> str:

@@ -12,7 +12,7 @@ from ragstone.evaluation.rewording import lacking_statements, unsupported_statem
 from ragstone.evaluation.scores import RunScores, SampleFacts
 from ragstone.formatting import alike, most_common
 from ragstone.gate.verdict import GateVerdict
-from ragstone.judge.judgements import StatementList, Verdict
+from ragstone.judge.judgements import NO_STATEMENTS, Verdict, result_or
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Score, Scored
 from ragstone.report.escape import bounded
@@ -256,10 +256,8 @@ def statements_without_support(
 ) -> tuple[StatementPart, ...]:
     """The statements of the answer without support, those that a context contradicts
     first."""
-    judged = answer.judged
-    if not isinstance(judged.statements, StatementList):
-        return ()
-    texts = {statement.id: statement.text for statement in judged.statements.statements}
+    statements = result_or(answer.judged.statements, NO_STATEMENTS).statements
+    texts = {statement.id: statement.text for statement in statements}
     parts = [
         StatementPart(
             texts.get(support.statement_id, support.statement_id),

@@ -12,12 +12,13 @@ from ragstone import formatting
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
-    ContextUse,
+    NO_STATEMENTS,
+    NO_SUPPORT,
+    NO_USE,
     Statement,
-    StatementList,
     Support,
-    SupportTable,
     context_id,
+    result_or,
 )
 from ragstone.metrics.evidence import locate
 from ragstone.metrics.registry import metric_title
@@ -139,30 +140,23 @@ def _answer(answer: Answer, texts: Texts) -> Json:
     response = answer.response
     steps = texts.first(response.steps, MAX_ITEMS)
     failure = response.failure
-    statements = answer.judged.statements
-    support = answer.judged.support
-    use = answer.judged.context_use
+    judged = answer.judged
+    statements = result_or(judged.statements, NO_STATEMENTS)
+    supports = result_or(judged.support, NO_SUPPORT).supports
+    use = result_or(judged.context_use, NO_USE)
     shown: Json = {
         "text": response.answer,
         "failure": "",
         "trace": [],
-        "understood": answer.judged.standalone_question or "",
-        "abstains": False,
-        "statements": [],
-        "wanted": [],
+        "understood": judged.standalone_question or "",
+        "abstains": statements.abstains,
+        "statements": _statements(statements.statements, supports, response),
+        "wanted": _statements(use.reference_statements, use.attributions, response),
         "steps": list(map(PHRASES["step_text"], steps)),
     }
     if failure is not None:
         shown["failure"] = f"{failure.kind}: {failure.message}"
         shown["trace"] = list(last_frames(failure.detail))
-    if isinstance(statements, StatementList):
-        supports = support.supports if isinstance(support, SupportTable) else ()
-        shown["abstains"] = statements.abstains
-        shown["statements"] = _statements(statements.statements, supports, response)
-    if isinstance(use, ContextUse):
-        shown["wanted"] = _statements(
-            use.reference_statements, use.attributions, response
-        )
     return shown
 
 
@@ -210,10 +204,8 @@ def _contexts(
         source = before
     evidence = evidence_of(sample, old or new, source.judged)
     with_evidence = _with_evidence(evidence[:_EVIDENCE], (*new, *old))
-    use = answer.judged.context_use
-    useful: dict[str, bool] = {}
-    if isinstance(use, ContextUse):
-        useful = {context.context_id: context.useful for context in use.contexts}
+    use = result_or(answer.judged.context_use, NO_USE)
+    useful = {context.context_id: context.useful for context in use.contexts}
     entries: list[Json] = []
     for rank, context in enumerate(new):
         entry = _context(context, with_evidence)
