@@ -129,8 +129,8 @@ def test_never_lets_all_pass_but_errors(status: Status, fail_on: FailOn | None, 
 
 
 def compared(values: Mapping[str, float], drafts: Mapping[str, float] | None = None) -> ComparedRun:
-    runs = [scores_from_mapping({"faithfulness": side}) if side is not None else None for side in (values, drafts)]
-    return ComparedRun(runs[0] or scores_from_mapping({}), drafts=runs[1])
+    counting, of_drafts = (scores_from_mapping({"faithfulness": side or {}}) for side in (values, drafts))
+    return ComparedRun(counting, drafts=of_drafts)
 
 
 @pytest.mark.parametrize(

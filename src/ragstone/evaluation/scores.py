@@ -225,6 +225,10 @@ class RunScores(Struct, frozen=True):
         return f"RunScores({self.label!r}: {samples}, {means(self.metrics)})"
 
 
+NO_RUN = RunScores("no run", {}, {})
+"""Stands for a run that there is not: it has no samples and no scores."""
+
+
 def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
     """`run` with the ids that `name_of` gives to its samples; samples that get None are
     left out."""
@@ -252,12 +256,11 @@ def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
     )
 
 
-def without_drafts(run: RunScores) -> tuple[RunScores, RunScores | None]:
-    """`run` without the samples that are drafts, and those alone; None if there are
-    none."""
+def without_drafts(run: RunScores) -> tuple[RunScores, RunScores]:
+    """`run` without the samples that are drafts, and those alone."""
     drafts = {name for name, facts in run.samples.items() if facts.draft}
     if not drafts:
-        return run, None
+        return run, NO_RUN
     counting = rekeyed(run, lambda name: None if name in drafts else name)
     return counting, rekeyed(run, lambda name: name if name in drafts else None)
 

@@ -15,8 +15,6 @@ from ragstone.metrics.registry import find_metric, is_relative, labels_of
 from ragstone.metrics.score import Failed
 from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 
-NO_RUN = RunScores("no baseline", {}, {})
-"""Stands for a baseline that there is not: it has no samples and no scores."""
 _PROBE = Sample(id="probe", question="?", reference="!")
 
 
@@ -94,9 +92,11 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     metrics: list[str] = []
     if samples:
         skipped = _skipped_metrics(current, baseline, samples)
-        for metric, scores in sorted(current.metrics.items()):
-            if scores.values and metric not in skipped and not is_relative(metric):
-                metrics.append(metric)
+        metrics = [
+            metric
+            for metric, scores in sorted(current.metrics.items())
+            if scores.values and metric not in skipped and not is_relative(metric)
+        ]
     return Pairing(
         current=current,
         baseline=baseline,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import NO_RUN, RunScores
 from ragstone.gate.bounds import Drop, Floor, drops_of, floors_of
-from ragstone.gate.comparability import NO_RUN, Pairing, pair_runs, with_lost_contexts
+from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules

@@ -3,12 +3,10 @@ reworded, relabelled and so on."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import NO_RUN, RunScores
 from ragstone.formatting import tally
 from ragstone.gate.comparability import same_content, same_question
 from ragstone.gate.findings import GOLDEN_SET_CHANGE, Finding, Level
@@ -49,19 +47,16 @@ class GoldenSetChange(Struct, frozen=True):
 def golden_set_change(
     current: RunScores,
     baseline: RunScores,
-    drafts: RunScores | None = None,
+    drafts: RunScores = NO_RUN,
 ) -> GoldenSetChange:
     """Compare the golden sets of two runs. `baseline` has the ids that its samples have
     in `current`.
 
     `drafts` are the samples of the run that count in no check.
     """
-    draft_ids: Set[str] = frozenset()
-    contents: set[str | None] = set()
-    if drafts is not None:
-        draft_ids = drafts.samples.keys()
-        contents = {facts.content_hash for facts in drafts.samples.values()}
-        contents.discard(None)
+    draft_ids = drafts.samples.keys()
+    contents = {facts.content_hash for facts in drafts.samples.values()}
+    contents.discard(None)
     missing = 0
     drafted = 0
     reworded = 0

@@ -17,7 +17,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lasting_fingerprint, oracle_half
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
-from ragstone.evaluation.scores import RunScores, means, without_drafts
+from ragstone.evaluation.scores import NO_RUN, RunScores, means, without_drafts
 from ragstone.formatting import counted, some
 from ragstone.gate.accepted import InForce, accepted_in, offers, title_of
 from ragstone.gate.changes import Corpus, changes_since
@@ -76,7 +76,7 @@ class ComparedRun(Struct, frozen=True):
     judged again."""
     stored_ids: Mapping[str, str] = {}
     """The ids in the records of samples that `scores` calls otherwise."""
-    drafts: RunScores | None = None
+    drafts: RunScores = NO_RUN
     """The scores of samples that count in no check; they are not in `scores`."""
 
     @classmethod
@@ -263,7 +263,7 @@ def oracle_findings(
 def _draft_notes(current: ComparedRun) -> Iterator[str]:
     """A sentence on the drafts and their scores."""
     drafts = current.drafts
-    if drafts is None or not drafts.samples:
+    if not drafts.samples:
         return
     metrics = drafts.metrics.items()
     scores = means({name: measured for name, measured in metrics if measured.values})
@@ -277,7 +277,7 @@ def _turned_into_drafts(
 ) -> Iterator[str]:
     """A warning about drafts that counted in the baseline, so that no failure is
     silenced unseen."""
-    if current.drafts is None or baseline is None:
+    if baseline is None:
         return
     before = baseline.scores.samples
     contents = {facts.content_hash for facts in before.values()} - {None}

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from msgspec.structs import asdict, replace
 
 from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import NO_RUN, RunScores
 from ragstone.evaluation.usage import system_usage
+from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.findings import CHANGED, GOLDEN_SET_CHANGE, ORACLE, USAGE
 from ragstone.gate.verdict import Check, CheckKind, Comparability, GateVerdict
@@ -46,7 +47,7 @@ def document_of(
     *,
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links | None = None,
-    drafts: RunScores | None = None,
+    drafts: RunScores = NO_RUN,
     advisory: bool = False,
 ) -> Document:
     """Gather everything that a report shows.
@@ -82,7 +83,7 @@ def document_of(
             usage_changes=tuple(finding.data for finding in verdict.of_kind(USAGE)),
         ),
         samples=SamplesPart(
-            total=len(current.samples) + (0 if drafts is None else len(drafts.samples)),
+            total=len(current.samples) + len(drafts.samples),
             worst=samples.worst(details, baseline_details),
             worst_omitted=explanation.regressed_left,
             failures=samples.failures(details),
@@ -104,9 +105,11 @@ def verdict_part(
     verdict: GateVerdict, current: RunScores, *, advisory: bool
 ) -> VerdictPart:
     """The verdict with line one. Pure."""
-    answers = current.manifest.answers if current.manifest is not None else 1
     lead, fact = headline_of(
-        verdict, samples=len(current.samples), answers=answers, advisory=advisory
+        verdict,
+        samples=len(current.samples),
+        answers=answers_per_sample(current),
+        advisory=advisory,
     )
     fact = sentence(fact)
     return VerdictPart(

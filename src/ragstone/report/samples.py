@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
-from ragstone.evaluation.scores import RunScores, SampleFacts
+from ragstone.evaluation.scores import NO_RUN, RunScores, SampleFacts
 from ragstone.formatting import alike, most_common
 from ragstone.gate.verdict import GateVerdict
 from ragstone.judge.judgements import NO_STATEMENTS, Verdict, result_or
@@ -70,13 +70,13 @@ class RunSamples:
         self._causes = {} if diagnosis is None else diagnosis.titles()
 
     def rows(
-        self, limit: int | None = None, drafts: RunScores | None = None
+        self, limit: int | None = None, drafts: RunScores = NO_RUN
     ) -> list[SampleRow]:
         """The rows of the table of samples: what failed or got worst first, then the
         lowest scores, and `drafts` last; of each at most `limit`, if there is one."""
         ranked = sorted(map(self._row, self._current.samples), key=self._rank)
         rows = ranked[:limit]
-        if drafts is not None:
+        if drafts.samples:
             samples = RunSamples(self._verdict, drafts, None, self._links, self.columns)
             rows += [
                 replace(row, tags=("draft", *row.tags)) for row in samples.rows(limit)
