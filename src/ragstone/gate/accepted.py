@@ -271,7 +271,7 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
                 edits.append(check)
         elif check.status in ending:
             losses.append(check)
-        elif check.kind in CHANGES and check.status is Status.INCONCLUSIVE:
+        elif check.kind in CHANGES:
             doubts.append(check)
     kinds = {check.kind for check in losses}
     # The mean of several metrics has none of its own.
@@ -291,9 +291,7 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
 def _is_over_its_limit(check: Check) -> bool:
     """Whether more answers are broken than is allowed, whatever there was before."""
     is_limited = check.kind == CheckKind.SHARE and check.name != COMPARED_GUARD
-    share = check.estimate or 0.0
-    limit = check.threshold or 0.0
-    return is_limited and share > limit
+    return is_limited and check.is_beyond
 
 
 def _offer_for(check: Check) -> Offer | None:
@@ -309,7 +307,7 @@ def _offer_for(check: Check) -> Offer | None:
         loss = max(ends)
     elif check.kind == CheckKind.SHARE:
         metric = check.name
-        if check.baseline is not None and not _is_over_its_limit(check):
+        if check.baseline is not None:
             loss = (check.current or 0.0) - check.baseline
     elif check.kind == CheckKind.RISE:
         loss = max(ends)

@@ -38,9 +38,7 @@ def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
 def is_doubt(check: Check, alpha: float) -> bool:
     """Whether more answers could decide a drop, even where it passes if nothing is
     asked again."""
-    p_value = check.p_value
-    if check.kind not in CHANGES or p_value is None or not check.is_beyond:
-        return False
+    p_value = _p_value_of_loss(check)
     return AT_ONCE * alpha < p_value <= ASK * alpha
 
 
@@ -52,9 +50,14 @@ def settled(verdict: GateVerdict, alpha: float) -> bool:
         is_bad = check.status in (Status.FAIL, Status.ERROR)
         is_final = is_bad and not check.unsettled
         if check.kind in CHANGES:
-            p_value = check.p_value
-            is_clear = p_value is not None and p_value <= clear_p_value
-            is_final = is_clear and check.is_beyond
+            is_final = _p_value_of_loss(check) <= clear_p_value
         if is_final and check.blocks:
             return True
     return False
+
+
+def _p_value_of_loss(check: Check) -> float:
+    """The p-value of a drop beyond its limit; 1 for any other check."""
+    if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
+        return 1.0
+    return check.p_value

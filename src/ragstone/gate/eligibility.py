@@ -16,24 +16,26 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     only lacked a baseline, or there would never be a first.
     """
     losses = CHANGES | {CheckKind.DRIFT}
-    failed = []
-    unsettled = []
-    undecided = []
+    failed: list[str] = []
+    unsettled: list[str] = []
+    undecided: list[str] = []
     for check in verdict.checks:
-        if not check.blocks:
-            continue
-        if check.failed:
-            failed.append(check.name)
-        elif check.status is Status.INCONCLUSIVE and check.kind in losses:
-            unsettled.append(check.name)
-        elif check.status is Status.ERROR and check.kind != CheckKind.BASELINE:
-            undecided.append(check.name)
-    if failed:
-        return False, f"it failed ({some(failed)})"
-    if unsettled:
-        return False, f"a loss is not settled ({some(unsettled)})"
-    if undecided:
-        return False, f"it could not be decided ({some(undecided)})"
+        if check.blocks:
+            match check.status:
+                case Status.FAIL:
+                    failed.append(check.name)
+                case Status.INCONCLUSIVE if check.kind in losses:
+                    unsettled.append(check.name)
+                case Status.ERROR if check.kind != CheckKind.BASELINE:
+                    undecided.append(check.name)
+    reasons = {
+        "it failed": failed,
+        "a loss is not settled": unsettled,
+        "it could not be decided": undecided,
+    }
+    for reason, names in reasons.items():
+        if names:
+            return False, f"{reason} ({some(names)})"
     if verdict.status is Status.FAIL:
         return False, "it failed"
     if verdict.status is Status.PASS:

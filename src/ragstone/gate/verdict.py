@@ -169,11 +169,11 @@ class Check(Struct, frozen=True):
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the estimate is worse than the bound of a floor, ceiling, drop or
-        rise allows, shown or not."""
+        """Whether the estimate is worse than the bound of a floor, ceiling, drop, rise
+        or share allows, shown or not."""
         if self.estimate is None or self.threshold is None:
             return False
-        if self.kind in (CheckKind.CEILING, CheckKind.RISE):
+        if self.kind in (CheckKind.CEILING, CheckKind.RISE, CheckKind.SHARE):
             return self.estimate > self.threshold
         return self.estimate < self.threshold
 
