@@ -9,9 +9,7 @@ from ragstone.gate.verdict import CHANGES, LEVELS, Attribution, Diagnosis, Side
 from ragstone.metrics.registry import find_metric
 
 
-def attribute(
-    evidence: Evidence, diagnosis: Diagnosis | None = None
-) -> Attribution | None:
+def attribute(evidence: Evidence, diagnosis: Diagnosis) -> Attribution | None:
     """Where to look first; None if neither a built-in metric failed nor enough samples
     that end the run have a cause.
 
@@ -25,12 +23,12 @@ def attribute(
         if metric is not None and is_bound and check.failed:
             failed.add(str(check.metric))
             halves.add(Side(metric.info.blames))
-    side = None if diagnosis is None else diagnosis.side
+    side = diagnosis.side
     if not failed and (side is None or not evidence.ended):
         return None
     failed_metrics = ", ".join(sorted(failed))
     reason = f"Failed: {failed_metrics}."
-    if diagnosis is not None and side is not None:
+    if side is not None:
         retrieval = diagnosis.count_of(Side.RETRIEVAL)
         generation = diagnosis.count_of(Side.GENERATION)
         total = retrieval + generation
@@ -43,5 +41,4 @@ def attribute(
         side = min(halves)
     else:
         side = Side.UNCLEAR
-    cause = None if diagnosis is None else diagnosis.cause(side)
-    return Attribution(side, reason, cause)
+    return Attribution(side, reason, diagnosis.cause(side))

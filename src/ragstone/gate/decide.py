@@ -120,7 +120,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     lower_is_better = filter(evidence.policy.lower_is_better, run.metrics)
     return Explanation(
         attribution=blame(run, attribution),
-        diagnosis=diagnosis,
+        diagnosis=diagnosis if causes else None,
         outdated_ids=outdated_ids,
         regressions=regressions,
         regressed_left=regressed_left,

@@ -113,13 +113,11 @@ def _of_answer(change: SampleChange) -> Iterator[Cause]:
 
 def diagnosis_of(
     causes: Mapping[str, Sequence[Cause]], *, enough: int = MIN_SAMPLES
-) -> Diagnosis | None:
-    """The causes of samples, counted, the most frequent first; None without samples.
+) -> Diagnosis:
+    """The causes of samples, counted, the most frequent first.
 
     Each is a sample's cause, then what else shows. `enough` of them are an argument.
     """
-    if not causes:
-        return None
     counts = []
     for cause in Cause:
         samples = [name for name, shown in causes.items() if cause in shown[:1]]

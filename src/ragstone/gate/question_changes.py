@@ -233,22 +233,16 @@ def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -
     """
     for drop in drops:
         scores = drop.change.then
-        if scores.shape[1] > 1:
-            highest = scores.max(axis=1)
-            lowest = scores.min(axis=1)
-            spread = highest - lowest
-            differing = (spread > 0.0).sum()
-            max_differing = (1.0 - SAME_ANSWERS) * len(scores)
-            if differing > max_differing:
-                return False
+        differing = (np.ptp(scores, axis=1) > 0.0).sum()
+        max_differing = (1.0 - SAME_ANSWERS) * len(scores)
+        if differing > max_differing:
+            return False
     if run.steady or (is_recorded(run) and same_answers):
         return True
     # Each question was asked several times, and got the same answer each time.
-    manifest = run.manifest
-    if manifest is None or manifest.answers == 1 or manifest.system.part == RETRIEVAL:
-        return False
     system = run.system
-    if not system.answers or system.failed_answers:
+    is_asked_once = answers_per_sample(run) == 1 or run.part == RETRIEVAL
+    if is_asked_once or not system.answers or system.failed_answers:
         return False
     distinct_answers = map(set, system.answers.values())
     return all(len(answers) == 1 for answers in distinct_answers)

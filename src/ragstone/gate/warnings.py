@@ -81,12 +81,11 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
         yield f"{NO_CONTEXTS_RETURNED}: {RETURN_THEM}."
     without_texts: set[str] = set()
     for scores in run.metrics.values():
-        for name, reason in scores.not_applicable.items():
-            if reason.startswith(NO_TEXTS):
-                without_texts.add(name)
-        for name, failure in scores.failed.items():
-            if failure.reason.startswith(NO_TEXTS):
-                without_texts.add(name)
+        failed = {name: failure.reason for name, failure in scores.failed.items()}
+        reasons = scores.not_applicable | failed
+        without_texts |= {
+            name for name, why in reasons.items() if why.startswith(NO_TEXTS)
+        }
     if without_texts:
         answers = counted(len(without_texts), "answer")
         yield (

@@ -95,6 +95,13 @@ class Change(Struct, frozen=True):
     """The new scores are learnt from too, however many runs there are before."""
 
     @property
+    def labels(self) -> Ints:
+        """(n,): equal for related questions."""
+        if self.groups is None:
+            return self.units
+        return self.groups[self.units]
+
+    @property
     def values(self) -> Floats:
         """(n,): the mean now minus the mean then, of each question; 0 if they are equal
         but for rounding."""
@@ -205,7 +212,7 @@ class Questions:
     their means."""
 
     def __init__(self, change: Change) -> None:
-        labels = change.units if change.groups is None else change.groups[change.units]
+        labels = change.labels
         self.labels, rows, sizes = np.unique(
             labels % _MAX_ROWS, return_inverse=True, return_counts=True
         )

@@ -131,7 +131,7 @@ def _coverage(
     status = Status.ERROR
     if is_enough and worst is not Status.FAIL:
         status = worst
-    elif failed and all(failure.by == "system" for failure in failed):
+    elif all(failure.by == "system" for failure in failed):
         status = Status.FAIL
     samples = counted(n, "sample")
     reason = f"each of {samples} it applies to has a score."

@@ -29,7 +29,7 @@ from ragstone.gate.word_comparison import as_by_words, without_word_losses
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
-from ragstone.stats.losses import loss_test, mean_change
+from ragstone.stats.losses import Change, loss_test, mean_change
 
 COLLAPSE = 0.5
 """A loss of at least this is never a pass for lack of samples."""
@@ -160,22 +160,26 @@ def _as_part_of_mean(check: Check) -> Check:
     return replace(check, status=Status.INCONCLUSIVE, reason=reason)
 
 
-def _mean_check(drops: Sequence[Drop], p_value: float, evidence: Evidence) -> Check:
+_SAID_OF_MEAN = {
+    Status.PASS: "no more than chance explains",
+    Status.INCONCLUSIVE: "a loss is suspected, but not shown",
+    Status.FAIL: "none of them is shown to fall by itself",
+}
+
+
+def _mean_check(
+    drops: Sequence[Drop], mean: Change, p_value: float, evidence: Evidence
+) -> Check:
     """The check of the mean over several metrics, which can be shown to fall where none
     of them is by itself."""
-    mean = mean_change(changes_of(drops))
     n = len(mean.values)
-    estimate = float(mean.values.mean()) if n else 0.0
+    estimate = float(mean.values.mean())
     bounds = [drop.bound for drop in drops]
     allowed = float(np.mean(bounds))
     status = Status.PASS
     if estimate < allowed - ROUNDING:
         status = _loss_status(p_value, evidence)
-    why = "no more than chance explains"
-    if status is Status.FAIL:
-        why = "none of them is shown to fall by itself"
-    elif status is Status.INCONCLUSIVE:
-        why = "a loss is suspected, but not shown"
+    why = _SAID_OF_MEAN[status]
     names = []
     for drop in drops:
         metric = drop.rule.metric
@@ -194,8 +198,8 @@ def _mean_check(drops: Sequence[Drop], p_value: float, evidence: Evidence) -> Ch
         reason,
         estimate=estimate,
         threshold=allowed,
-        current=mean_score(mean.now) if n else None,
-        baseline=mean_score(mean.then) if n else None,
+        current=mean_score(mean.now),
+        baseline=mean_score(mean.then),
         n=n,
         p_value=p_value,
     )
@@ -205,12 +209,14 @@ def _checks(
     ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
 ) -> list[Check]:
     """The checks of the drops of rules in the policy, of their mean if there are
-    several, and of those of tags."""
+    several with questions in common, and of those of tags."""
     checks, mean_p_value = decide_drops((*ruled, *tagged), evidence)
     wholes = [drop for drop in ruled if drop.rule.slice is None]
     if len(wholes) > 1:
-        mean = _mean_check(wholes, mean_p_value, evidence)
-        checks.insert(len(ruled), mean)
+        mean = mean_change(changes_of(wholes))
+        if mean.values.size:
+            mean_check = _mean_check(wholes, mean, mean_p_value, evidence)
+            checks.insert(len(ruled), mean_check)
     return checks
 
 
@@ -241,15 +247,11 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
     gate = evidence.policy.gate
     limits = None
     if gate.decision == "assured":
-        groups = drop.change.groups
-        if groups is not None:
-            units = drop.change.units
-            groups = groups[units]
         limits = mean_interval(
             drop.values,
             confidence=gate.confidence,
             bounds=(-1.0, 1.0),
-            groups=groups,
+            groups=drop.change.labels,
         )
     status, why = _decision(drop, p_value, limits, evidence)
     rule = drop.rule
@@ -270,6 +272,12 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
     return replace(check, p_value=p_value)
 
 
+_SAID_OF_LOSS = {
+    Status.INCONCLUSIVE: ": a loss is suspected, but not shown",
+    Status.FAIL: "",
+}
+
+
 def _decision(
     drop: Drop, p_value: float, limits: Estimate | None, evidence: Evidence
 ) -> tuple[Status, str]:
@@ -284,10 +292,8 @@ def _decision(
     status = Status.PASS
     if drop.is_beyond:
         status = _loss_status(p_value, evidence)
-    if status is Status.FAIL:
-        return status, ""
-    if status is Status.INCONCLUSIVE:
-        return status, ": a loss is suspected, but not shown"
+    if status is not Status.PASS:
+        return status, _SAID_OF_LOSS[status]
     rule = drop.rule
     unexpected = drop.estimate - drop.change.expected
     is_collapse = unexpected <= -COLLAPSE
