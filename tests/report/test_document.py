@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.evaluation.scores import NO_RUN, MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import default_policy
 from ragstone.gate.verdict import Action, Check, CheckKind, Comparability, Regression, Status
@@ -140,12 +140,12 @@ def test_a_change_is_that_of_the_samples_of_both_runs_where_the_metric_can_be_co
     assert rows["m", None].change == pytest.approx(-0.6)
     assert (rows["m", None].current, rows["m", None].baseline, rows["m", None].score) == (0.2, 0.8, 0.6)
     assert (rows["other", None].change, rows["m", "de"].change) == (None, None)
-    assert {row.change for row in metric_parts(verdict, now, None)} == {None}
+    assert {row.change for row in metric_parts(verdict, now, NO_RUN)} == {None}
 
 
 def test_a_metric_has_a_row_if_it_has_a_score_or_lost_one() -> None:
     metrics = {"lost": MetricScores({}, failed={"a": Failed("judge", "refused")}), "none": MetricScores({})}
-    rows = metric_parts(passed(), RunScores("run", metrics, {"a": SampleFacts()}), None)
+    rows = metric_parts(passed(), RunScores("run", metrics, {"a": SampleFacts()}), NO_RUN)
     assert [(row.metric, row.score, row.failed) for row in rows] == [("lost", None, 1)]
 
 
@@ -154,7 +154,7 @@ def test_a_metric_has_a_row_if_it_has_a_score_or_lost_one() -> None:
 )
 def test_the_samples_of_a_row_are_those_of_its_floor_or_else_of_its_drop(kinds: dict[CheckKind, int], n: int) -> None:
     checks = [metric_check(kind=kind, n=samples) for kind, samples in kinds.items()]
-    (row,) = metric_parts(passed(*checks), scores({"faithfulness": {"a": 0.9}}), None)
+    (row,) = metric_parts(passed(*checks), scores({"faithfulness": {"a": 0.9}}), NO_RUN)
     assert row.n == n
 
 

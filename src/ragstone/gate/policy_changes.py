@@ -172,16 +172,17 @@ def _flat(
 
 def _is_weaker(key: str, base: object, head: object) -> bool:
     """Whether the change of a key from `base` to `head` weakens the gate."""
-    if base is None or head is None:
-        return head in (None, "warn")
-    if isinstance(base, list) and isinstance(head, list):
-        return any(value not in head for value in base)
-    if isinstance(head, bool):
-        return head is (key == "only_named")
-    if isinstance(base, int | float) and isinstance(head, int | float):
-        if head < base:
-            return key.startswith("min")
-        return key.startswith("max") or key in LIMITS
+    match base, head:
+        case (None, _) | (_, None):
+            return head in (None, "warn")
+        case list(), list():
+            return any(value not in head for value in base)
+        case _, bool():
+            return head is (key == "only_named")
+        case int() | float(), int() | float():
+            if head < base:
+                return key.startswith("min")
+            return key.startswith("max") or key in LIMITS
     return head == "warn"
 
 
@@ -193,10 +194,11 @@ def _phrase(path: KeyPath, base: object, head: object) -> str:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:g}"
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}"
     return clipped(repr(value), _CLIP)

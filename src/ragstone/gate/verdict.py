@@ -459,6 +459,13 @@ class GateVerdict(Struct, frozen=True):
         return shares
 
     @property
+    def compared_metrics(self) -> tuple[str, ...]:
+        """The metrics that were compared with those of the baseline."""
+        if self.comparability is None:
+            return ()
+        return self.comparability.metrics
+
+    @property
     def is_compared(self) -> bool:
         """Whether the run could be compared with its baseline."""
         return self.comparability is not None and self.comparability.comparable

@@ -20,6 +20,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import figure
 from ragstone.gate.accepted import title_of
 from ragstone.gate.policy import Policy
+from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, Status
 from ragstone.history.codes import Compact, sample_code
@@ -44,6 +45,10 @@ run."""
 _MIN_LOSS = 0.01
 """The smallest loss that a recovery is told from; at least half of `max_drift`, so that
 a lasting one can be."""
+
+
+_NO_RULE = MetricRule()
+"""Instead of a rule for a metric that the policy does not name."""
 
 
 class Drift(Struct, frozen=True):
@@ -76,8 +81,6 @@ def measure_drift(
     drop that failed, or is not settled, is a loss from then on.
     """
     rules = _rules(policy, run)
-    if not rules:
-        return Drift()
     watch = _Watch(history, line, scores, run, rules, policy.drift.days)
     new = watch.search(main=main)
     if not main:
@@ -87,7 +90,7 @@ def measure_drift(
     parts = (*(part for _, part in followed), *new.below)
     below = {(part.metric, part.slice): part for part in parts}
     for check in decided:
-        if check.kind not in CHANGES or check.passed or check.status is Status.ERROR:
+        if check.kind not in CHANGES or check.passed:
             continue
         place = (check.metric or "", check.slice)
         if place in below:  # it is not over, whatever else shows that it is
@@ -250,9 +253,9 @@ class _Watch:
                 places = {*sound[:BEFORE], *sound[-NEWEST:], newest}
                 column = self.column(metric, sorted(places))
                 groups.setdefault(_names(column), []).append(column)
-        if steady and not groups:
+        if not groups:
             note = "Drift is not measured yet: the history has no earlier run to compare with."
-            return Drift(notes=(note,))
+            return Drift(notes=(note,) if steady else ())
         checks = []
         below = []
         for columns in groups.values():
@@ -266,7 +269,7 @@ class _Watch:
                 if column.rule.metric is not None:
                     loss = -column.excess_at(start)
                     below.append(column.part(start, shown=not is_new, loss=loss))
-        if groups and not checks:
+        if not checks:
             checks = [next(iter(groups.values()))[0].passing_check()]
         return Drift(tuple(checks), below=tuple(below))
 
@@ -282,9 +285,7 @@ class _Watch:
         scores = scores_of(looks, self.samples.ids, metric)
         if rule.direction.lower_is_better:
             scores = 1.0 - scores
-        groups = None
-        if self.samples.groups is not None:
-            groups = np.array(self.samples.groups)
+        groups = np.array(self.samples.groups or range(len(self.samples.ids)))
         series = Series(scores, groups)
         if slice_ is not None:
             members = {
@@ -293,20 +294,20 @@ class _Watch:
                 if slice_ in facts.tags
             }
             is_member = np.array([code in members for code in self.samples.ids], bool)
-            series = Series(
-                scores[:, is_member], None if groups is None else groups[is_member]
-            )
+            series = Series(scores[:, is_member], groups[is_member])
         # What is accepted in this run, and was in no healthy run before.
         accepted_before: set[str] = set()
         for index in past.healthy:
             accepted_before.update(
                 entry.id for entry in past.looks[index].line.accepted
             )
-        allowed = 0.0
-        for entry in self.line.accepted:
-            is_same_place = (entry.metric, entry.slice) == (metric, slice_)
-            if is_same_place and entry.id not in accepted_before:
-                allowed += entry.drop
+        accepted = [
+            entry.drop
+            for entry in self.line.accepted
+            if (entry.metric, entry.slice) == (metric, slice_)
+            and entry.id not in accepted_before
+        ]
+        allowed = sum(accepted, start=0.0)
         return Column(rule, looks, tuple(places), series, allowed, slice_)
 
 
@@ -319,14 +320,13 @@ def _rules(policy: Policy, run: RunScores) -> dict[str, DriftRule]:
     """The requirement on each metric that the policy has a rule for, over all
     samples."""
     rules = {}
+    in_force = policy.in_force
     for rule in resolve_rules(policy, run):
         metric = rule.metric
-        is_measured = bool(run.scores_of(metric).values) and not is_relative(metric)
-        if rule.slice is not None or not is_measured:
+        is_measured = bool(run.scores_of(metric).values)
+        if rule.slice is not None or not is_measured or is_relative(metric):
             continue
-        max_drift = None
-        if rule.key in policy.in_force:
-            max_drift = policy.in_force[rule.key].max_drift
+        max_drift = in_force.get(rule.key, _NO_RULE).max_drift
         if max_drift is None:
             max_drift = policy.drift.max_drift
         action = Action.BLOCK

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.verdict import (
     CHANGES,
     LEVELS,
@@ -27,13 +27,13 @@ _NO_CHECK = Check("", CheckKind.FLOOR, Status.PASS, Action.WARN, "")
 
 
 def metric_parts(
-    verdict: GateVerdict, current: RunScores, compared: RunScores | None
+    verdict: GateVerdict, current: RunScores, compared: RunScores
 ) -> tuple[MetricPart, ...]:
     """One part for each checked metric and slice, then the metrics that are only
     measured.
 
     Whole-run parts come before slices, each in the order of the checks. `compared` is
-    the baseline if the scores of both runs can be compared.
+    the baseline if the scores of both runs can be compared, else empty.
     """
     checks: dict[tuple[str, str | None], list[Check]] = {}
     for check in verdict.checks:
@@ -42,11 +42,10 @@ def metric_parts(
     for metric, scores in current.metrics.items():
         if scores.values or scores.failed:
             checks.setdefault((metric, None), [])
-    shared = verdict.comparability.metrics if verdict.comparability is not None else ()
     parts = []
     for metric, tag in sorted(checks, key=lambda place: place[1] is not None):
         baseline: dict[str, float] = {}
-        if compared is not None and metric in shared and tag is None:
+        if metric in verdict.compared_metrics and tag is None:
             baseline = compared.scores_of(metric).values
         part = _metric_part(
             metric,
@@ -70,11 +69,13 @@ def _metric_part(
     lower_is_better: bool,
 ) -> MetricPart:
     scores = current.scores_of(metric)
+    # A slice has what its checks say.
+    of_all = scores if tag is None else MetricScores({})
     level = _of_kind(checks, LEVELS)
     change = _of_kind(checks, CHANGES)
     score = level.estimate
     if score is None:
-        score = scores.mean if tag is None else change.current
+        score = of_all.mean if tag is None else change.current
     paired = [sample_id for sample_id in scores.values if sample_id in baseline]
     if change is _NO_CHECK and paired:
         mean = fmean(scores.values[sample_id] for sample_id in paired)
@@ -82,16 +83,12 @@ def _metric_part(
         change = replace(change, estimate=mean - baseline_mean)
         if not checks:
             change = replace(change, current=mean, baseline=baseline_mean)
-    deciding = min(checks, key=severity, default=None)
-    state = "not gated"
-    if deciding is not None:
-        state = PHRASES["state_of"](deciding, change)
     reliability = None
     if current.offline:
         measured = grade(metric)
         if measured is not None:
             reliability = f"{measured.letter} ({measured.word})"
-    return MetricPart(
+    part = MetricPart(
         metric=metric,
         title=metric_title(metric),
         slice=tag,
@@ -106,14 +103,24 @@ def _metric_part(
             if check.threshold is not None
         ),
         lower_is_better=lower_is_better,
-        status=None if deciding is None else deciding.status,
-        action=None if deciding is None else deciding.action,
-        state=state,
-        check=None if deciding is None else deciding.name,
+        status=None,
+        action=None,
+        state="not gated",
+        check=None,
         n=level.n or change.n or len(scores.values),
-        not_applicable=len(scores.not_applicable) if tag is None else 0,
-        failed=len(scores.failed) if tag is None else 0,
+        not_applicable=len(of_all.not_applicable),
+        failed=len(of_all.failed),
         offline_reliability=reliability,
+    )
+    if not checks:
+        return part
+    deciding = min(checks, key=severity)
+    return replace(
+        part,
+        status=deciding.status,
+        action=deciding.action,
+        state=PHRASES["state_of"](deciding, change),
+        check=deciding.name,
     )
 
 

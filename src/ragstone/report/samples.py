@@ -62,7 +62,10 @@ class RunSamples:
             if scores.values or scores.failed
         )
         self.columns = tuple(scored) if columns is None else columns
-        self.compared = baseline if verdict.is_compared else None
+        self.compared = NO_RUN
+        """The baseline, if the scores of both runs can be compared."""
+        if baseline is not None and verdict.is_compared:
+            self.compared = baseline
         self._current = current
         self._links = links
         self._verdict = verdict
@@ -96,14 +99,12 @@ class RunSamples:
             losses[regression.metric] = ChangePart(
                 regression.metric, regression.current, regression.baseline, None
             )
-        comparability = self._verdict.comparability
-        compared = () if comparability is None else comparability.metrics
         parts: list[SamplePart] = []
         for sample_id, losses in by_sample.items():
-            for metric in compared:
+            for metric in self._verdict.compared_metrics:
                 cell = self._cell(sample_id, metric)
                 if metric not in losses and cell.worse:
-                    before = self._baseline_scores(metric)[sample_id]
+                    before = self.compared.scores_of(metric).values[sample_id]
                     losses[metric] = ChangePart(metric, cell.value, before, None)
             facts = self._facts(sample_id)
             part = SamplePart(
@@ -151,8 +152,7 @@ class RunSamples:
                 trace=trace,
             )
             parts.append(part)
-        parts.sort(key=lambda part: len(part.samples), reverse=True)
-        parts.sort(key=lambda part: part.by != "system")
+        parts.sort(key=lambda part: (part.by != "system", -len(part.samples)))
         return tuple(parts)
 
     def _facts(self, sample_id: str) -> SampleFacts:
@@ -163,12 +163,6 @@ class RunSamples:
         if origin is None:
             return None
         return Place(origin.file, origin.line, self._links.origin(origin))
-
-    def _baseline_scores(self, metric: str) -> Mapping[str, float]:
-        """The scores of the baseline, if they can be compared."""
-        if self.compared is None:
-            return {}
-        return self.compared.scores_of(metric).values
 
     def _loss(self, metric: str, change: float) -> float:
         """By how much a change makes a metric worse."""
@@ -209,7 +203,7 @@ class RunSamples:
     def _cell(self, sample_id: str, metric: str) -> Cell:
         scores = self._current.scores_of(metric)
         value = scores.values.get(sample_id)
-        before = self._baseline_scores(metric).get(sample_id)
+        before = self.compared.scores_of(metric).values.get(sample_id)
         if value is not None:
             change = None if before is None else value - before
             worse = self._loss(metric, change or 0.0) > 0.0
