@@ -302,17 +302,18 @@ def _offer_for(check: Check) -> Offer | None:
     if check.interval is not None:  # it decides, so its far end is to be accepted
         ends += [check.interval.low, check.interval.high]
     loss = 0.0
-    if check.kind == CheckKind.GOLDEN_SET:
-        metric = GOLDEN_SET
-        loss = max(ends)
-    elif check.kind == CheckKind.SHARE:
-        metric = check.name
-        if check.baseline is not None:
-            loss = (check.current or 0.0) - check.baseline
-    elif check.kind == CheckKind.RISE:
-        loss = max(ends)
-    elif check.kind in (CheckKind.DROP, CheckKind.DRIFT):
-        loss = -min(ends)
+    match check.kind:
+        case CheckKind.GOLDEN_SET:
+            metric = GOLDEN_SET
+            loss = max(ends)
+        case CheckKind.SHARE:
+            metric = check.name
+            if check.baseline is not None:
+                loss = (check.current or 0.0) - check.baseline
+        case CheckKind.RISE:
+            loss = max(ends)
+        case CheckKind.DROP | CheckKind.DRIFT:
+            loss = -min(ends)
     rounded = math.ceil(loss * 1e4 - 1e-6) / 1e4
     size = min(1.0, rounded)
     if metric is None or size <= 0.0:

@@ -478,17 +478,20 @@ class GateVerdict(Struct, frozen=True):
     def exit_code(self) -> int:
         """0 pass (or inconclusive, if allowed) · 1 fail · 4 no answers · 5 coverage · 6
         baseline · 8 inconclusive."""
-        if self.status is Status.FAIL:
-            return EXIT_GATE_FAILED
-        if self.status is Status.ERROR:
-            errors = {
-                check.kind for check in self.checks if check.status is Status.ERROR
-            }
-            if CheckKind.ANSWERS in errors:
-                return SystemUnderTestError.exit_code
-            if errors <= COMPARING:
-                return BaselineError.exit_code
-            return JudgeError.exit_code
-        if self.status is Status.INCONCLUSIVE and self.inconclusive_blocks:
-            return EXIT_INCONCLUSIVE
+        match self.status:
+            case Status.FAIL:
+                return EXIT_GATE_FAILED
+            case Status.ERROR:
+                return self._exit_code_of_errors
+            case Status.INCONCLUSIVE if self.inconclusive_blocks:
+                return EXIT_INCONCLUSIVE
         return EXIT_PASS
+
+    @property
+    def _exit_code_of_errors(self) -> int:
+        errors = {check.kind for check in self.checks if check.status is Status.ERROR}
+        if CheckKind.ANSWERS in errors:
+            return SystemUnderTestError.exit_code
+        if errors <= COMPARING:
+            return BaselineError.exit_code
+        return JudgeError.exit_code

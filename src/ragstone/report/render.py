@@ -38,27 +38,28 @@ def render(
     `terminal.render_text` supports colour and other widths. Raises ConfigError for an
     unknown format, or for an invalid template (with file and line).
     """
-    if format == "text":
-        from ragstone.report.terminal import render_text
+    match format:
+        case "text":
+            from ragstone.report.terminal import render_text
 
-        return render_text(report)
-    if format == "md":
-        from ragstone.report.markdown import render_markdown
+            return render_text(report)
+        case "md":
+            from ragstone.report.markdown import render_markdown
 
-        return render_markdown(report, limit=limit, templates=templates)
-    if format == "json":
-        body = plain(report)
-        text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
-        # Nothing affects a terminal or log, and nothing is a command to a runner.
-        return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
-    if format == "junit":
-        from ragstone.report.junit import render_junit
+            return render_markdown(report, limit=limit, templates=templates)
+        case "json":
+            body = plain(report)
+            text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
+            # Nothing affects a terminal or log, and nothing is a command to a runner.
+            return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
+        case "junit":
+            from ragstone.report.junit import render_junit
 
-        return render_junit(report)
-    if format == "html":
-        from ragstone.report.html import render_html
+            return render_junit(report)
+        case "html":
+            from ragstone.report.html import render_html
 
-        return render_html(report, page)
+            return render_html(report, page)
     raise ConfigError(
         f"unknown report format '{format}'.", hint=suggestion(format, FORMATS)
     )

@@ -62,10 +62,11 @@ class SafeText(str):
 def plain(value: object) -> str:
     """`value` as text. Raises TypeError for a value without a short text form, such as
     a list."""
-    if isinstance(value, str | int | float):
-        return str(value)
-    if value is None:
-        return "–"
+    match value:
+        case str() | int() | float():
+            return str(value)
+        case None:
+            return "–"
     raise TypeError(f"a {type(value).__name__} can't be printed; print its parts")
 
 
@@ -126,10 +127,11 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
 
     def _escaped(self, value: object) -> str:
         """What is printed for `value`."""
-        if isinstance(value, SafeText):
-            return value
-        if isinstance(value, Undefined):
-            return str(value)  # raises
+        match value:
+            case SafeText():
+                return value
+            case Undefined():
+                return str(value)  # raises
         text = plain(value)
         self._spend(1 + len(text))
         return SafeText(self._escape(text))

@@ -55,14 +55,15 @@ class Texts:
     def shown(self, value: Any) -> Any:
         """`value`, a tree of dicts and lists, with all of its texts as they are
         shown."""
-        if isinstance(value, str):
-            text = clean(self._redact(value))
-            self.is_cut = self.is_cut or len(text) > MAX_CHARACTERS
-            return clip(text, MAX_CHARACTERS)
-        if isinstance(value, list):
-            return list(map(self.shown, self.first(value, MAX_ITEMS)))
-        if isinstance(value, dict):
-            return {key: self.shown(item) for key, item in value.items()}
+        match value:
+            case str():
+                text = clean(self._redact(value))
+                self.is_cut = self.is_cut or len(text) > MAX_CHARACTERS
+                return clip(text, MAX_CHARACTERS)
+            case list():
+                return list(map(self.shown, self.first(value, MAX_ITEMS)))
+            case dict():
+                return {key: self.shown(item) for key, item in value.items()}
         return value
 
     def first(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
@@ -131,9 +132,12 @@ def _scores(now: SampleRecord, then: SampleRecord | None) -> Iterator[list[str]]
 
 
 def _score_text(score: Score) -> str:
-    if isinstance(score, Scored):
-        return formatting.score(score.value)
-    return "n/a" if isinstance(score, NotApplicable) else "failed"
+    match score:
+        case Scored():
+            return formatting.score(score.value)
+        case NotApplicable():
+            return "n/a"
+    return "failed"
 
 
 def _answer(answer: Answer, texts: Texts) -> Json:
