@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -131,10 +132,13 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
 def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     """The status of the whole run, which follows from the blocking checks, and its
     reason."""
-    blocking = [check for check in checks if check.blocks]
-    errors = [check for check in blocking if check.status is Status.ERROR]
-    failed = [check for check in blocking if check.failed]
-    undecided = [check for check in blocking if check.status is Status.INCONCLUSIVE]
+    blocking: defaultdict[Status, list[Check]] = defaultdict(list)
+    for check in checks:
+        if check.blocks:
+            blocking[check.status].append(check)
+    errors = blocking[Status.ERROR]
+    failed = blocking[Status.FAIL]
+    undecided = blocking[Status.INCONCLUSIVE]
     # A system that does not answer could not be scored because of that, not because of
     # the judge.
     failed.sort(key=lambda check: check.kind not in SYSTEM)
@@ -146,7 +150,7 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
         return Status.FAIL, _reason(failed)
     if undecided and policy.gate.inconclusive != "pass":
         return Status.INCONCLUSIVE, f"It can't be decided: {_reason(undecided)}"
-    passed = counted(len(blocking) - len(undecided), "blocking check")
+    passed = counted(len(blocking[Status.PASS]), "blocking check")
     return Status.PASS, f"{passed} passed."
 
 

@@ -95,13 +95,11 @@ def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
         return losses
     losses |= shortfalls(evidence)
     failed = _failed_metrics(evidence)
-    for rule in evidence.rules:
-        if rule.min is None or rule.metric not in failed:
-            continue
-        scores = evidence.current.metrics[rule.metric].values
-        for sample_id in rule.covered(scores):
-            score = rule.direction.shown(scores[sample_id])
-            loss = rule.min - score
-            if loss > 0.0:
-                losses[sample_id][rule.metric] = loss
+    for floor in evidence.floors:
+        if floor.rule.metric in failed:
+            scores = zip(floor.samples, floor.values.tolist(), strict=True)
+            for sample_id, score in scores:
+                loss = floor.bound - score
+                if loss > 0.0:
+                    losses[sample_id][floor.rule.metric] = loss
     return losses

@@ -178,19 +178,17 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
                 compared.unscored.append(f"{metric}: {why}")
         else:
             value = scores.values[sample_id]
-            sign = -1.0
             limit = threshold(bound)
             if direction.lower_is_better:
-                sign = 1.0
                 limit = f"at most {limit}"
             answers = scores.answers.get(sample_id, (value,))
             for place, answer in enumerate(answers):
                 if answer is not None:
                     compared.scored.add(place)
-                    answer_gap = sign * (answer - bound)
+                    answer_gap = -direction.shown_change(answer - bound)
                     if answer_gap > _SAME:
                         compared.failing.add(place)
-            gap = sign * (value - bound)
+            gap = -direction.shown_change(value - bound)
             if gap > _SAME:
                 compared.gaps[metric] = gap
                 measured = figure(value, bound)
