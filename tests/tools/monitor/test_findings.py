@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.history.lines import FigurePart, RunLine, WindowPart
 from ragstone.tools.monitor.findings import MIN_WINDOWS, judge_window, values_before
@@ -30,7 +31,7 @@ def found(
     """The level of what is found, by its figure."""
     one = window(figures, n=n)
     values = {**{name: [] for name in one.figures}, **before}
-    verdict = judge_window(one, None, values, policy_from_mapping(policy))
+    verdict = judge_window(one, RunScores("", {}, {}), values, policy_from_mapping(policy))
     return {finding.where or finding.kind: finding.level.value for finding in verdict.findings}
 
 

@@ -218,7 +218,7 @@ class _Generation(Struct):
         drafts_to_check = []
         questions = []
         for draft in drafts:
-            if draft.drafted is not None and not draft.refusal:
+            if draft.drafted is not None:
                 drafts_to_check.append(draft)
                 questions.append(draft.drafted.question)
         for place, pair in repeats(questions, earlier).items():
@@ -234,8 +234,7 @@ class _Generation(Struct):
         """Check by the model: answered by its evidence alone, or by nothing in the
         documents; standing alone."""
         drafted = draft.drafted
-        if drafted is None:
-            return
+        assert drafted is not None  # noqa: S101 - neither refused nor stopped
         call = self._call(draft)
         answers = []
         if draft.kind is Kind.UNANSWERABLE:
@@ -321,8 +320,6 @@ class _Generation(Struct):
             self._refuse_secrets(*answers)
 
             def lacks_the_evidence(passage: Passage) -> bool:
-                if passage in draft.passages:
-                    return False
                 quotes = [
                     find_quote(words, passage.text) for _, words in draft.evidence
                 ]

@@ -126,9 +126,8 @@ def golden_report(
         similarity = pair.similarity
         # The gate counts a group as one. The same question twice in it is repeated all
         # the same, unless a conversation comes back to it.
-        are_turns = first.turn is not None and second.turn is not None
         counts_as_one = first.group is not None and first.group == second.group
-        if not counts_as_one or (similarity >= 1.0 and not are_turns):
+        if not counts_as_one or (similarity >= 1.0 and first.turn is None):
             repeats.append(Repeat(first.id, second.id, similarity))
     groups = {sample.group for sample in golden if sample.group is not None}
     most_first = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
@@ -159,14 +158,14 @@ def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     missing = []
     missing_passages = []
     for sample in samples:
-        for name, grade in sample.relevant_ids.items():
-            if grade > 0.0:
-                ids += 1
-                stem = _stem(name)
-                # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
-                document_stem = _CHUNK.sub("", stem)
-                if stems.isdisjoint({stem, document_stem}):
-                    missing.append((sample.id, name))
+        relevant = [name for name, grade in sample.relevant_ids.items() if grade > 0.0]
+        ids += len(relevant)
+        for name in relevant:
+            stem = _stem(name)
+            # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
+            document_stem = _CHUNK.sub("", stem)
+            if stems.isdisjoint({stem, document_stem}):
+                missing.append((sample.id, name))
         for text in sample.reference_contexts:
             passage = words_of(text)
             if passage and f" {passage} " not in words:
@@ -194,20 +193,26 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     """
     samples = [sample for sample in golden if not sample.draft]
     codes = [sample_code(sample.id, sample.content_hash()) for sample in samples]
-    with_samples = [line for line in history.gated if line.samples]
-    lines = with_samples[-MAX_RUNS:]
-    looks = [Look(line, history.samples[line.samples or ""]) for line in lines]
+    with_samples = [
+        Look(line, history.samples[line.samples])
+        for line in history.gated
+        if line.samples is not None
+    ]
+    looks = with_samples[-MAX_RUNS:]
+    if not looks:
+        return Records(0)
+    newest = looks[-1].line
     shape = (len(looks), len(codes))
     # The lowest score (runs, samples) over the metrics that are comparable with the
     # newest run; NaN without one.
     worst = np.full(shape, np.nan)
-    for metric in sorted(lines[-1].scores) if lines else ():
+    for metric in sorted(newest.scores):
         if is_relative(metric):
             continue
         rows = [
             row
-            for row, line in enumerate(lines)
-            if incomparable(line, lines[-1], metric) is None
+            for row, look in enumerate(looks)
+            if incomparable(look.line, newest, metric) is None
         ]
         comparable_looks = [looks[row] for row in rows]
         scores = scores_of(comparable_looks, codes, metric)

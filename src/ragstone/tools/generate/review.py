@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ragstone.errors import ConfigError, GoldenSetError
+from ragstone.golden.cells import is_blank
 from ragstone.golden.convert import native_lines
 from ragstone.golden.load import golden_set_of, read_rows
 from ragstone.golden.sample import GoldenSet, Review, Sample
@@ -18,6 +19,7 @@ from ragstone.report.templates import render_text_template
 from ragstone.tools.judging.table import (
     MAX_LABELS_BYTES,
     from_text,
+    refuse_existing,
     shown_text,
     write_table,
 )
@@ -35,7 +37,7 @@ COLUMNS = (
 )
 _EDITABLE = ("question", "reference", "answerable", "tags")
 _EXPECTED = "Expected the table that `ragstone review` wrote, with accept or reject in the column decision."
-_DECISIONS = ("", "accept", "reject")
+_DECISIONS = ("accept", "reject")
 _HASH_DIGITS = 16
 
 
@@ -55,12 +57,7 @@ def drafts_text(drafts: Sequence[Sample]) -> str:
 def write_review(path: Path, drafts: Sequence[Sample]) -> None:
     """Write the table of `drafts`. Raises ConfigError rather than overwrite one, which
     may have decisions."""
-    if path.exists():
-        raise ConfigError(
-            "already exists.",
-            where=str(path),
-            hint="Name it with --decisions, or remove it.",
-        )
+    refuse_existing(path, "Name it with --decisions, or remove it.")
     rows = list(map(_row, drafts))
     write_table(path, COLUMNS, rows)
 
@@ -109,27 +106,17 @@ def apply_decisions(
     for where, row in read_rows(
         path, required=("id", "decision"), expected=_EXPECTED, limit=MAX_LABELS_BYTES
     ):
-        cell = str(row["decision"] or "")
-        decision = cell.strip().lower()
+        if is_blank(row["decision"]):
+            continue
+        decision = str(row["decision"]).strip().lower()
         if decision not in _DECISIONS:
             raise ConfigError(
                 f"the decision '{decision[:40]}' is neither accept nor reject.",
                 where=where,
             )
-        if not decision:
-            continue
-        sample_id = from_text(str(row["id"]))
-        sample = by_id.get(sample_id)
-        if sample is None or row.get("version") != _version(sample):
-            problem = "has changed since the table was written"
-            if sample is None:
-                problem = "is not in the golden set"
-            raise ConfigError(
-                f"sample '{sample_id}' {problem}.",
-                where=where,
-                hint="Write a new table.",
-            )
-        if sample_id in accepted or sample_id in rejected:
+        sample = _sample_of(row, by_id, where)
+        sample_id = sample.id
+        if sample_id in {*accepted, *rejected}:
             raise ConfigError(f"sample '{sample_id}' is decided twice.", where=where)
         if decision == "reject":
             rejected[sample_id] = None
@@ -147,6 +134,24 @@ def apply_decisions(
     ]
     undecided = sum(sample.draft for sample in samples)
     return Reviewed(samples, len(accepted), edited, undecided, tuple(rejected))
+
+
+def _sample_of(
+    row: Mapping[str, object], by_id: Mapping[str, Sample], where: str
+) -> Sample:
+    """The sample that a row of the table was written of."""
+    sample_id = from_text(str(row["id"]))
+    problem = "is not in the golden set"
+    if sample_id in by_id:
+        sample = by_id[sample_id]
+        if row.get("version") == _version(sample):
+            return sample
+        problem = "has changed since the table was written"
+    raise ConfigError(
+        f"sample '{sample_id}' {problem}.",
+        where=where,
+        hint="Write a new table.",
+    )
 
 
 def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:

@@ -28,6 +28,7 @@ from ragstone.stats.estimate import Estimate
 from ragstone.tools.history_page.charts import HEIGHT, WIDTH, Chart, Point, chart_of
 from ragstone.tools.history_page.marks import Mark, marks
 from ragstone.tools.history_page.versions import (
+    mean_of,
     paired_changes,
     run_before,
     why_not_paired,
@@ -132,9 +133,9 @@ def history_page(
         before = run
     builder = _PageBuilder(history, runs, policy, metrics[:MAX_METRICS], marks_by_place)
     newest = len(runs) - 1
-    if not versions and len(runs) > 1:
-        before = run_before(runs, newest) or runs[-2]
-        versions = [before, runs[-1]]
+    previous = run_before(runs, newest)
+    if not versions and previous is not None:
+        versions = [previous, runs[newest]]
     windows = history.windows[-MAX_POINTS:]
     production = window_charts(windows)
     newest_first = range(newest, -1, -1)
@@ -248,10 +249,8 @@ class _PageBuilder(Struct):
         return rows
 
     def _compared(self, reference: RunLine, run: RunLine, metric: str) -> ComparedCell:
-        part = run.metrics.get(metric)
-        part_mean = None if part is None else part.mean
-        mean = score(part_mean, 3)
-        if run is reference or part is None:
+        mean = score(mean_of(run, metric), 3)
+        if run is reference or metric not in run.metrics:
             return ComparedCell(mean)
         changes = paired_changes(self.history, reference, run, metric)
         if changes is None:
@@ -297,14 +296,12 @@ class _PageBuilder(Struct):
 
     def _point(self, place: int, metric: str) -> Point:
         run = self.runs[place]
-        part = run.metrics.get(metric)
         is_break = any(
             mark.kind in _BREAKS and mark.metric in (None, metric)
             for mark in self.marks[place]
         )
-        mean = None if part is None else part.mean
-        shown_mean = score(mean, 3)
-        point = _point_of(run, mean, shown_mean)
+        mean = mean_of(run, metric)
+        point = _point_of(run, mean, score(mean, 3))
         return replace(point, starts=is_break)
 
 

@@ -8,12 +8,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone.formatting import dollars, figure, score
+from ragstone.gate.accepted import title_of
 from ragstone.gate.policy import Policy
 from ragstone.history.column import came_with, since
 from ragstone.history.drift import find_cause
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.tools.history_page.marks import marks
+from ragstone.tools.history_page.versions import mean_of
 
 _NO_FACTS = {
     "time",
@@ -42,6 +44,7 @@ def csv_text(runs: Sequence[RunLine]) -> str:
     A cell that a spreadsheet would treat as a formula gets a leading apostrophe.
     """
     rows = []
+    columns = dict.fromkeys(_FACTS)
     for run in runs:
         row = {name: _cell(_fact(run, name)) for name in _FACTS}
         for column, part in _means(run).items():
@@ -50,8 +53,6 @@ def csv_text(runs: Sequence[RunLine]) -> str:
         for name, figures in run.figures.items():
             row[f"production.{name}"] = figures.value
         rows.append(row)
-    columns = dict.fromkeys(_FACTS)
-    for row in rows:
         columns |= dict.fromkeys(row)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(columns), lineterminator="\n")
@@ -105,9 +106,7 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
         verdict = run.verdict.ljust(verdict_width)
         cells = [minute, commit[:7].ljust(7), verdict]
         for name, column_width in zip(metrics, widths, strict=True):
-            part = run.metrics.get(name)
-            mean = None if part is None else part.mean
-            shown_mean = score(mean, 3)
+            shown_mean = score(mean_of(run, name), 3)
             cells.append(shown_mean.rjust(column_width))
         cells.append(dollars(run.cost_usd))
         differences = ", ".join(changes[run.run])
@@ -138,9 +137,7 @@ def loss_lines(history: History, policy: Policy) -> Iterator[str]:
             history, metric, lower_is_better=policy.lower_is_better(metric)
         )
         for part in past.open:
-            title = part.metric
-            if part.slice is not None:
-                title += f" on '{part.slice}'"
+            title = title_of(part.metric, part.slice)
             verb = "is" if part.shown else "may be"
             cause = f" {came_with(runs)}" if runs else ""
             loss = figure(part.loss)

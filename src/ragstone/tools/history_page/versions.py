@@ -39,6 +39,7 @@ def find_version(history: History, name: str) -> RunLine:
 
     Raises ConfigError for a name that means no run.
     """
+    names: set[str | None] = set()
     for run in reversed(history.runs):
         if name in (run.release, run.system):
             return run
@@ -46,14 +47,15 @@ def find_version(history: History, name: str) -> RunLine:
         starts_so = commit.startswith(name) or run.run.startswith(name)
         if starts_so and len(name) >= _MIN_COMMIT:
             return run
-    names = {
-        text
-        for run in history.runs
-        for text in (run.release, run.system, run.commit)
-        if text is not None
-    }
-    hint = suggestion(name, names)
+        names |= {run.release, run.system, run.commit}
+    hint = suggestion(name, filter(None, names))
     raise ConfigError(f"no run of the history is the version '{name}'.", hint=hint)
+
+
+def mean_of(run: RunLine, metric: str) -> float | None:
+    """The mean of `metric` in a run; None if it was not measured."""
+    part = run.metrics.get(metric)
+    return None if part is None else part.mean
 
 
 def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:

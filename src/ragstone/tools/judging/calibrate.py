@@ -25,7 +25,14 @@ from ragstone.tools.judging.measures import (
     people_alpha,
 )
 from ragstone.tools.judging.people_mean import PeopleMean, inverse_weights, people_mean
-from ragstone.tools.judging.table import PASS_MARK, SETTLED, TEXTS, Labels, write_table
+from ragstone.tools.judging.table import (
+    PASS_MARK,
+    SETTLED,
+    TEXTS,
+    Labels,
+    refuse_existing,
+    write_table,
+)
 
 MIN_LABELS = 30
 """Labelled answers from which a judge may block."""
@@ -154,27 +161,21 @@ def calibrate(
     for metric in sorted(labels.by_metric):
         pairs = _pairs(run, labels, metric)
         weights = np.ones(len(pairs))
+        own_weights: dict[str, float] = {}
         if labels.probabilities:
             # Inversely proportional to the probabilities of being drawn.
             drawn = [labels.probabilities[name] for name in pairs]
             weights = inverse_weights(np.array(drawn))
+            own_weights = dict(zip(pairs, weights.tolist(), strict=True))
         report = _report(run, metric, pairs, labels, weights)
         reports.append(report)
-        alpha = report.agreement
-        own_weights = weights.tolist() if labels.probabilities else []
         groups = {name: run.samples[name].group for name in pairs}
         calibrated[metric] = MetricCalibration(
             version=run.metrics[metric].version,
             pairs=pairs,
-            weights=dict(zip(pairs, own_weights, strict=False)),
+            weights=own_weights,
             groups={name: group for name, group in groups.items() if group is not None},
-            agreement=Estimate(
-                estimate=None if alpha is None else alpha.value,
-                low=None if alpha is None else alpha.low,
-                high=None if alpha is None else alpha.high,
-                confidence=0.95,
-                method="Krippendorff's alpha (interval), bootstrap over units",
-            ),
+            agreement=_estimate(report.agreement),
         )
     unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
     for metric, by_sample in labels.by_metric.items():
@@ -191,6 +192,20 @@ def calibrate(
         metrics=tuple(reports),
         unsettled=unsettled,
         required=MIN_AGREEMENT if required is None else required,
+    )
+
+
+def _estimate(alpha: Measured | None) -> Estimate:
+    """The agreement of judge and people, for the gate."""
+    value = low = high = None
+    if alpha is not None:
+        value, low, high = alpha.value, alpha.low, alpha.high
+    return Estimate(
+        estimate=value,
+        low=low,
+        high=high,
+        confidence=0.95,
+        method="Krippendorff's alpha (interval), bootstrap over units",
     )
 
 
@@ -292,12 +307,7 @@ def write_disagreements(path: Path, report: CalibrationReport, labels: Labels) -
         raise ConfigError(
             f"must be called {SETTLED}.csv, so that its labels decide.", where=str(path)
         )
-    if path.exists():
-        raise ConfigError(
-            "already exists.",
-            where=str(path),
-            hint="Name it among LABELS, or remove it.",
-        )
+    refuse_existing(path, "Name it among LABELS, or remove it.")
     metrics = sorted(labels.by_metric)
     rows: dict[str, dict[str, str]] = {}
     for metric, sample_id in sorted(report.unsettled):

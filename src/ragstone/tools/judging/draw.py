@@ -27,6 +27,7 @@ from ragstone.tools.judging.table import (
     OWN_COLUMNS,
     SETTLED,
     TEXTS,
+    refuse_existing,
     shown_text,
     write_table,
 )
@@ -168,12 +169,7 @@ def write_tables(
         with disk_errors(path, "can't be written"):
             refuse_link(path)
     for path in tables:
-        if path.exists():
-            raise ConfigError(
-                "already exists.",
-                where=str(path),
-                hint="Use another folder, or remove it.",
-            )
+        refuse_existing(path, "Use another folder, or remove it.")
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
     records = run.find(draw.probabilities)
@@ -233,7 +229,7 @@ def label_page(metrics: Sequence[str]) -> str:
 
 def _title(name: str) -> str:
     metric = find_metric(name)
-    return clean(metric.info.title if metric else name)
+    return clean(metric.info.title) if metric else clean(name)
 
 
 def _hint(name: str) -> str:

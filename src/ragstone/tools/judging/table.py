@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_text
+from ragstone.golden.cells import is_blank, number
 from ragstone.golden.load import read_rows
 from ragstone.printable import clean
 
@@ -57,6 +58,13 @@ def write_table(
         cells = {column: as_text(cell) for column, cell in row.items()}
         writer.writerow(cells)
     replace_text(path, "\N{BYTE ORDER MARK}" + stream.getvalue())
+
+
+def refuse_existing(path: Path, hint: str) -> None:
+    """Raise ConfigError, with what to do, rather than have a table overwritten that
+    people may have filled in."""
+    if path.exists():
+        raise ConfigError("already exists.", where=str(path), hint=hint)
 
 
 def as_text(cell: str) -> str:
@@ -138,8 +146,7 @@ def read_labels(
     nothing. Raises ConfigError with the line.
     """
     low, high = scale
-    are_finite = all(map(math.isfinite, scale))
-    if not (are_finite and low < high):
+    if not -math.inf < low < high < math.inf:
         raise ConfigError(
             f"a scale must go from the worst to the best value, got {low:g} to {high:g}."
         )
@@ -195,9 +202,9 @@ def read_labels(
 
 
 def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -> None:
-    if cell in (None, ""):
+    if is_blank(cell):
         return
-    probability = _number(cell)
+    probability = number(cell)
     if not 0.0 < probability <= 1.0:
         shown = repr(str(cell)[:80])
         raise ConfigError(
@@ -211,25 +218,17 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
 
 
 def _label(cell: object, low: float, high: float, where: str) -> float | None:
-    word = str(cell).strip().lower()
-    if cell is None or not word:
+    if is_blank(cell):
         return None
+    word = str(cell).strip().lower()
     if word in _WORDS:
         return _WORDS[word]
-    number = _number(cell)
-    if low <= number <= high:
-        return (number - low) / (high - low)
+    value = number(cell)
+    if low <= value <= high:
+        return (value - low) / (high - low)
     shown = str(cell)[:80]
     raise ConfigError(
         f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {shown!r}.",
         where=where,
         hint="For another scale, use --scale WORST BEST, for example --scale 1 5.",
     )
-
-
-def _number(cell: object) -> float:
-    """`cell` as a number; NaN if it is none."""
-    try:
-        return float(str(cell))
-    except ValueError:
-        return math.nan

@@ -58,7 +58,7 @@ def add_drafts(
     file: Path,
     samples: Sequence[Sample],
     window: Window,
-    scores: RunScores | None,
+    scores: RunScores,
     policy: Policy,
     redact: Callable[[str], str],
 ) -> Counter[str]:
@@ -72,16 +72,15 @@ def add_drafts(
     drafts: list[Sample] = []
     valid: list[Sample] = []
     for interaction, reasons in bad_answers(window, scores, policy):
-        turns = []
-        for turn in interaction.history:
-            text = strip(redact(turn.text))
-            turns.append(replace(turn, text=text))
+        history = tuple(
+            replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
+        )
         question = redact(interaction.question or "")
         period = window.period.name
         draft = Sample(
             id=f"production-{interaction.key[:12]}",
             question=strip(question),
-            history=tuple(turns),
+            history=history,
             tags=("production", *reasons),
             review=Review("draft"),
             provenance=f"ragstone monitor {__version__}, window {period}, interaction {interaction.key}",
@@ -103,24 +102,27 @@ def add_drafts(
 
 
 def bad_answers(
-    window: Window, scores: RunScores | None, policy: Policy
+    window: Window, scores: RunScores, policy: Policy
 ) -> Iterator[tuple[Interaction, Sequence[str]]]:
     """The interactions that users found bad, or of which a score is below the floor of
     its metric, with the reasons.
 
     Of each reason at most MAX_DRAFTS: the newest feedback, and the lowest scores.
     """
-    with_question: dict[str, Interaction] = {}
-    rated: list[str] = []
-    for key, interaction in window.interactions.items():
-        if interaction.question:
-            with_question[key] = interaction
-            if is_bad(interaction, policy.monitor):
-                rated.append(key)
+    with_question = {
+        key: interaction
+        for key, interaction in window.interactions.items()
+        if interaction.question
+    }
+    rated = [
+        key
+        for key, interaction in with_question.items()
+        if is_bad(interaction, policy.monitor)
+    ]
     rated.sort(key=lambda key: with_question[key].timestamp, reverse=True)
     chosen = {"bad feedback": rated}
     for name, rule in policy.in_force.items():
-        if scores is None or rule.min is None:
+        if rule.min is None:
             continue
         values = scores.scores_of(name).values
         scored = values.keys() & with_question

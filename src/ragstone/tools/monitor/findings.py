@@ -12,7 +12,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 
 import numpy as np
 from msgspec import Struct
@@ -74,24 +74,21 @@ class Allowed(Struct, frozen=True):
 
 def judge_window(
     line: RunLine,
-    scores: RunScores | None,
+    scores: RunScores,
     before: Mapping[str, Sequence[float]],
     policy: Policy,
 ) -> GateVerdict:
-    """The verdict on the window of `line`, with the `scores` of its sample, if one was
-    judged. Pure.
+    """The verdict on the window of `line`, with the `scores` of its sample: of no
+    metric, if none was judged. Pure.
 
     `before` has the values of its figures in the windows that it is compared with
     (`values_before`).
     """
     rules = _allowed(scores, policy)
     logged = {name: rule for name, rule in rules.items() if name in line.figures}
-    checks = 0
-    for name, rule in logged.items():
-        if rule.limit is not None:
-            checks += 1
-        if len(before[name]) >= MIN_WINDOWS:
-            checks += 1
+    limited = [name for name, rule in logged.items() if rule.limit is not None]
+    compared = [name for name in logged if len(before[name]) >= MIN_WINDOWS]
+    checks = len(limited) + len(compared)
     false_alarms = FALSE_ALARMS * (_length(line) / _YEAR)
     error_rate = false_alarms / max(1, checks)
     findings = []
@@ -101,7 +98,7 @@ def judge_window(
         changed = _changed(name, rule, line, before, error_rate)
         findings += [check.finding for check in (beyond, changed) if check is not None]
     least = policy.gate.min_coverage
-    if scores is not None and line.coverage < least:
+    if line.coverage < least:
         coverage = percent(line.coverage)
         required = percent(least)
         text = f"only {coverage} of the sample could be scored, and at least {required} must be."
@@ -125,20 +122,18 @@ def values_before(
     These are those of `past` that are as long, since the level that is accepted, and by
     the same judge, without those that had an alert for the figure.
     """
-    since = policy.monitor.level_since
+    since = policy.monitor.level_since or date.min
     length = _length(line)
     values: dict[str, list[float]] = {name: [] for name in line.figures}
     for then in past:
-        if then.window is None or _length(then) != length:
+        window = then.window
+        if window is None or _length(then) != length:
             continue
-        is_accepted = since is None or then.time.date() >= since
-        if then.time >= line.time or not is_accepted:
+        if then.time >= line.time or then.time.date() < since:
             continue
-        for name in values.keys() & then.figures.keys():
-            is_alert = name in then.window.alerts
-            if not is_alert and _is_same_judge(name, line, then):
-                figure = then.figures[name]
-                values[name].append(figure.value)
+        for name in values.keys() & (window.figures.keys() - set(window.alerts)):
+            if _is_same_judge(name, line, then):
+                values[name].append(window.figures[name].value)
     return values
 
 
@@ -158,7 +153,7 @@ def _is_same_judge(name: str, line: RunLine, then: RunLine) -> bool:
     return not needs_judge or line.judge_key == then.judge_key
 
 
-def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
+def _allowed(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
     """What is allowed of each figure, and by the policy's rules of each metric."""
     rules = policy.monitor
     system = policy.system
@@ -173,8 +168,6 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
     of_latency = Allowed(None, rise)
     allowed |= dict.fromkeys(LATENCIES, of_latency)
-    if scores is None:
-        return allowed
     for rule in resolve_rules(policy, scores):
         if rule.slice is not None:
             continue
@@ -190,12 +183,10 @@ def _allowed(scores: RunScores | None, policy: Policy) -> dict[str, Allowed]:
     return allowed
 
 
-def _values(
-    name: str, part: FigurePart, scores: RunScores | None
-) -> NDArray[np.float64]:
+def _values(name: str, part: FigurePart, scores: RunScores) -> NDArray[np.float64]:
     """The values (n,) of single answers: 1 for those that a share counts, else 0; or
     the scores of a metric."""
-    if scores is not None and name in scores.metrics:
+    if name in scores.metrics:
         values = scores.metrics[name].values
         return np.array(list(values.values()))
     hits = 0

@@ -79,7 +79,7 @@ async def monitor(
         context,
         plan.out / folder,
     )
-    scores = None if run is None else run.scores()
+    scores = RunScores(folder, {}, {}) if run is None else run.scores()
     line = _line(window, run, scores, policy)
     before = values_before(line, history.windows, policy)
     verdict = judge_window(line, scores, before, policy)
@@ -102,7 +102,7 @@ async def monitor(
 
 
 def _line(
-    window: Window, run: RunDirectory | None, scores: RunScores | None, policy: Policy
+    window: Window, run: RunDirectory | None, scores: RunScores, policy: Policy
 ) -> RunLine:
     """The line of a window in the history, without its verdict: numbers only, and no
     text of an interaction."""
@@ -110,7 +110,7 @@ def _line(
     figures = dict(figures_of(window, policy.monitor))
     digest = hashlib.sha256(period.name.encode())
     name = digest.hexdigest()[:16]
-    if run is None or scores is None:
+    if run is None:
         line = RunLine(
             run=name,
             time=period.start,

@@ -97,12 +97,11 @@ def read_window(
         except BadRecord as problem:
             counts[str(problem)] += 1
             continue
-        is_inside = period.start <= interaction.timestamp < period.end
-        if is_inside and interaction.is_feedback:
-            feedback[interaction.id] = interaction.feedback
-            continue
-        if not is_inside:
+        if not period.start <= interaction.timestamp < period.end:
             counts[OUTSIDE] += 1
+            continue
+        if interaction.is_feedback:
+            feedback[interaction.id] = interaction.feedback
             continue
         counts[INSIDE] += 1
         interactions[interaction.key] = interaction
