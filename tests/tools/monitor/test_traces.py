@@ -53,7 +53,7 @@ def test_openinference_over_otlp_in_several_lines_and_in_any_order() -> None:
         ),
     )  # fmt: skip
     assert (one.question, one.answer, one.latency_s) == ("How long?", "30 days.", 2.0)
-    assert one.sources == ({"text": "Shoes: 30 days.", "id": "d0"}, {"text": "Hats: 10 days.", "id": "d1"})
+    assert one.sources == ({"content": "Shoes: 30 days.", "id": "d0"}, {"content": "Hats: 10 days.", "id": "d1"})
     assert (one.results, one.user_id, one.session_id, one.timestamp) == (2, "u", "s", START)
 
 
