@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -164,7 +165,8 @@ def with_options(
     *groups: tuple[Callable[[Function], Function], ...],
 ) -> Callable[[Function], Function]:
     def apply(function: Function) -> Function:
-        for option in reversed([option for group in groups for option in group]):
+        options = list(chain.from_iterable(groups))
+        for option in reversed(options):
             function = option(function)
         return function
 

@@ -75,7 +75,8 @@ class AcceptedEntry(BaseModel):
 
     @model_validator(mode="after")
     def _names_its_edit(self) -> AcceptedEntry:
-        if self.is_edit is (self.edit is None):
+        names_an_edit = self.edit is not None
+        if self.is_edit != names_an_edit:
             raise ValueError(
                 f"`edit` is needed for the metric '{GOLDEN_SET}', as `ragstone accept` writes it, and is for no other"
             )

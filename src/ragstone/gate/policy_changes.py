@@ -178,7 +178,8 @@ def _is_weaker(key: str, base: object, head: object) -> bool:
         case list(), list():
             return any(value not in head for value in base)
         case _, bool():
-            return head is (key == "only_named")
+            weaker_value = key == "only_named"
+            return head == weaker_value
         case int() | float(), int() | float():
             if head < base:
                 return key.startswith("min")

@@ -24,7 +24,7 @@ from ragstone.settings.load import CONFIG_FILE, PYPROJECT, load_settings
 from ragstone.settings.settings import Settings
 
 _Value = TypeVar("_Value")
-_PATTERN = "*?["
+_WILDCARDS = frozenset("*?[")
 
 
 class CommitFiles:
@@ -109,7 +109,7 @@ class CommitFiles:
         own = self._in_force("golden.paths", golden.paths, self.checkout.golden.paths)
         paths = list(map(self.inside, own))
         names = paths
-        if any(sign in path for path in paths for sign in _PATTERN):
+        if any(_WILDCARDS.intersection(path) for path in paths):
             # This may be more than the patterns match: they are applied below as usual.
             names = [
                 name

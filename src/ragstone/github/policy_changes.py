@@ -4,7 +4,7 @@ report."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from ragstone.errors import RagstoneError
 from ragstone.files import read_regular
@@ -84,9 +84,8 @@ def changes_to_the_gate(
 def in_turns(*kinds: Iterable[str]) -> list[str]:
     """The first of each kind, then the second of each, and so on: many changes of one
     kind hide no other kind."""
-    return [
-        phrase for turn in zip_longest(*kinds) for phrase in turn if phrase is not None
-    ]
+    phrases = chain.from_iterable(zip_longest(*kinds))
+    return [phrase for phrase in phrases if phrase is not None]
 
 
 def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) -> Texts:

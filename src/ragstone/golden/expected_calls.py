@@ -67,7 +67,9 @@ def _expected_call(item: object) -> ExpectedCall:
         raise CellError(
             f"contains the tool call {shown_call}: {key} {expectation}"
         ) from None
-    if (call.name is None) is (call.any_of is None):
+    names_one = call.name is not None
+    names_several = call.any_of is not None
+    if names_one == names_several:
         raise CellError(
             f"contains the tool call {shown(item)}, expected either name or any_of"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterable
+from itertools import chain
 
 from ragstone.formatting import listed, some
 from ragstone.golden.aliases import (
@@ -92,7 +93,7 @@ def refuse_names(
     if is_mapped or "relevant_ids" in fields:
         return
     column = fields.get("reference_contexts", "")
-    texts = [text for sample in samples for text in sample.reference_contexts]
+    texts = list(chain.from_iterable(sample.reference_contexts for sample in samples))
     if are_names(texts):
         raise source.error(
             f"column '{column}' has names of documents ({texts[0]!r}), where passages are expected.",

@@ -263,10 +263,8 @@ class Sample:
             "assertions": assertions,
             "tools": tools,
         }
-        return tuple(
-            _digest(part)[:16] if part else ""
-            for part in (question, *(labels[name] for name in LABELS))
-        )
+        parts = [question, *map(labels.__getitem__, LABELS)]
+        return tuple(_digest(part)[:16] if part else "" for part in parts)
 
 
 def _digest(content: object) -> str:

@@ -71,10 +71,8 @@ class WithEarlierAnswers:
                 f"{self.judge.identity.label()} gives no preferences",
                 not_applicable=True,
             )
-        new, old = (
-            (answered.answer, [context.text for context in answered.contexts])
-            for answered in (response, before)
-        )
+        new = _answer_with_contexts(response)
+        old = _answer_with_contexts(before)
         ask = self.judge.direct_preference
         question_text = question or sample.question
         first = await ask(
@@ -92,3 +90,7 @@ class WithEarlierAnswers:
             call=replace(call),
         )
         return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])
+
+
+def _answer_with_contexts(response: Response) -> tuple[str, list[str]]:
+    return response.answer, [context.text for context in response.contexts]

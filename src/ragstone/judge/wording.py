@@ -4,6 +4,7 @@ otherwise."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.evidence import match
@@ -62,8 +63,10 @@ def stands_in_one_sentence(statement: str, texts: Sequence[str]) -> bool:
     """Whether a sentence of `texts` has all content words of `statement`, of which
     there is one at least."""
     sentence, _, passages = _read(statement, texts, "")
-    near = [each.key_set for passage in passages for each in passage.sentences]
-    return bool(sentence.keys) and any(sentence.key_set <= keys for keys in near)
+    sentences = chain.from_iterable(passage.sentences for passage in passages)
+    return bool(sentence.keys) and any(
+        sentence.key_set <= near.key_set for near in sentences
+    )
 
 
 def _read(

@@ -4,6 +4,7 @@ of judging."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -187,7 +188,8 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
                 lacking.append(sample.id)
     finally:
         await system.close()
-    expected = {" or ".join(call.names) for sample in golden for call in sample.tools}
+    expected_calls = chain.from_iterable(sample.tools for sample in golden)
+    expected = {" or ".join(call.names) for call in expected_calls}
     warnings = list(unknown_tools(expected, called))
     if lacking:
         samples = counted(len(golden), "sample")

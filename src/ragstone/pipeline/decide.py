@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +56,7 @@ def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ..
     it names."""
     if not golden.limited:
         return policy, ()
-    tags = {tag for sample in golden for tag in sample.tags}
+    tags = set(chain.from_iterable(sample.tags for sample in golden))
     part = policy.for_part({sample.id for sample in golden}, tags)
     if part == policy:
         return part, ()

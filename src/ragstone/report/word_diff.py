@@ -29,15 +29,16 @@ def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
     old = before.split()[:_MAX_WORDS]
     new = now.split()[:_MAX_WORDS]
     shown: list[Piece] = []
-    for kind, start, end, new_start, new_end in SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    for kind, start, end, new_start, new_end in matcher.get_opcodes():
+        old_words = old[start:end]
+        new_words = new[new_start:new_end]
         pieces = [
-            Piece("gone", " ".join(old[start:end])),
-            Piece("new", " ".join(new[new_start:new_end])),
+            Piece("gone", " ".join(old_words)),
+            Piece("new", " ".join(new_words)),
         ]
         if kind == "equal":
-            pieces = [Piece("same", _shortened(old[start:end]))]
+            pieces = [Piece("same", _shortened(old_words))]
         for piece in pieces:
             if limit <= 0:
                 return (*shown, Piece("same", "…"))

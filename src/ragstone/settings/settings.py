@@ -254,7 +254,9 @@ class CustomMetric(_Table):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if (self.rubric is None) is (self.python is None):
+        is_rubric = self.rubric is not None
+        is_function = self.python is not None
+        if is_rubric == is_function:
             raise ValueError("needs either 'rubric' or 'python'")
         if self.rubric is not None and not self.rubric.strip():
             raise ValueError("the rubric is empty")

@@ -166,7 +166,8 @@ def _number_of_tests(changes: Sequence[Change]) -> float:
     squares = changed.T @ changed
     scale = np.sqrt(np.diag(squares))
     eigenvalues = np.linalg.eigvalsh(squares / np.outer(scale, scale)).clip(min=0.0)
-    independent = np.sum((eigenvalues >= 1.0) + eigenvalues - np.floor(eigenvalues))
+    whole = np.where(eigenvalues >= 1.0, 1.0, 0.0)
+    independent = np.sum(whole + eigenvalues - np.floor(eigenvalues))
     weight_of_others = (metrics - 1.0 + MEAN_WEIGHT) / (metrics - 1.0)
     return float(1.0 + (min(metrics, independent) - 1.0) * weight_of_others)
 

@@ -166,9 +166,8 @@ def _likelihoods(scores: Floats, probabilities: Floats, repeated: float) -> Floa
         present = np.isfinite(column)
         stays = np.where(np.isnan(previous), 0.0, repeated)
         new = by_level[levels_of(np.where(present, column, 0.0))]
-        by_column = (1.0 - stays)[:, None] * new + (stays * (column == previous))[
-            :, None
-        ]
+        same = np.where(column == previous, stays, 0.0)
+        by_column = (1.0 - stays)[:, None] * new + same[:, None]
         likelihoods *= np.where(present[:, None], by_column, 1.0)
         previous = np.where(present, column, previous)
     return likelihoods

@@ -33,7 +33,9 @@ KINDS: tuple[EntrypointKind, ...] = (
     HttpUrl(),
     AnswersFile(),
 )
-_BY_SCHEME = {scheme: kind for kind in KINDS for scheme in kind.schemes}
+_BY_SCHEME: dict[str, EntrypointKind] = {}
+for _kind in KINDS:
+    _BY_SCHEME.update(dict.fromkeys(_kind.schemes, _kind))
 _FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form} (docs/entrypoints.md)."
 
 

@@ -9,7 +9,7 @@ from ragstone.errors import GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden import cells
 from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
-from ragstone.golden.formats.registry import FORMATS
+from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import table_rows
 from ragstone.golden.opened import open_cells
 from ragstone.golden.rows import SourceFile, Values
@@ -21,9 +21,8 @@ Record = tuple[Values, int]
 
 TABLES = frozenset(
     ending
-    for file_format in FORMATS
+    for ending, file_format in BY_ENDING.items()
     if "json" not in file_format.name
-    for ending in file_format.endings
 )
 """File endings of tables."""
 

@@ -48,11 +48,9 @@ def find_earlier_run(
     is left out is said, and why.
     """
     try:
-        artifacts = [
-            artifact
-            for run in _same_runs(api, own_run)
-            for artifact in artifacts_of(api, run.id, artifact_name)
-        ]
+        artifacts: list[Artifact] = []
+        for run in _same_runs(api, own_run):
+            artifacts.extend(artifacts_of(api, run.id, artifact_name))
         artifacts.sort(key=lambda artifact: artifact.id, reverse=True)
         for artifact in artifacts[:MAX_READ]:
             try:

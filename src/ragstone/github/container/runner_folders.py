@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from ragstone.errors import ConfigError
@@ -48,10 +49,9 @@ class RunnerFolders:
         for folder in self._folders:
             with _protecting(folder):
                 self._close(folder, confinement)
-        for above in {
-            above for path in self._files for above in path.parents if above.exists()
-        }:
-            if not _is_out_of_reach(above.stat()):
+        folders = set(chain.from_iterable(path.parents for path in self._files))
+        for above in folders:
+            if above.exists() and not _is_out_of_reach(above.stat()):
                 raise _not_closed(above, "your system may replace what is in it")
         self.renew()
 

@@ -41,9 +41,9 @@ FORMATS = (
     Format("parquet", (".parquet",), parquet.read_rows),
     Format("xlsx", (".xlsx",), workbook.read_rows),
 )
-BY_ENDING = {
-    ending: file_format for file_format in FORMATS for ending in file_format.endings
-}
+BY_ENDING: dict[str, Format] = {}
+for _format in FORMATS:
+    BY_ENDING.update(dict.fromkeys(_format.endings, _format))
 
 
 def format_of(source: SourceFile) -> Format:

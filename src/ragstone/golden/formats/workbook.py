@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import date, time, timedelta
 from typing import Any
@@ -84,16 +84,18 @@ def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
             hint="Keep the golden set in a workbook with one sheet, or export its sheet as CSV UTF-8.",
         )
     for sheet in sheets:
-        header_line, header = find_header(
-            (line, ["" if cell is None else str(cell) for cell in cells])
-            for line, cells in _filled_rows(sheet)
-        )
+        rows_of_text = ((line, _texts(cells)) for line, cells in _filled_rows(sheet))
+        header_line, header = find_header(rows_of_text)
         names = header_names(source, header, header_line)
         for line, cells in _filled_rows(sheet):
             if line > header_line:
                 values = dict(zip(names, cells, strict=False))
                 values.pop("", None)
                 yield Row(values, line)
+
+
+def _texts(cells: Sequence[object]) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells]
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[object]]]:

@@ -61,11 +61,13 @@ def stands_in(quote: str, contexts: Sequence[Shown]) -> bool:
         for piece in _JOINED.split(_unescaped(quote))
         if re.search(r"[^\W_]", piece)
     ]
-    whole = any(shown.has(quote) for shown in contexts)
-    return whole or (
-        bool(pieces)
-        and all(any(shown.has(piece) for shown in contexts) for piece in pieces)
-    )
+    if _is_in_one(quote, contexts):
+        return True
+    return bool(pieces) and all(_is_in_one(piece, contexts) for piece in pieces)
+
+
+def _is_in_one(text: str, contexts: Sequence[Shown]) -> bool:
+    return any(shown.has(text) for shown in contexts)
 
 
 def _unescaped(text: str) -> str:

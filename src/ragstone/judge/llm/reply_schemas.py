@@ -63,7 +63,9 @@ def answer_field(answer: str) -> Field:
             unique.setdefault(text.casefold(), text)  # twice would count twice
         statements = list(unique.values())
         _bounded(len(statements), answer)
-        if (kind == "abstains") is bool(statements):
+        abstains = kind == "abstains"
+        has_statements = bool(statements)
+        if abstains == has_statements:
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
 

@@ -80,10 +80,11 @@ def languages() -> Mapping[str, Language]:
     """The languages of lexicon.json by ISO 639-1 code: those with word lists, and those
     with a stemmer or function words alone, so that they aren't taken for others.
     """
-    return {
-        code: Language(code, **{name: _read(value) for name, value in lists.items()})
-        for code, lists in load_data("lexicon.json").items()
-    }
+    by_code = {}
+    for code, lists in load_data("lexicon.json").items():
+        fields = {name: _read(value) for name, value in lists.items()}
+        by_code[code] = Language(code, **fields)
+    return by_code
 
 
 def _read(value: Any) -> Any:

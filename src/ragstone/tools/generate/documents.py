@@ -199,11 +199,10 @@ def docx_text(body: bytes) -> str:
     document = docx.Document(io.BytesIO(body))
     for block in document.iter_inner_content():
         if isinstance(block, Table):
-            rows = (
-                dict.fromkeys(cell.text.strip() for cell in row.cells)
-                for row in block.rows
-            )
-            lines = map(" | ".join, rows)
+            lines = []
+            for row in block.rows:
+                cells = dict.fromkeys(cell.text.strip() for cell in row.cells)
+                lines.append(" | ".join(cells))
             parts.append("\n".join(lines))
         else:
             heading = re.fullmatch(

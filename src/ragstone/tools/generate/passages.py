@@ -33,7 +33,9 @@ _ALIKE = (
     '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb',
     "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
 )
-_SIGNS = {sign: f"[{signs}]" for signs in _ALIKE for sign in signs}
+_SIGNS: dict[str, str] = {}
+for _signs in _ALIKE:
+    _SIGNS.update(dict.fromkeys(_signs, f"[{_signs}]"))
 """What a quotation mark, an apostrophe or a hyphen of a quote may stand for, as a
 pattern."""
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import chain
 
 from msgspec import Struct, field
 
@@ -55,7 +56,7 @@ class Perturbed(Struct):
 
     def text(self) -> str:
         """The summary for a terminal."""
-        counts = Counter(tag for row in self.rows for tag in row.tags)
+        counts = Counter(chain.from_iterable(row.tags for row in self.rows))
         rows = counted(len(self.rows), "row")
         lines = [f"{rows}:"]
         for tag, count in sorted(counts.items()):

@@ -6,6 +6,7 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from ragstone.formatting import dollars, figure, score
 from ragstone.gate.accepted import title_of
@@ -131,8 +132,8 @@ def _changes(runs: Sequence[RunLine]) -> Mapping[str, list[str]]:
 def loss_lines(history: History, policy: Policy) -> Iterator[str]:
     """For each metric that is below its level, since when, and the merge that did
     it."""
-    metrics = dict.fromkeys(part.metric for run in history.runs for part in run.below)
-    for metric in metrics:
+    drops = chain.from_iterable(run.below for run in history.runs)
+    for metric in dict.fromkeys(drop.metric for drop in drops):
         past, runs = find_cause(
             history, metric, lower_is_better=policy.lower_is_better(metric)
         )

@@ -7,6 +7,7 @@ import csv
 import io
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -111,7 +112,7 @@ class Labels(Struct):
     def annotators(self, metric: str) -> tuple[str, ...]:
         """The sorted names of everyone who labelled `metric`; settled labels are
         nobody's own."""
-        names = {name for labels in self.by_metric[metric].values() for name in labels}
+        names = set(chain.from_iterable(self.by_metric[metric].values()))
         return tuple(sorted(names - {SETTLED}))
 
 
