@@ -4,7 +4,6 @@ from recorded verdicts."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import fmean
 
 from ragstone.formatting import counted, interval_words, percent
 from ragstone.gate.evidence import Evidence
@@ -34,13 +33,11 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     answers = {
         sample_id: contexts
         for sample_id, contexts in run.system.used_contexts.items()
-        if sample_id in run.samples and run.samples[sample_id].answerable
+        if run.samples[sample_id].answerable
     }
     if not answers:
         return
     ignored = [not contexts.top for contexts in answers.values()]
-    if fmean(ignored) <= MAX_IGNORED:
-        return  # an interval begins below its mean
     confidence = evidence.policy.gate.confidence
     share = mean_of(run, list(answers), ignored, confidence=confidence)
     if share.low <= MAX_IGNORED:

@@ -26,8 +26,8 @@ class Pairing(Comparability, frozen=True, kw_only=True):
     samples: tuple[str, ...] = ()
     """The ids of the samples that are compared, sorted."""
     edited: Mapping[str, frozenset[Label]] = {}
-    """The labels that are not the same in both, by sample: metrics that read one are
-    not compared there."""
+    """The labels that are not the same in both, of each of `samples`: metrics that read
+    one are not compared there."""
 
     @property
     def comparability(self) -> Comparability:
@@ -69,25 +69,17 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     labels, of those that it reads: see `Pairing.edited`. Runs of different
     halves of a system are not compared.
     """
-    total = len(current.samples)
-    halves = other_half(current, baseline)
-    if halves is not None:
-        return Pairing(
-            current=current,
-            baseline=baseline,
-            comparable=False,
-            notes=(halves,),
-            total=total,
-        )
     samples: list[str] = []
-    edited: dict[str, frozenset[Label]] = {}
-    in_both = current.samples.keys() & baseline.samples.keys()
-    for sample_id in sorted(in_both):
-        if same_question(current, baseline, sample_id):
-            samples.append(sample_id)
-            labels = _other_labels(current, baseline, sample_id)
-            if labels:
-                edited[sample_id] = labels
+    if other_half(current, baseline) is None:
+        in_both = current.samples.keys() & baseline.samples.keys()
+        samples = [
+            sample_id
+            for sample_id in sorted(in_both)
+            if same_question(current, baseline, sample_id)
+        ]
+    edited = {
+        sample_id: _other_labels(current, baseline, sample_id) for sample_id in samples
+    }
     skipped: dict[str, str] = {}
     metrics: list[str] = []
     if samples:
@@ -103,7 +95,7 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
         comparable=bool(metrics),
         notes=tuple(_notes(current, baseline, len(samples))),
         paired=len(samples),
-        total=total,
+        total=len(current.samples),
         metrics=tuple(metrics),
         skipped=skipped,
         samples=tuple(samples),
@@ -113,6 +105,10 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
 
 def _notes(current: RunScores, baseline: RunScores, paired: int) -> Iterator[str]:
     """Sentences on the golden sets and the manifests of two runs, where they differ."""
+    halves = other_half(current, baseline)
+    if halves is not None:
+        yield halves
+        return
     if not paired:
         yield "the baseline has a different golden set: no sample is the same."
         return

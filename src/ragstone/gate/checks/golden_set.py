@@ -83,7 +83,7 @@ class GoldenSetEdits(Checker):
             yield replace(check, edit=edited.fingerprint)
         fallen = _fallen(evidence, edited)
         if fallen:
-            worst = min(fallen, key=_by_size)
+            worst = max(fallen, key=lambda check: abs(check.estimate or 0.0))
             before = score(worst.baseline)
             now = score(worst.current)
             moved = f"{worst.metric} {before} → {now}"
@@ -162,12 +162,6 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
         total=total - unevaluated,
         fingerprint=fingerprint,
     )
-
-
-def _by_size(drop: Check) -> tuple[float, str]:
-    """A key that sorts drops, the largest first."""
-    size = abs(drop.estimate or 0.0)
-    return -size, drop.metric or ""
 
 
 def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
