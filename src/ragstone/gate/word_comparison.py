@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ragstone.evaluation.rewording import Rewording
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import Drop, Floor
 from ragstone.gate.evidence import Evidence
@@ -24,8 +25,8 @@ _OF_REFERENCE = frozenset({"answer_relevancy", "answer_correctness", "completene
 def is_by_words(metric: str, sample_id: str, run: RunScores) -> bool:
     """Whether a loss of `metric` by the offline judge shows nothing, because the words
     of the answer have the facts."""
-    words = run.system.reworded.get(sample_id)
-    if words is None or not words.grounded:
+    words = run.system.reworded.get(sample_id, Rewording())
+    if not run.offline or not words.grounded:
         return False
     if metric in _OF_CONTEXTS:
         return True
@@ -47,8 +48,6 @@ def as_by_words(check: Check) -> Check:
 def without_word_losses(drops: Sequence[Drop], evidence: Evidence) -> list[Drop]:
     """The `drops`, each without the losses that only the words of the offline judge
     show."""
-    if not evidence.offline:
-        return list(drops)
     without_losses = []
     for drop in drops:
         change = drop.change
@@ -65,8 +64,6 @@ def without_word_losses(drops: Sequence[Drop], evidence: Evidence) -> list[Drop]
 def floor_without_word_losses(floor: Floor, evidence: Evidence) -> Floor:
     """`floor` with the baseline's scores of the samples that lost by nothing but the
     words of the offline judge."""
-    if not evidence.offline:
-        return floor
     pairing = evidence.compared
     metric = floor.rule.metric
     values = floor.values.copy()

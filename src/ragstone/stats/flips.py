@@ -52,9 +52,7 @@ class Flips(Struct, frozen=True):
         successes in independent trials", 1956, theorem 5).
         """
         broken = int(self.broken.sum())
-        possible = int(np.count_nonzero(self.chance))
-        if broken == 0:
-            return 1.0
+        possible = max(1, int(np.count_nonzero(self.chance)))
         return p_proportion_at_most(
             broken, possible, float(self.chance.sum()) / possible
         )

@@ -125,12 +125,11 @@ def loss_test(changes: Sequence[Change], *, seed: int = 0) -> tuple[Floats, floa
     wholes = [change for change in changes if not change.part]
     parts = [change for change in changes if change.part]
     share_of_parts = 1.0
-    if wholes:
-        share_of_parts = PARTS_SHARE if parts else 0.0
     questions: dict[int, Questions] = {}
     p_values: dict[int, float] = {}
     mean_p_value = 1.0
     if wholes:
+        share_of_parts = PARTS_SHARE if parts else 0.0
         tests = _number_of_tests(wholes) / (1.0 - share_of_parts)
         for change in wholes:
             questions[id(change)] = Questions(change)

@@ -180,10 +180,8 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
     baseline = evidence.compared.baseline.system.ranked
     current = evidence.current.system.ranked
     lower = {}
-    for sample_id, ranked in current.items():
-        if sample_id not in baseline:
-            continue
-        ranks = evidence_ranks(ranked, baseline[sample_id])
+    for sample_id in current.keys() & baseline.keys():
+        ranks = evidence_ranks(current[sample_id], baseline[sample_id])
         if ranks is None:
             continue
         rank, rank_elsewhere = ranks if run is evidence.current else reversed(ranks)
@@ -236,9 +234,6 @@ def _check(
         status = Status.PASS
         beyond = "no more than is allowed"
     verb = "is" if count == 1 else "are"
-    before = ""
-    if change.samples:
-        before = f" ({change.before} before)"
     counts = Counter(_SIGNS[sign] for sign in signs if sign)
     tallied = ""
     if counts:
@@ -246,23 +241,24 @@ def _check(
         tallied_signs = ", ".join(tally(by_frequency))
         tallied = f": {tallied_signs}"
     questions = counted(n, guard.question)
+    before = ""
+    current = count / n
+    share_before = None
+    if change.samples:
+        before = f" ({change.before} before)"
+        share_before = change.before / change.samples
+        current = share_before + change.rise
     broken = f"{count} of {questions} {verb} {guard.what}{before}"
-    reason = f"{broken}, {beyond}{tallied}."
-    share = count / n
     check = limit_check(
         guard.name,
         CheckKind.SHARE,
         status,
-        reason,
-        value=share,
+        f"{broken}, {beyond}{tallied}.",
+        value=count / n,
         limit=allowed,
         n=n,
     )
-    if change.samples:
-        share_before = change.before / change.samples
-        current = share_before + change.rise
-        check = replace(check, current=current, baseline=share_before)
-    yield check
+    yield replace(check, current=current, baseline=share_before)
 
 
 def _rise_allowed(guard: str, evidence: Evidence) -> float:
@@ -287,13 +283,8 @@ def _is_shown(
 ) -> bool:
     """Whether the share of the samples that count is shown to be above `allowed`."""
     values = [sample_id in hits for sample_id in samples]
-    if any(groups_of(run, samples)):
-        confidence = 1.0 - 2.0 * SHOWN
-        share = mean_of(run, samples, values, confidence=confidence)
-        return share.low > allowed
-    count = sum(values)
-    p_value = p_proportion_at_most(count, len(samples), allowed)
-    return p_value <= SHOWN
+    share = mean_of(run, samples, values, confidence=1.0 - 2.0 * SHOWN)
+    return share.low > allowed
 
 
 def _change(
@@ -380,7 +371,7 @@ def _low(
             # The newest answer alone: a mean of several is seldom as low as one.
             newest_first = reversed(scores.answers.get(name, ()))
             values = (score for score in newest_first if score is not None)
-            by_words = run.offline and is_by_words(metric, name, run)
+            by_words = is_by_words(metric, name, run)
             newest = next(values, mean)
             if newest <= line and not by_words:
                 signs.setdefault(name, metric)

@@ -198,6 +198,6 @@ def _without_word_losses(check: Check, floor: Floor, evidence: Evidence) -> Chec
     if check.passed or not check.blocks or _labels_of(floor, evidence) is not None:
         return check
     by_facts = floor_without_word_losses(floor, evidence)
-    if by_facts is floor or not _floor(by_facts, evidence).passed:
-        return check
-    return as_by_words(check)
+    if _floor(by_facts, evidence).passed:
+        return as_by_words(check)
+    return check
