@@ -104,6 +104,7 @@ class MetricScores(Struct, frozen=True):
 
 
 _NO_SCORES = MetricScores({})
+_NO_FACTS = SampleFacts()
 
 
 class VerdictCounts(Struct, frozen=True):
@@ -187,6 +188,10 @@ class RunScores(Struct, frozen=True):
     def scores_of(self, metric: str) -> MetricScores:
         """The scores of `metric`; empty if it was not measured."""
         return self.metrics.get(metric, _NO_SCORES)
+
+    def facts_of(self, sample_id: str) -> SampleFacts:
+        """The facts of a sample; empty if the run does not have it."""
+        return self.samples.get(sample_id, _NO_FACTS)
 
     @property
     def part(self) -> str | None:

@@ -32,10 +32,9 @@ def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None
 def groups_of(run: RunScores, ids: Iterable[str]) -> Iterator[str | None]:
     """The group of each sample. One without a group is in the group that has its id, as
     its perturbed rows are."""
-    samples = run.samples
-    groups = {facts.group for facts in samples.values()}
+    groups = {facts.group for facts in run.samples.values()}
     for sample_id in ids:
-        group = samples[sample_id].group if sample_id in samples else None
+        group = run.facts_of(sample_id).group
         yield sample_id if group is None and sample_id in groups else group
 
 
@@ -44,8 +43,8 @@ def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
     groups hides a loss."""
     samples = dict(current.samples)
     for sample_id, facts in current.samples.items():
-        baseline_facts = baseline.samples.get(sample_id)
-        if baseline_facts is not None and baseline_facts.parts and facts.parts:
+        baseline_facts = baseline.facts_of(sample_id)
+        if baseline_facts.parts and facts.parts:
             samples[sample_id] = replace(facts, group=baseline_facts.group)
     return replace(current, samples=samples)
 

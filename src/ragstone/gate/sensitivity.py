@@ -194,7 +194,7 @@ def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None
 def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
     """One sentence on what the golden set detects, empty if no drop is limited; and the
     loss that 4 of 5 runs find in each metric, None if in some none is found."""
-    worst = None
+    losses = []
     seen = []
     blind = []
     for sight in watched:
@@ -202,9 +202,8 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
             samples = counted(sight.n, "sample")
             blind.append(f"{sight.metric} ({samples})")
         else:
-            loss = figure(sight.loss)
-            seen.append(f"{sight.metric} {loss}")
-            worst = max(worst or 0.0, sight.loss)
+            losses.append(sight.loss)
+            seen.append(f"{sight.metric} {figure(sight.loss)}")
     if blind:
         metrics = ", ".join(blind)
         text = (
@@ -212,11 +211,12 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
             "plan says how many samples are needed."
         )
         return text, None
-    if worst is None:
+    if not losses:
         return "", None
+    worst = max(losses)
     drop = f"A drop of {figure(worst)} in a mean"
-    losses = ", ".join(seen)
-    return f"{drop} would be caught 4 times in 5 ({losses}).", worst
+    by_metric = ", ".join(seen)
+    return f"{drop} would be caught 4 times in 5 ({by_metric}).", worst
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:

@@ -413,8 +413,9 @@ class GateVerdict(Struct, frozen=True):
     @property
     def checks(self) -> tuple[Check, ...]:
         """The checks, in the order in which they were made."""
-        data = (finding.data for finding in self.findings)
-        return tuple(check for check in data if isinstance(check, Check))
+        return tuple(
+            finding.data for finding in self.findings if isinstance(finding.data, Check)
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -184,9 +184,10 @@ def comparison_part(
     if baseline is not None:
         label = label or baseline.label
         manifest = baseline.manifest
-        commit = manifest.system.commit if manifest is not None else None
-        if manifest is not None and manifest.same_job:
-            label = f"commit {(commit or 'unknown')[:12]}, asked in the same job"
+        if manifest is not None:
+            commit = manifest.system.commit
+            if manifest.same_job:
+                label = f"commit {(commit or 'unknown')[:12]}, asked in the same job"
     comparability = verdict.comparability or Comparability(comparable=False)
     return ComparisonPart(
         baseline=label,

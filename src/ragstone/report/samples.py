@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
-from ragstone.evaluation.scores import NO_RUN, RunScores, SampleFacts
+from ragstone.evaluation.scores import NO_RUN, RunScores
 from ragstone.formatting import alike, most_common
 from ragstone.gate.verdict import GateVerdict
 from ragstone.judge.judgements import NO_STATEMENTS, Verdict, result_or
@@ -106,7 +106,7 @@ class RunSamples:
                 if metric not in losses and cell.worse:
                     before = self.compared.scores_of(metric).values[sample_id]
                     losses[metric] = ChangePart(metric, cell.value, before, None)
-            facts = self._facts(sample_id)
+            facts = self._current.facts_of(sample_id)
             part = SamplePart(
                 id=sample_id,
                 question=facts.question,
@@ -155,11 +155,8 @@ class RunSamples:
         parts.sort(key=lambda part: (part.by != "system", -len(part.samples)))
         return tuple(parts)
 
-    def _facts(self, sample_id: str) -> SampleFacts:
-        return self._current.samples.get(sample_id, SampleFacts())
-
     def _place(self, sample_id: str) -> Place | None:
-        origin = self._facts(sample_id).origin
+        origin = self._current.facts_of(sample_id).origin
         if origin is None:
             return None
         return Place(origin.file, origin.line, self._links.origin(origin))
@@ -171,7 +168,7 @@ class RunSamples:
         return -change
 
     def _row(self, sample_id: str) -> SampleRow:
-        facts = self._facts(sample_id)
+        facts = self._current.facts_of(sample_id)
         system = self._current.system
         return SampleRow(
             id=sample_id,

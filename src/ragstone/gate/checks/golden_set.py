@@ -15,7 +15,7 @@ from ragstone.formatting import counted, percent, score
 from ragstone.gate.bounds import Drop, drops_of
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import decide_drops
-from ragstone.gate.comparability import Pairing, other_half, outdated, same_question
+from ragstone.gate.comparability import Pairing, other_half, outdated
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.golden_set_change import left_out
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -132,11 +132,8 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     missing = baseline.samples.keys() - current.samples.keys()
     total = len(baseline.samples)
     unevaluated = left_out(current, len(missing), total)
-    reworded = frozenset(
-        sample_id
-        for sample_id in baseline.samples.keys() & current.samples.keys()
-        if not same_question(current, baseline, sample_id)
-    )
+    in_both = baseline.samples.keys() & current.samples.keys()
+    reworded = frozenset(in_both - set(pairing.samples))
     relabelled: set[str] = set()
     for rule in evidence.rules:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
@@ -146,9 +143,7 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     edited = missing | reworded | relabelled
     edits = []
     for sample_id in sorted(edited):
-        now = None
-        if sample_id in current.samples:
-            now = current.samples[sample_id].content_hash
+        now = current.facts_of(sample_id).content_hash
         before = baseline.samples[sample_id].content_hash
         edits.append([sample_id, before, now])
     body = json.dumps(edits)

@@ -45,15 +45,13 @@ class MustPass(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         must_pass = evidence.policy.must_pass
-        samples = evidence.current.samples
         required = must_pass_samples(evidence)
         passed = 0
         not_compared = []
         for sample_id, bounds in required.items():
             status, why, unsettled = _result(evidence, sample_id, bounds)
-            is_named = sample_id in must_pass.ids or (
-                sample_id in samples and bool(samples[sample_id].bounds)
-            )
+            own_bounds = evidence.current.facts_of(sample_id).bounds
+            is_named = sample_id in must_pass.ids or bool(own_bounds)
             if status is Status.PASS:
                 passed += 1
             elif status is Status.ERROR and not is_named:

@@ -32,9 +32,7 @@ class Paired(Checker):
             return
         required = evidence.policy.gate.min_paired
         baseline = edited.pairing.baseline
-        samples = evidence.current.samples
-        same = baseline.samples.keys() & samples.keys()
-        same -= edited.reworded | edited.relabelled
+        same = set(edited.pairing.samples) - edited.relabelled
         scores = baseline.metrics.values()
         baseline_failures = baseline.system.failures
         failures = []
