@@ -199,10 +199,10 @@ def _cut(answer: str, words: Sequence[str], source: str) -> bool:
         return False
     if end in _OPEN or last in language.function:
         return True
-    known = {*_words(source), *words[:-1]}
-    beginning_so = [word for word in known if word.startswith(last)]
-    longest = max(map(len, beginning_so), default=0)
-    return last.isalpha() and last not in known and longest > len(last) + 1
+    vocabulary = {*_words(source), *words[:-1]}
+    continuations = [word for word in vocabulary if word.startswith(last)]
+    longest = max(map(len, continuations), default=0)
+    return last.isalpha() and last not in vocabulary and longest > len(last) + 1
 
 
 def _foreign(answer: str, question: str) -> bool:

@@ -30,14 +30,19 @@ def asks_back(answer: str) -> bool:
         blocks.pop()
     sentences: list[str] = []
     for _, block in blocks:
-        for ending in (sentence[-_MAX_SENTENCE:] for sentence in block):
-            is_aside = _has("closings", ending) and not _asks(ending)
-            if not is_aside and not _has("help", ending):
-                sentences.append(ending)
+        endings = [sentence[-_MAX_SENTENCE:] for sentence in block]
+        sentences += [ending for ending in endings if not _is_aside(ending)]
     if not sentences or not _asks(sentences[-1]):
         return False
     offers = _has("offers", sentences[-1])
     return not offers or all(map(_asks, sentences))
+
+
+def _is_aside(sentence: str) -> bool:
+    """Whether a sentence only thanks, closes, or offers more help."""
+    if _has("help", sentence):
+        return True
+    return _has("closings", sentence) and not _asks(sentence)
 
 
 def _asks(sentence: str) -> bool:

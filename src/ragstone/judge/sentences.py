@@ -16,23 +16,19 @@ _MARKUP = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
     r"|(?<![A-Za-z0-9_*\\/])(?P<stars>\*{2,3})(?P<strong>[^\s*/](?:(?!\*\*).)*?)(?<![\s/])(?P=stars)(?![A-Za-z0-9_*])"
     r"|(?<!\w)(?P<lows>_{2,3})(?![A-Za-z0-9_]+__)(?P<bold>[^\s_](?:(?!__).)*?)(?<!\s)(?P=lows)(?!\w)"
-    r"|</?(?P<tag>[a-zA-Z][a-zA-Z0-9]*)(?P<attributes>\s[^<>]{0,200})?/?>"
+    r"|</?(?P<tag>[a-zA-Z][a-zA-Z0-9]*)(?P<attributes>(?:\s[^<>]{0,200})?)/?>"
 )
 """Code, which stays as it is, and marks that go: emphasis in pairs, unless it is a name
 (``__init__``), an argument (``**kwargs``) or a glob (``src/**``), and HTML tags."""
 
 _CLOSED = re.compile(r"</([a-zA-Z][a-zA-Z0-9]*)\s*>")
 _NOTE = re.compile(r"^\s*\[\^?\d{1,3}\]:?\s")
-_BOLD_LINE = re.compile(
-    r"^ {0,3}(?:\*\*|__(?!\w+__))[^\n*_]{0,79}[^\n*_.!。](?:\*\*:?|__:?)\s*$"
-)
 _FENCE = re.compile(r"(```|~~~)")
 _HTML = re.compile(
     r"a|abbr|b|big|blockquote|br|center|cite|code|dd|del|details|div|dl|dt|em|font|h[1-6r]|i|img|ins|kbd|li|mark|ol|p|pre"
     r"|q|s|samp|small|span|strike|strong|su[bp]|summary|table|tbody|t[dhrt]|tfoot|thead|ul?|var"
 )
 _ALONE = frozenset({"br", "hr", "img"})
-_TABLE_RULE = re.compile(r"^[\s|:=+-]+$")
 _WORD = re.compile(r"\w")
 MAX_SENTENCE = 4_000
 _LONG, _LONG_QUOTED, _LONG_WIDE = 128_000, 32_000, 4_000
@@ -48,6 +44,21 @@ class Kind(Enum):
     """What a part of a text is. A note is a footnote's text: "[1] Handbook, page 3"."""
 
     TEXT, ITEM, HEADING, ROW, TABLE_HEAD, CODE, NOTE = range(7)
+
+
+_RULE = re.compile(r"[\s|:=+-]*$")
+"""A line that is blank, underlines a heading, or divides a table."""
+_BOLD_LINE = re.compile(
+    r" {0,3}(?:\*\*|__(?!\w+__))[^\n*_]{0,79}[^\n*_.!。](?:\*\*:?|__:?)\s*$"
+)
+_BEGINNINGS = (
+    (re.compile(r"\s*#"), Kind.HEADING),
+    (_BOLD_LINE, Kind.HEADING),
+    (re.compile(r"\s*\|"), Kind.ROW),
+    (_BULLET, Kind.ITEM),
+    (_NOTE, Kind.NOTE),
+)
+"""How a line begins that is of a kind; the first that matches counts."""
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -93,12 +104,9 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
     for line in (*text.split("\n"), ""):
         plain = line.strip()
         mark = _FENCE.match(plain)
-        row = plain.startswith("|")
-        heading = plain.startswith("#") or _BOLD_LINE.match(line) is not None
-        rule = not plain or _TABLE_RULE.match(plain) is not None
-        item = _BULLET.match(line)
-        note = _NOTE.match(line)
-        if block and (mark or row or heading or rule or item or note):
+        rule = _RULE.match(plain)
+        new_kind = _kind_begun(line)
+        if block and (mark or rule or new_kind):
             blocks.append((kind, _bare(" ".join(block), closed)))
             block = []
         if mark and fence in ("", mark[1]):
@@ -111,19 +119,21 @@ def _blocks(text: str) -> list[tuple[Kind, str]]:
             is_first_row = last_kinds != [Kind.ROW, Kind.ROW]
             if "|" in plain and follows_row and is_first_row:
                 blocks[-1] = (Kind.TABLE_HEAD, blocks[-1][1])
-        elif heading:
-            blocks.append((Kind.HEADING, _bare(plain, closed)))
-        elif row:
-            blocks.append((Kind.ROW, _bare(plain, closed)))
+        elif new_kind in (Kind.HEADING, Kind.ROW):
+            blocks.append((new_kind, _bare(plain, closed)))
         else:
             if not block:
-                kind = Kind.TEXT
-                if item:
-                    kind = Kind.ITEM
-                elif note:
-                    kind = Kind.NOTE
+                kind = new_kind or Kind.TEXT
             block.append(_LINE_MARK.sub("", plain, count=1))
     return blocks
+
+
+def _kind_begun(line: str) -> Kind | None:
+    """The kind of part that begins with `line`; None for a line of text."""
+    for beginning, kind in _BEGINNINGS:
+        if beginning.match(line):
+            return kind
+    return None
 
 
 def _parts(block: str) -> Iterator[str]:
@@ -159,8 +169,7 @@ def _bare(block: str, closed: frozenset[str]) -> str:
         tag = (match["tag"] or "").lower()
         if not tag:
             return match["code"] or match["strong"] or match["bold"]
-        attributes = match["attributes"] or ""
-        is_markup = tag in _ALONE or tag in closed or "=" in attributes
+        is_markup = tag in _ALONE or tag in closed or "=" in match["attributes"]
         if is_markup and _HTML.fullmatch(tag):
             return ""
         return match[0]
@@ -174,19 +183,12 @@ def _bare(block: str, closed: frozenset[str]) -> str:
 def _bounded(sentence: str) -> list[str]:
     """Text without a full stop (logs, minified data), cut at spaces to limit the length
     of a sentence."""
-    if len(sentence) <= MAX_SENTENCE:
-        return [sentence]
     parts = []
-    start = 0
-    while len(sentence) - start > MAX_SENTENCE:
-        cut = sentence.rfind(" ", start + MAX_SENTENCE // 2, start + MAX_SENTENCE)
+    remainder = sentence
+    while len(remainder) > MAX_SENTENCE:
+        cut = remainder.rfind(" ", MAX_SENTENCE // 2, MAX_SENTENCE)
         if cut < 0:
-            cut = start + MAX_SENTENCE
-        parts.append(sentence[start:cut])
-        start = cut
-        while start < len(sentence) and sentence[start].isspace():
-            start += 1
-    remainder = sentence[start:]
-    if remainder:
-        parts.append(remainder)
-    return parts
+            cut = MAX_SENTENCE
+        parts.append(remainder[:cut])
+        remainder = remainder[cut:].lstrip()
+    return [*parts, remainder]

@@ -184,9 +184,9 @@ class ProjectMetrics(Struct, frozen=True):
                 case FunctionMetric():
                     definition = self.custom[name]
                     timeout_s = definition.timeout_s
-                    own = definition.function
-                    if own is not None:
-                        functions[name] = functions_here({name: own}, timeout_s)
+                    to_call = definition.function
+                    if to_call is not None:
+                        functions[name] = functions_here({name: to_call}, timeout_s)
                     else:
                         specs = specs_by_timeout.setdefault(timeout_s, {})
                         specs[name] = definition.python or ""

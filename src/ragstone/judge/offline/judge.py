@@ -425,14 +425,11 @@ def _language(texts: tuple[str, ...]) -> Language:
 
 def _claims(sentences: Sequence[Sentence], language: Language) -> list[Sentence]:
     """Those that claim something; refusals only if there is nothing else."""
-    claims: list[Sentence] = []
-    refusals: list[Sentence] = []
-    for sentence in sentences:
-        if sentence.keys and refuses(sentence.text, language.code):
-            refusals.append(sentence)
-        elif sentence.keys:
-            claims.append(sentence)
-    return claims or refusals
+    meaningful = [sentence for sentence in sentences if sentence.keys]
+    claims = [
+        sentence for sentence in meaningful if not refuses(sentence.text, language.code)
+    ]
+    return claims or meaningful
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:

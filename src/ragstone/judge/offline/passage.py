@@ -102,7 +102,7 @@ class Sentence:
             for at, token in enumerate(tokens):
                 if not self._negates(token):
                     continue
-                if tokens[at + 1 : at + 2] and tokens[at + 1] in self.language.only:
+                if not self.language.only.isdisjoint(tokens[at + 1 : at + 2]):
                     continue
                 after = _words(keys[at + 1 : at + 1 + _NEGATION_REACH])
                 before = _words(keys[max(0, at - _NEGATION_REACH) : at])

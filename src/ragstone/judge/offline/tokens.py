@@ -92,6 +92,9 @@ class Keys:
         self._stems = {
             self._stem(form): self._stem(first) for form, first in self._base.items()
         }
+        self._contentless = of.function | of.negations | of.hedging
+        # Without "m", which may be metres or millions.
+        self._endings = _ORDINALS | of.units.keys() - {"m"}
         self._cached = lru_cache(maxsize=_MAX_CACHED_WORDS)(self._key)
         self.units = frozenset(map(self.of, of.units))
         """Words that are units."""
@@ -112,12 +115,12 @@ class Keys:
         of = self._language
         if word in of.absent:
             return word
-        if word in of.function or word in of.negations or word in of.hedging:
+        if word in self._contentless:
             return FUNCTION
         if word[0].isdecimal() or word[0] == "-":
             digits, unit = _WITH_UNIT.findall(word)[0]
-            is_known = unit in of.units and unit != "m"
-            unit = "" if is_known or unit in _ORDINALS else unit
+            if unit in self._endings:
+                unit = ""
             return f"{NUMBER}{plain_number(digits)}{unit}"
         if word in of.numbers:
             return NUMBER + of.numbers[word]
