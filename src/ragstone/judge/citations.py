@@ -216,14 +216,11 @@ async def judge_citations(
     judged = []
     for number, (text, citations) in enumerate(statements, start=1):
         statement = Statement(f"s{number}", text)
-        missing: list[str] = []
-        ranks: list[int] = []
-        for citation in citations:
-            if citation.rank is None:
-                missing.append(citation.label)
-            elif citation.rank not in ranks:
-                ranks.append(citation.rank)
-        del ranks[MAX_CITED:]
+        missing = [citation.label for citation in citations if citation.rank is None]
+        cited_ranks = [
+            citation.rank for citation in citations if citation.rank is not None
+        ]
+        ranks = list(dict.fromkeys(cited_ranks))[:MAX_CITED]
         supported = False
         if ranks and not missing:
             supported = await supports(statement, ranks)

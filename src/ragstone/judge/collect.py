@@ -299,9 +299,9 @@ def held_most(references: Sequence[str], contexts: Sequence[str]) -> str | None:
 
 
 async def best_match(
-    references: Sequence[str], answer: str, match: Callable[[str], Awaitable[object]]
+    references: Sequence[str], answer: str, compare: Callable[[str], Awaitable[object]]
 ) -> ReferenceMatch | JudgementFailure | None:
-    """The best of what `match` gives for the nearest references; no further ones are
+    """The best of what `compare` gives for the nearest references; no further ones are
     tried after a full match.
 
     If one of them could not be judged and none is matched in full, the whole has
@@ -311,17 +311,18 @@ async def best_match(
     inapplicable: JudgementFailure | None = None
     failure: JudgementFailure | None = None
     for reference in nearest_first(references, answer)[:MAX_MATCHED]:
-        outcome = await match(reference)
-        if isinstance(outcome, ReferenceMatch):
-            supports = (*outcome.answer_supports, *outcome.reference_supports)
-            verdicts = {support.verdict for support in supports}
-            if verdicts <= {Verdict.SUPPORTED}:
-                return outcome
-            best = max(best or outcome, outcome, key=_agreement)
-        elif isinstance(outcome, JudgementFailure) and outcome.not_applicable:
-            inapplicable = inapplicable or outcome
-        elif isinstance(outcome, JudgementFailure):
-            failure = failure or outcome
+        outcome = await compare(reference)
+        match outcome:
+            case ReferenceMatch():
+                supports = (*outcome.answer_supports, *outcome.reference_supports)
+                verdicts = {support.verdict for support in supports}
+                if verdicts <= {Verdict.SUPPORTED}:
+                    return outcome
+                best = max(best or outcome, outcome, key=_agreement)
+            case JudgementFailure(not_applicable=True):
+                inapplicable = inapplicable or outcome
+            case JudgementFailure():
+                failure = failure or outcome
     return failure or best or inapplicable
 
 

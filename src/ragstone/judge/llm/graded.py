@@ -45,24 +45,24 @@ def with_probabilities(values: Values, reply: ChatReply) -> Values:
     chances = _chances(reply.tokens)
     for path, value in values.items():
         if path[0] == "verdicts" and isinstance(value, dict):
-            verdict, chance = chances.get(path[1], (None, None))
+            chance = chances.get((path[1], value["verdict"]))
             checked = dict(value)
             checked.pop(PROBABILITY, None)
-            if chance is not None and verdict == value["verdict"]:
+            if chance is not None:
                 checked[PROBABILITY] = chance
             graded[path] = checked
     return graded
 
 
-def _chances(tokens: Sequence[object]) -> dict[str, tuple[str, float | None]]:
-    """By statement, the verdict in a reply and the probability of "supported"; nothing
+def _chances(tokens: Sequence[object]) -> dict[tuple[str, str], float | None]:
+    """By statement and its verdict in a reply, the probability of "supported"; nothing
     on a statement named twice."""
     texts = list(map(_text, tokens))
     ends = list(accumulate(map(len, texts)))
     reply = "".join(texts)
     names = [match[1].lower() for match in _ITEM_ID.finditer(reply)]
     verdicts = list(_ITEM_VERDICT.finditer(reply))
-    chances: dict[str, tuple[str, float | None]] = {}
+    chances: dict[tuple[str, str], float | None] = {}
     if len(names) != len(verdicts):
         return chances
     for name, verdict in zip(names, verdicts, strict=True):
@@ -70,7 +70,7 @@ def _chances(tokens: Sequence[object]) -> dict[str, tuple[str, float | None]]:
             place = verdict.start(1)
             at = bisect_right(ends, place)
             start = ends[at] - len(texts[at])
-            chances[name] = (verdict[1], _supported(tokens[at], place - start))
+            chances[name, verdict[1]] = _supported(tokens[at], place - start)
     return chances
 
 
