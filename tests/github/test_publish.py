@@ -25,7 +25,7 @@ def with_cost(cost: Cost | None) -> Document:
 
 def outputs(report: Document | None) -> dict[str, str]:
     verdict: Any = None  # is in the document, too
-    outcome = None if report is None else GateOutcome(verdict, report, None, 0)
+    outcome = None if report is None else GateOutcome(verdict, report, 0)
     return output_values(Report(outcome), "")
 
 

@@ -21,7 +21,7 @@ from ragstone.pipeline import accept as accepting
 from ragstone.pipeline import gate as gating
 from ragstone.pipeline import run as running
 from ragstone.pipeline.accept import Accepted, Shown
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from ragstone.pipeline.gate_request import gate_request, read_policy
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.stored_report import require_report
@@ -36,7 +36,7 @@ async def evaluate_run(settings: Settings, context: RunContext) -> RunDirectory:
     return await running.evaluate_run(run_plan(settings, context), context)
 
 
-async def gate(settings: Settings, context: RunContext) -> GateOutcome:
+async def gate(settings: Settings, context: RunContext) -> GatedRun:
     return await gating.gate(gate_request(settings, context), context)
 
 

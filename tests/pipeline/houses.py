@@ -10,7 +10,7 @@ from typing import Any
 
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import Settings
 from tests.cli.project import make_project
@@ -52,5 +52,5 @@ def context(*secrets: str) -> RunContext:
     return RunContext(environ={"PATH": "/usr/bin"}, now=lambda: datetime.now(UTC), redact=Redactor(secrets))
 
 
-def gated(project: Path, out: str, *secrets: str, **overrides: Any) -> GateOutcome:
+def gated(project: Path, out: str, *secrets: str, **overrides: Any) -> GatedRun:
     return asyncio.run(gate(settings(project, run__out=out, **overrides), context(*secrets)))

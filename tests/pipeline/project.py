@@ -11,7 +11,7 @@ from typing import Any
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.verdict import Check, CheckKind
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import Settings
 from ragstone.system.response import System
@@ -75,7 +75,7 @@ class Project:
         system: System | None = None,
         reported_again: bool = False,
         **more: Any,
-    ) -> GateOutcome:
+    ) -> GatedRun:
         """With `reported_again`, the reports must be the same from the stored run alone."""
         settings = self.settings(out, baseline, **more)
         outcome = asyncio.run(gate(settings, self.context(system)))
@@ -111,11 +111,6 @@ def doubting(fake: FakeLlm, *texts: str) -> None:
     fake.fill = fill
 
 
-def drop(outcome: GateOutcome, metric: str = "faithfulness") -> Check:
+def drop(outcome: GatedRun, metric: str = "faithfulness") -> Check:
     (check,) = [check for check in outcome.verdict.checks if (check.kind, check.metric) == (CheckKind.DROP, metric)]
     return check
-
-
-def run_of(outcome: GateOutcome) -> RunDirectory:
-    assert outcome.run is not None
-    return outcome.run

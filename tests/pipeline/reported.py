@@ -6,22 +6,21 @@ import asyncio
 from pathlib import Path
 
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.pipeline.gate import REPORT_FILES, GatedRun
 from ragstone.report.render import FORMATS, render
 from ragstone.report.templates import own_templates
 from ragstone.settings.settings import Settings
 from tests.pipeline.asked import gate, report
 
 
-def gated(settings: Settings, context: RunContext) -> GateOutcome:
+def gated(settings: Settings, context: RunContext) -> GatedRun:
     """`gate`, and the same reports from the run alone."""
     outcome = asyncio.run(gate(settings, context))
-    assert outcome.run is not None
     again(outcome.run.path, settings, outcome)
     return outcome
 
 
-def again(run: Path, settings: Settings, outcome: GateOutcome | None = None) -> None:
+def again(run: Path, settings: Settings, outcome: GatedRun | None = None) -> None:
     """Assert that each report in `run` but the page is rendered again from the run, byte for byte."""
     compared = 0
     for form in FORMATS:

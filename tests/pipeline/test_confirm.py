@@ -15,7 +15,7 @@ from ragstone.golden.sample import Sample
 from ragstone.pipeline.decide import ComparedRun, Terms, decide
 from ragstone.system.response import Response, SystemFailure, SystemFailureKind
 from tests.cli.project import read_json
-from tests.pipeline.project import MODEL, Project, run_of
+from tests.pipeline.project import MODEL, Project
 
 N = 20
 POLICY = "[gate]\nconfirm = true\n[metrics.token_f1]\nmax_drop = 0.0\n"
@@ -119,7 +119,7 @@ def test_a_fall_by_chance_is_not_confirmed_and_the_run_passes(project: Project) 
     assert found.verdict.status is Status.PASS
     assert "questions.broken, token_f1.drop" in found.verdict.notes[0]
     assert f"{times_asked(system) - 1} more answers to each of 20 samples" in found.verdict.notes[0]
-    assert run_of(found).manifest.standing.eligible
+    assert found.run.manifest.standing.eligible
     with pytest.raises(RunDirectoryError, match="nothing to resume"):
         project.gate("run", "main", system=System(good), run__resume=True)
     assert project.gate("second", "run", system=System(good)).verdict.status is Status.PASS
@@ -177,7 +177,7 @@ def test_a_system_without_noise_is_judged_by_its_first_answers(project: Project)
     found = project.gate("run", "main", system=System(same_bad))
     assert found.exit_code == 1
     assert "gave the same answers" in found.verdict.notes[0]
-    assert run_of(found).manifest.answers == 1
+    assert found.run.manifest.answers == 1
 
 
 def test_recorded_answers_stand(project: Project) -> None:
@@ -197,7 +197,7 @@ def judged(project: Project) -> Project:
 
 
 def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: Project) -> None:
-    run = run_of(judged.gate("run", "main", system=System(always_bad(*WORSE))))
+    run = judged.gate("run", "main", system=System(always_bad(*WORSE))).run
     assert run.manifest.answers > 2
     assert judged.fake.kinds().count("answer") == N + 6 * (run.manifest.answers - 1)
     assert run.manifest.cost.calls == len(judged.fake.chats)
@@ -206,11 +206,11 @@ def test_only_new_answers_are_judged_again_and_all_of_the_cost_is_told(judged: P
 
 @pytest.mark.heavy
 def test_what_is_left_of_the_budget_is_what_confirming_may_cost(judged: Project) -> None:
-    alone = run_of(judged.gate("alone", "main", system=System(good))).manifest.cost.usd
+    alone = judged.gate("alone", "main", system=System(good)).run.manifest.cost.usd
     assert alone is not None
     judged.fake.seen.clear()
     found = judged.gate("run", "main", system=System(always_bad(*WORSE)), judge__max_cost_usd=alone * 1.3)
     assert found.exit_code == 1
     assert "is used up" in found.verdict.warnings[0]
-    assert run_of(found).manifest.answers == 1
-    assert run_of(found).manifest.cost.calls == len(judged.fake.chats) > N, "with the round that came to nothing"
+    assert found.run.manifest.answers == 1
+    assert found.run.manifest.cost.calls == len(judged.fake.chats) > N, "with the round that came to nothing"

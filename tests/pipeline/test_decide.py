@@ -21,7 +21,7 @@ from ragstone.pipeline import accept as accepting
 from ragstone.pipeline.accept import Accepted, Shown
 from ragstone.pipeline.compare import compare, read_compare_policy
 from ragstone.pipeline.decide import ComparedRun, FailOn, Terms, decide, exit_code_of
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from tests.gate.verdicts import verdict_of
 from tests.pipeline.asked import accept
 from tests.pipeline.conftest import write
@@ -56,7 +56,7 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
     assert gated(project, "main").verdict.status is Status.PASS
     regress(project)
 
-    def all_three() -> GateOutcome:
+    def all_three() -> GatedRun:
         found = gated(project, "out", **COMPARED)
         again(project / "out", settings(project, run__out="out", **COMPARED), found)
         by_api = ragstone.compare(project / "out", project / "main", project / "thresholds.toml")
@@ -81,7 +81,7 @@ def golden_of(project: Path, count: int) -> None:
     file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:count]), encoding="utf-8")
 
 
-def edits(found: GateOutcome) -> list[str]:
+def edits(found: GatedRun) -> list[str]:
     return [check.reason for check in found.verdict.checks if check.kind is CheckKind.GOLDEN_SET]
 
 
@@ -92,7 +92,6 @@ def test_an_edit_of_the_golden_set_ends_with_6_until_it_is_accepted_and_is_then_
     assert found.exit_code == 6
     assert "15 of 30 questions" in edits(found)[0]
     assert "50 %, at most 5 % may" in edits(found)[0]
-    assert found.run is not None
     assert not found.run.manifest.standing.eligible
     command = found.verdict.of_kind(ACCEPT)[0].text
     assert command.startswith("ragstone accept --metric 'golden set' --of 0.5:")

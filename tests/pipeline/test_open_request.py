@@ -20,7 +20,7 @@ from ragstone.evaluation.directory import RunDirectory, read_manifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.baseline_folder import MIN_SAVED, BaselineFolder
 from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
-from ragstone.pipeline.gate import GateOutcome, GateRequest
+from ragstone.pipeline.gate import GatedRun, GateRequest
 from ragstone.pipeline.git import Git, GitFailed
 from ragstone.pipeline.open_request import OpenedRequest, open_request, why_no_baseline
 from ragstone.settings.load import load_settings
@@ -185,7 +185,7 @@ def test_a_run_of_another_commit_than_the_one_that_is_checked_out_is_not_saved(
     for place, checked_out in (("same", commit), ("other", "f" * 40)):
         folder = BaselineFolder(tmp_path / place, ())
         opened = OpenedRequest(Mock(spec=GateRequest), folder, checked_out)
-        opened.save(cast(GateOutcome, outcome), RunContext(environ={}, say=lines.append))
+        opened.save(cast(GatedRun, outcome), RunContext(environ={}, say=lines.append))
     assert lines[1] == (
         "The run was not saved as a baseline: it is of another commit than the one that is checked out."
     )

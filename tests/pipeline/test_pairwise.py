@@ -11,9 +11,9 @@ from ragstone.errors import EXIT_PASS
 from ragstone.evaluation.replay import confirm
 from ragstone.gate.verdict import CheckKind
 from ragstone.metrics.score import NotApplicable, Scored
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from tests.judge.conftest import fill_in
-from tests.pipeline.project import Project, run_of
+from tests.pipeline.project import Project
 
 N = 16
 NAME = "pairwise_preference"
@@ -59,7 +59,7 @@ def choices(project: Project) -> int:
     return sum(kind == "better" for kind in project.fake.kinds())
 
 
-def floors(found: GateOutcome) -> list[Any]:
+def floors(found: GatedRun) -> list[Any]:
     return [check for check in found.verdict.checks if check.metric == NAME and check.kind is CheckKind.FLOOR]
 
 
@@ -67,7 +67,7 @@ def test_only_answers_that_changed_are_judged_in_both_orders_and_once(project: P
     answer(project, ["best", "worse", "other", "odd"] + ["plain"] * (N - 4))
     found = project.gate("new", "main", reported_again=True)
     assert choices(project) == 2 * 4
-    scores = {record.sample.id: record.scores[NAME] for record in run_of(found).records()}
+    scores = {record.sample.id: record.scores[NAME] for record in found.run.records()}
     assert (scores["q0"], scores["q1"]) == (
         Scored(1.0, note="better than the baseline's answer"),
         Scored(0.0, note="worse than the baseline's answer"),

@@ -9,9 +9,9 @@ import pytest
 
 from ragstone.errors import EXIT_GATE_FAILED, EXIT_PASS
 from ragstone.gate.verdict import CheckKind, Status
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from tests.cli.project import read_json
-from tests.pipeline.project import MODEL, Project, doubting, drop, run_of
+from tests.pipeline.project import MODEL, Project, doubting, drop
 
 N = 12
 NEW = "openai:gpt-5.4-mini"
@@ -70,7 +70,7 @@ def test_a_stricter_judge_fails_no_unchanged_system(project: Project) -> None:
 def test_the_baseline_stays_the_one_that_it_was(project: Project) -> None:
     before = project.opened("main")
     records = (before.path / "samples.jsonl").read_bytes()
-    fact = run_of(project.gate("new", "main", judge=NEW)).manifest.baseline
+    fact = project.gate("new", "main", judge=NEW).run.manifest.baseline
     assert fact is not None
     assert fact.used is not None
     assert fact.used.fingerprint == before.fingerprint
@@ -114,9 +114,9 @@ def test_a_metric_that_the_baseline_lacks_is_scored_on_its_answers(project: Proj
     assert checked == {"faithfulness", "token_f1"}
 
 
-def is_unguarded(found: GateOutcome) -> bool:
-    assert run_of(found).manifest.state == "finished"
-    assert run_of(found).manifest.counts.scored == N
+def is_unguarded(found: GatedRun) -> bool:
+    assert found.run.manifest.state == "finished"
+    assert found.run.manifest.counts.scored == N
     kinds = [check.kind for check in found.verdict.checks]
     return CheckKind.DROP not in kinds and found.verdict.warnings[0].startswith("Unguarded: the drops of faithfulness")
 
@@ -125,7 +125,7 @@ def test_a_budget_that_is_used_up_half_way_costs_the_run_nothing(project: Projec
     answer(project, wrong=N)
     found = project.gate("new", "main", judge=NEW, judge__max_cost_usd=0.035)
     assert is_unguarded(found)
-    assert run_of(found).manifest.cost.calls == project.calls
+    assert found.run.manifest.cost.calls == project.calls
     assert 2 * N < project.calls < 4 * N
     assert "budget of $0.04 is used up" in found.verdict.warnings[0]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.pipeline.gate import GateOutcome
+from ragstone.pipeline.gate import GatedRun
 from tests.pipeline.project import Project
 
 N = 20
@@ -48,7 +48,7 @@ def answer(project: Project, retrieve: Callable[[int], Contexts]) -> None:
     project.write("outputs.jsonl", rows)
 
 
-def compared(project: Project, label: str, change: Callable[[int], Contexts], *metrics: str) -> GateOutcome:
+def compared(project: Project, label: str, change: Callable[[int], Contexts], *metrics: str) -> GatedRun:
     rows: list[dict[str, Any]] = []
     for i, name in enumerate(IDS):
         question = f"When was the house painted that has number {i}?"
@@ -64,7 +64,7 @@ def compared(project: Project, label: str, change: Callable[[int], Contexts], *m
     return project.gate("out", "main")
 
 
-def warned(outcome: GateOutcome) -> list[str]:
+def warned(outcome: GatedRun) -> list[str]:
     return [text for text in outcome.document.warnings if text.startswith("relevant_ids no longer fit")]
 
 

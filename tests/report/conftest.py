@@ -40,7 +40,7 @@ from ragstone.judge.judgements import (
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.metrics.score import Failed, Scored
 from ragstone.report.document import document_of
-from ragstone.report.parts import Document, FindingPart, Links
+from ragstone.report.parts import NO_LINKS, Document, FindingPart, Links
 from ragstone.settings.settings import SystemPrice
 from ragstone.system.response import Context, Response, TokenUsage
 from tests.evaluation.builders import one_answer
@@ -324,7 +324,7 @@ def helpdesk_report(
         baseline,
         {text.id: found} if details is None else details,
         baseline_details={text.id: before},
-        links=LINKS if with_links else None,
+        links=LINKS if with_links else NO_LINKS,
     )
 
 

@@ -52,7 +52,7 @@ def command(
     """
     from ragstone.cli.context import run_context, run_to_end
     from ragstone.errors import ConfigError
-    from ragstone.pipeline.gate import REPORT_FILES, GateOutcome, gate
+    from ragstone.pipeline.gate import REPORT_FILES, GatedRun, gate
     from ragstone.pipeline.open_request import open_request
     from ragstone.report.render import Format, render
     from ragstone.report.templates import own_templates
@@ -82,10 +82,10 @@ def command(
         check_output(output)
     settings = settings_of_run(flags, failed)
 
-    def show(outcome: GateOutcome) -> None:
+    def show(outcome: GatedRun) -> None:
+        page_file = outcome.run.path / REPORT_FILES["html"]
         if form != "text" or output is not None:
-            if form == "html" and outcome.run is not None:
-                page_file = outcome.run.path / REPORT_FILES["html"]
+            if form == "html":
                 text = page_file.read_text(encoding="utf-8")
             else:
                 templates = own_templates(settings.root)
@@ -93,10 +93,7 @@ def command(
             print_text(text, output)
             if output is None:
                 return
-        pages = []
-        if outcome.run is not None:
-            page_file = outcome.run.path / REPORT_FILES["html"]
-            pages = [f"HTML report: {linked(page_file)}"]
+        pages = [f"HTML report: {linked(page_file)}"]
         print_report(outcome.document, verbose=verbose, files=pages)
 
     with run_context(settings) as context:

@@ -33,7 +33,7 @@ from ragstone.github.job_report import Report
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import TrustedSettings, restrict_to_base
 from ragstone.pipeline.baseline_search import Comparison, TrustedBaseline
-from ragstone.pipeline.gate import GateOutcome, GateRequest, gate
+from ragstone.pipeline.gate import GatedRun, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import run_plan
@@ -112,7 +112,13 @@ async def _decided(
     trusted = TrustedSettings(settings)
     outcome = await _run(job, request, base_commit, trusted, context, write)
     run_id = None if baseline is None or base_commit is not None else baseline.run_id
-    return Report(outcome, policy=policy, templates=templates, baseline_run_id=run_id)
+    return Report(
+        outcome,
+        policy=policy,
+        run=outcome.run,
+        templates=templates,
+        baseline_run_id=run_id,
+    )
 
 
 def _context(job: Job, write: Write) -> RunContext:
@@ -156,7 +162,7 @@ async def _run(
     settings: TrustedSettings,
     context: RunContext,
     write: Write,
-) -> GateOutcome:
+) -> GatedRun:
     """Set up the systems, that of the base commit first, before any code of the
     checkout runs; then ask the gate."""
     plan = request.run

@@ -132,7 +132,7 @@ async def _decided(
     links = job.links(head.head_sha, head.html_url, trusted.url if trusted else None)
     document = run_document(current, verdict.without(ACCEPT), terms.baseline, links)
     return Report(
-        GateOutcome(verdict, job.redact.tree(document), None, EXIT_PASS),
+        GateOutcome(verdict, job.redact.tree(document), EXIT_PASS),
         preface=PREFACE,
         changes=changes,
         pull_request=pull.number,

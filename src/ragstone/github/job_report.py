@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ragstone.errors import EXIT_PASS, ConfigError, RagstoneError
+from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Status
 from ragstone.golden.sample import Texts
@@ -30,6 +31,8 @@ class Report(Struct, frozen=True):
     templates: Templates | None = None
     policy: Policy | None = None
     """What the outcome was decided by."""
+    run: RunDirectory | None = None
+    """The run of the outcome, if there was something to run."""
     notes: Texts = ()
     warnings: Texts = ()
     changes: Texts = ()
@@ -65,7 +68,7 @@ class Report(Struct, frozen=True):
 
     def file(self, form: Format) -> str:
         """The report in a format, relative to the workspace; "" if there is none."""
-        if self.outcome is None or self.outcome.run is None or not self.directory:
+        if self.outcome is None or not self.directory:
             return ""
         return f"{self.directory}/{REPORT_FILES[form]}"
 

@@ -18,7 +18,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.github.annotations import Places, error_annotation
 from ragstone.github.api.checkout_token import warn_of_token
-from ragstone.github.api.client import GitHubApi, RetryPolicy
+from ragstone.github.api.client import PATIENCE, GitHubApi, RetryPolicy
 from ragstone.github.api.commands import (
     Annotation,
     Level,
@@ -85,7 +85,7 @@ async def run_on_github(
     out: TextIO,
     inputs: ActionInputs | None = None,
     container: Container | None = None,
-    patience: RetryPolicy | None = None,
+    patience: RetryPolicy = PATIENCE,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> int:
     """Handle the event, publish the result on GitHub, and return the exit code.
@@ -177,9 +177,8 @@ async def _gate(job: Job) -> Report:
         notes = (_WITHOUT_SECRETS, *notes)
     report = replace(report, notes=notes, warnings=warnings)
     target = job.settings.path(job.settings.run.out)
-    if report.outcome is not None:
-        run = report.outcome.run
-    else:
+    run = report.run
+    if report.outcome is None:
         run = _stopped_run(target if container is None else container.staging, started)
     if run is None:
         return report

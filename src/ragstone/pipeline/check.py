@@ -137,9 +137,7 @@ def _described(
     )
     baseline = None
     if request.baseline is not None:
-        baseline = str(request.baseline.path)
-        if request.links is not None:
-            baseline = request.links.baseline_name
+        baseline = request.links.baseline_name or str(request.baseline.path)
     if base is not None:
         baseline = f"{base.name}, asked in the same job"
     return CheckResult(

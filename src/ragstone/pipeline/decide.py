@@ -42,7 +42,7 @@ from ragstone.pipeline.history import (
 )
 from ragstone.report.document import document_of
 from ragstone.report.escape import one_line
-from ragstone.report.parts import Document, Links
+from ragstone.report.parts import NO_LINKS, Document, Links
 from ragstone.report.samples import first_failures
 
 MAX_DETAILS = 50
@@ -110,8 +110,6 @@ class ComparedRun(Struct, frozen=True):
         """This run as the baseline of `current`: with the ids that samples with the
         same content have there."""
         scores, stored = with_ids_of(current.scores, self.scores)
-        if not stored:
-            return self
         ids = {
             name: self.stored_ids.get(before, before) for name, before in stored.items()
         }
@@ -176,10 +174,11 @@ def decide(
     fail but not pass.
     """
     run, baseline, policy = current.run, terms.baseline, terms.policy
+    accepted, corpus, history = terms.accepted, Corpus(), HistoryComparison()
+    reference = None
     if baseline is not None:
         baseline = baseline.beside(current)
-    accepted, corpus, history = terms.accepted, Corpus(), HistoryComparison()
-    reference = None if baseline is None else baseline.scores
+        reference = baseline.scores
     if past is not None and run is not None:
         history = compare_with_history(
             past,
@@ -189,16 +188,13 @@ def decide(
             accepted.drops,
             reference if terms.level else None,
         )
-    changes_of = None
-    if run is not None:
-        changes_of = partial(_sample_changes, current, baseline, corpus)
     verdict = decide_gate(
         current.scores,
         history.level or reference,
         policy.with_accepted(accepted),
         baseline_required=terms.required,
         drift=history.drift.checks,
-        changes_of=changes_of,
+        changes_of=partial(_sample_changes, current, baseline, corpus),
     )
     before = [
         *findings("job", Level.NOTE, notes),
@@ -324,7 +320,7 @@ def run_document(
     current: ComparedRun,
     verdict: GateVerdict,
     baseline: ComparedRun | None,
-    links: Links | None = None,
+    links: Links = NO_LINKS,
     *,
     advisory: bool = False,
 ) -> Document:

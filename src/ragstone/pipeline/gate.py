@@ -41,7 +41,7 @@ from ragstone.pipeline.history import RunHistory, add_run
 from ragstone.pipeline.page import page_of
 from ragstone.pipeline.rejudge import rejudge
 from ragstone.pipeline.role import Role, baseline_fact
-from ragstone.report.parts import Document, Links
+from ragstone.report.parts import NO_LINKS, Document, Links
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
 
@@ -57,13 +57,17 @@ NO_VERDICT = "the gate was stopped before its verdict"
 
 
 class GateOutcome(Struct, frozen=True):
-    """The result of a gate run. `document` is free of secrets. `run`, with its reports,
-    is None if there was nothing to run."""
+    """A verdict and what reports show of it, free of secrets."""
 
     verdict: GateVerdict
     document: Document
-    run: RunDirectory | None
     exit_code: int
+
+
+class GatedRun(GateOutcome, frozen=True):
+    """The outcome of a gate that evaluated: the `run` has its reports."""
+
+    run: RunDirectory
 
 
 class GateRequest(Struct, frozen=True):
@@ -85,7 +89,7 @@ class GateRequest(Struct, frozen=True):
     judgements and its lineage."""
     past: RunHistory | None = None
     templates: Templates | None = None
-    links: Links | None = None
+    links: Links = NO_LINKS
     role: Role = field(default_factory=Role)
     notes: tuple[str, ...] = ()
     """Shown before those of the verdict, as `warnings` are."""
@@ -106,7 +110,7 @@ class GateInputs(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-async def gate(request: GateRequest, context: RunContext) -> GateOutcome:
+async def gate(request: GateRequest, context: RunContext) -> GatedRun:
     """Evaluate, decide and write the reports.
 
     Raises RagstoneError if there can be no verdict; any verdict is returned.
@@ -241,7 +245,7 @@ async def decide_run(
 # -------------------------------------------------------------------------------------------------------------
 
 
-def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOutcome:
+def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GatedRun:
     """Write the verdict and the reports into the run, and the baseline too if the run
     must carry it.
 
@@ -268,8 +272,6 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
         advisory=request.fail_on == "never",
     )
     document = context.redact.tree(document)
-    if past is not None:
-        history = add_run(past, run, current.scores, request.policy, verdict.checks)
     carried = None
     if role.carries and request.base is None and not fact.eligible:
         carried = baseline
@@ -279,6 +281,7 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
     if carried is None:
         drop_carried(run.path)
     if past is not None:
+        history = add_run(past, run, current.scores, request.policy, verdict.checks)
         past.store(run, history)
     for name, file in REPORT_FILES.items():
         page: Iterable[str] = ()
@@ -289,4 +292,4 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GateOu
         text = render(document, name, templates=request.templates, page=page)
         replace_text(run.path / file, text)
     code = exit_code_of(verdict, request.fail_on)
-    return GateOutcome(verdict, document, run, code)
+    return GatedRun(verdict, document, code, run)

@@ -60,5 +60,5 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
         verdict, RunScores(label="not judged", metrics={}, samples=samples)
     )
     code = exit_code_of(verdict, settings.gate.fail_on)
-    outcome = GateOutcome(verdict, document, None, code)
+    outcome = GateOutcome(verdict, document, code)
     return Narrowed(settings, (NOT_JUDGED,), outcome)

@@ -16,7 +16,7 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.pipeline.base_checkout import base_from_git
 from ragstone.pipeline.baseline_folder import BaselineFolder
 from ragstone.pipeline.baseline_search import StoreFailed, open_baseline_in
-from ragstone.pipeline.gate import GateOutcome, GateRequest
+from ragstone.pipeline.gate import GatedRun, GateRequest
 from ragstone.pipeline.gate_request import gate_request
 from ragstone.pipeline.git import Git
 from ragstone.pipeline.history import RunHistory
@@ -38,11 +38,11 @@ class OpenedRequest(Struct, frozen=True):
     commit: str = ""
     refusal: str | None = None
 
-    def save(self, outcome: GateOutcome, context: RunContext) -> None:
+    def save(self, outcome: GatedRun, context: RunContext) -> None:
         """Save the run in the folder, if there is one and it may be. Raises
         BaselineError if a run that passed can't be saved."""
         run = outcome.run
-        if self.folder is None or run is None:
+        if self.folder is None:
             return
         refusal = self.refusal
         if refusal is None and run.manifest.system.commit != self.commit:

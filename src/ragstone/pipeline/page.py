@@ -8,7 +8,7 @@ from functools import partial
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import ComparedRun, lookup
 from ragstone.report.page import pack
-from ragstone.report.parts import Links, SampleRow
+from ragstone.report.parts import NO_LINKS, Links, SampleRow
 from ragstone.report.samples import RunSamples
 from ragstone.report.texts import Json, Redact, sample_texts
 
@@ -18,17 +18,17 @@ def page_of(
     verdict: GateVerdict,
     baseline: ComparedRun | None,
     redact: Redact,
-    links: Links | None = None,
+    links: Links = NO_LINKS,
 ) -> Iterator[str]:
     """The lines of the page of a verdict (`report.page`), with every sample.
 
     Records are read one at a time, and only for their texts. The scores of `baseline`
     need not be comparable: its answers are.
     """
+    then = None
     if baseline is not None:
         baseline = baseline.beside(current)
-
-    then = None if baseline is None else baseline.scores
+        then = baseline.scores
 
     def samples() -> Iterator[tuple[SampleRow, Callable[[], Json | None]]]:
         with lookup(current) as record_of, lookup(baseline) as before_of:
@@ -39,7 +39,7 @@ def page_of(
                     return None
                 return sample_texts(now, before_of(sample_id), redact)
 
-            table = RunSamples(verdict, current.scores, then, links or Links())
+            table = RunSamples(verdict, current.scores, then, links)
             for row in table.rows(drafts=current.drafts):
                 yield row, partial(texts, row.id)
 

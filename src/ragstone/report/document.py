@@ -19,6 +19,7 @@ from ragstone.report.filters import sentence
 from ragstone.report.headline import headline_of
 from ragstone.report.metrics import metric_parts
 from ragstone.report.parts import (
+    NO_LINKS,
     CheckPart,
     ComparisonPart,
     Document,
@@ -46,7 +47,7 @@ def document_of(
     details: Mapping[str, SampleRecord] = _NO_RECORDS,
     *,
     baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
-    links: Links | None = None,
+    links: Links = NO_LINKS,
     drafts: RunScores = NO_RUN,
     advisory: bool = False,
 ) -> Document:
@@ -59,7 +60,6 @@ def document_of(
     tag ``draft``. `advisory`: the job goes on whatever the
     verdict. Pure; strings are not changed.
     """
-    links = links or Links()
     samples = RunSamples(verdict, current, baseline, links)
     explanation = verdict.explanation
     own_parts = (CHANGED, ORACLE, USAGE)

@@ -43,6 +43,9 @@ class Links(Struct, frozen=True):
     """Shown for the baseline in place of its path."""
 
 
+NO_LINKS = Links()
+
+
 class Place(Struct, frozen=True):
     """A place in the golden set: an `Origin` with an address."""
 

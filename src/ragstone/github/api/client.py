@@ -103,6 +103,9 @@ class RetryPolicy(Struct, frozen=True):
     """After a write with unknown outcome, before checking whether it succeeded."""
 
 
+PATIENCE = RetryPolicy()
+
+
 class GitHubApi(Requester):
     """The API of one repository, under one token. Not for use from several threads.
 
@@ -117,10 +120,10 @@ class GitHubApi(Requester):
         *,
         repository: str,
         api_url: str = "https://api.github.com",
-        patience: RetryPolicy | None = None,
+        patience: RetryPolicy = PATIENCE,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.patience = patience or RetryPolicy()
+        self.patience = patience
         secret = token.get_secret_value()
         super().__init__(
             auth=Auth.Token(secret) if secret else None,
