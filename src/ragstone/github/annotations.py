@@ -47,7 +47,7 @@ class Places(Struct, frozen=True):
         """An annotation at a place in the checkout; of the whole job for another
         place."""
         inside = None if file is None else self.within(file)
-        return Annotation(level, message, title, inside, line if inside else None)
+        return Annotation(level, message, title, inside, line)
 
     def link(self, origin: Origin, blob: str) -> str | None:
         """The address of `origin` under `blob`
@@ -103,9 +103,9 @@ def annotations_on(
 def _on_sample(
     title: str, message: str, place: Place | None, places: Places
 ) -> Annotation:
-    file = None if place is None else place.file
-    line = None if place is None else place.line
-    return places.annotation(Level.WARNING, message, title, file, line)
+    if place is None:
+        return Annotation(Level.WARNING, message, title)
+    return places.annotation(Level.WARNING, message, title, place.file, place.line)
 
 
 def error_annotation(error: RagstoneError, places: Places) -> Annotation:
@@ -116,11 +116,10 @@ def error_annotation(error: RagstoneError, places: Places) -> Annotation:
     place = _PLACE.fullmatch(where)
     if place is not None:
         file, line = place["file"], int(place["line"])
-    is_file = place is not None or (places.root / where).is_file()
-    inside = places.within(file) if is_file else None
+    inside = places.within(file) if (places.root / file).is_file() else None
     message = error.message
     if where and inside is None:
-        message, line = f"{where}: {message}", None
+        message = f"{where}: {message}"
     if error.hint:
         message += f"\n{error.hint}"
     return Annotation(Level.ERROR, message, "Ragstone", inside, line)

@@ -122,7 +122,7 @@ class CommitFiles:
         samples = load_golden_set(
             paths,
             root=folder,
-            columns=golden.columns or None,
+            columns=golden.columns,
             limit=self.checkout.golden.limit,
             history=golden.history,
         )

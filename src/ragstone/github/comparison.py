@@ -80,11 +80,13 @@ def find_comparison(
         notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return Comparison()
     event, inputs = job.event, job.inputs
-    followed = event.upstream
+    run_id, workflow = event.run_id, event.workflow
+    if event.upstream is not None:
+        run_id, workflow = event.upstream.run_id, None
     store = GitHubArtifacts(
         job.api,
-        run_id=event.run_id if followed is None else followed.run_id,
-        workflow=event.workflow if followed is None else None,
+        run_id=run_id,
+        workflow=workflow,
         branch=inputs.baseline_branch or job.base.branch,
         artifact_name=inputs.artifact_name,
         named=inputs.baseline_workflow,

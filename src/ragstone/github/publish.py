@@ -48,8 +48,7 @@ def publish(job: Job, report: Report) -> None:
     path = output_path(job.environ, "GITHUB_STEP_SUMMARY")
     if not report.is_empty:
         with _noting(notices, "Can't write the job summary"):
-            is_written = write_summary(path, report.markdown(_MAX_SUMMARY))
-            if path is not None and not is_written:
+            if not write_summary(path, report.markdown(_MAX_SUMMARY)):
                 notices.append("The job summary is full: the report was not added.")
         with _noting(notices, "No comment", _NO_COMMENT):
             comment_url = _comment(job, report, notices)
@@ -107,8 +106,8 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
     if job.api is None:
         notices.append("No comment: there is no GitHub token.")
         return ""
-    is_quiet = mode is CommentMode.FAILURES and report.passed
-    only_update = is_quiet and not report.changes
+    only_failures = mode is CommentMode.FAILURES
+    only_update = only_failures and report.passed and not report.changes
     mark = marker(job.inputs.comment_id)
     writer = _writer(job)
 

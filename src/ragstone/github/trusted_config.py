@@ -161,9 +161,10 @@ def _refuse_other_provider(settings: Settings, base: CommitFiles) -> None:
     sent to another one than the base's."""
     name = _provider_of(base.settings)
     provider = find_provider(name)
-    is_other = _NAME in settings.from_file and _provider_of(settings) != name
+    is_other = _provider_of(settings) != name
     has_api = provider is not None and provider.api is not None
-    if is_other and has_api and settings.judge.secrets():
+    is_changed = _NAME in settings.from_file
+    if is_changed and is_other and has_api and settings.judge.secrets():
         why = "the judge's key would be sent to another provider"
         raise _refused(_NAME, why, settings, base)
 

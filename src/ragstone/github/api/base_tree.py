@@ -102,9 +102,9 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
                 f"it contains a path that leads out of it: {member.name[:80]!r}"
             )
         target = folder.joinpath(*parts)
-        if member.issym() and parts:
+        if member.issym():
             links.append((target, member.linkname))
-        elif member.isreg() and parts:
+        elif member.isreg():
             target.parent.mkdir(parents=True, exist_ok=True)
             source = opened.extractfile(member)
             assert source is not None  # noqa: S101 - a regular file

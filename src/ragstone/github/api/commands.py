@@ -100,13 +100,14 @@ _MARGIN = 4096
 
 
 def write_summary(path: Path | None, text: str) -> bool:
-    """Append `text` if it fits next to what the step has already written.
+    """Append `text` if it fits next to what the step has already written; None (not in
+    a step): do nothing.
 
-    Returns False if there is no file or no room; nothing is ever truncated. Raises
-    OSError, also if the file is not regular.
+    Returns False if there is no room; nothing is ever truncated. Raises OSError, also
+    if the file is not regular.
     """
     if path is None:
-        return False
+        return True
     with appending(path) as file:
         used_bytes = os.fstat(file.fileno()).st_size
         body = (text.removesuffix("\n") + "\n").encode("utf-8", "replace")
@@ -129,8 +130,8 @@ class Level(StrEnum):
 
 
 class Annotation(Struct, frozen=True):
-    """An annotation for a line of a file, or for the job if `file` is None. `file` is
-    relative to the workspace."""
+    """An annotation for a `line` of a `file`, relative to the workspace; without a
+    `file`, for the job."""
 
     level: Level
     message: str

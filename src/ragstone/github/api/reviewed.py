@@ -83,8 +83,11 @@ def why_unreviewed(
             encodable = branch.encode(errors="replace").decode()
             answer = if_present(lambda: api.repository.get_branch(encodable))
             # Asked for a branch that was renamed, GitHub answers with the new one.
-            is_same = answer is not None and answer.name == branch
-            if answer is not None and is_same and answer.protected is True:
+            if (
+                answer is not None
+                and answer.name == branch
+                and answer.protected is True
+            ):
                 return None
     except GitHubApiError as api_error:
         return f"is not the default branch, and GitHub doesn't say whether it is protected ({api_error})"

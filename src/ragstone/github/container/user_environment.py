@@ -12,6 +12,7 @@ from math import inf
 from pathlib import Path
 from threading import Thread
 from time import monotonic
+from types import MappingProxyType
 from typing import IO
 
 from msgspec import Struct
@@ -152,7 +153,7 @@ class Steps(Struct, frozen=True):
     """By when, of the monotonic clock, all of them must be done."""
 
     def run(
-        self, argv: Sequence[str], what: str, inside: Environ | None = None
+        self, argv: Sequence[str], what: str, inside: Environ = MappingProxyType({})
     ) -> None:
         """Run to the end of `argv` itself: what it left in the background (a server)
         goes on, its output dropped.
@@ -163,7 +164,7 @@ class Steps(Struct, frozen=True):
         process = subprocess.Popen(  # noqa: S603 - what the user asked for, as the user
             list(argv),
             cwd=self.directory,
-            env={**self.environ, **(inside or {})},
+            env={**self.environ, **inside},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
