@@ -86,7 +86,8 @@ class Pool:
         self._idle.append(peer)
 
     async def ask(self, sample: Sample) -> Response:
-        return await self.ask_in(None, sample)
+        async with self.session() as session:
+            return await session.ask(sample)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
@@ -98,9 +99,9 @@ class Pool:
             if session.peer is not None:
                 await self._put_back(session.peer, reusable=True)
 
-    async def ask_in(self, session: PoolSession | None, sample: Sample) -> Response:
-        """The response of the child of `session`, or of any child. A failure that names
-        variables which the system doesn't get says how to pass them."""
+    async def ask_in(self, session: PoolSession, sample: Sample) -> Response:
+        """The response of the child of `session`. A failure that names variables which
+        the system doesn't get says how to pass them."""
         failure = None
         for _ in range(self._retries + 1):
             response = await self._ask_once(session, sample)
@@ -122,9 +123,9 @@ class Pool:
         self._busy.clear()
         self._context.log.close()
 
-    async def _ask_once(self, session: PoolSession | None, sample: Sample) -> Response:
+    async def _ask_once(self, session: PoolSession, sample: Sample) -> Response:
         while True:
-            peer = (session and session.peer) or await self._take()
+            peer = session.peer or await self._take()
             if peer is None:
                 why = self._given_up or "the system was closed"
                 return failed(sample.id, SystemFailureKind.CRASHED, f"Not asked: {why}")
@@ -133,10 +134,9 @@ class Pool:
                 attempt = await peer.ask(sample)
                 reusable = attempt.reusable
             finally:
-                if session is not None:
-                    session.peer = peer if reusable else None
-                if session is None or not reusable:
-                    await self._put_back(peer, reusable=reusable)
+                session.peer = peer if reusable else None
+                if not reusable:
+                    await self._put_back(peer, reusable=False)
             if attempt.response is not None:
                 return attempt.response
 
