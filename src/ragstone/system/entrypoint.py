@@ -117,18 +117,16 @@ def build_system(
     with `functions` give a worker for these. A system of which only generation is
     evaluated is given the reference contexts. Raises ConfigError.
     """
-    entrypoint = None if settings.functions else parse_entrypoint(settings.entrypoint)
     child_environ = child_environment(settings.env, environ, run_as)
     around = Surroundings(root, environ, child_environ, log, run_as, within, not_from)
-    if entrypoint is not None:
-        return of_part(
-            entrypoint.kind.build(entrypoint.target, settings, around), settings
-        )
-    for metric, spec in settings.functions.items():
-        check_function(spec, where=f"metrics.{metric}.python")
-    return python_pool(
-        ", ".join(f"metrics.{name}" for name in settings.functions), settings, around
-    )
+    if settings.functions:
+        for metric, spec in settings.functions.items():
+            check_function(spec, where=f"metrics.{metric}.python")
+        names = ", ".join(f"metrics.{name}" for name in settings.functions)
+        return python_pool(names, settings, around)
+    entrypoint = parse_entrypoint(settings.entrypoint)
+    system = entrypoint.kind.build(entrypoint.target, settings, around)
+    return of_part(system, settings)
 
 
 def of_part(system: System, settings: SystemSettings) -> System:
