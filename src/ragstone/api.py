@@ -503,14 +503,15 @@ def _name_of(function: Callable[..., object]) -> str:
 
 
 def _side(source: object, label: str, policy: Policy) -> ComparedRun:
-    if isinstance(source, Run):
-        return ComparedRun.of(source.directory)
-    if isinstance(source, RunScores):
-        return ComparedRun(source)
-    if isinstance(source, Mapping):
-        return ComparedRun(scores_from_mapping(source, label=label))
-    if isinstance(source, str | Path):
-        return read_side(Path(source), policy=policy)
+    match source:
+        case Run():
+            return ComparedRun.of(source.directory)
+        case RunScores():
+            return ComparedRun(source)
+        case Mapping():
+            return ComparedRun(scores_from_mapping(source, label=label))
+        case str() | Path():
+            return read_side(Path(source), policy=policy)
     raise ConfigError(
         f"{label} is a run, the path of a run or a score file, or {{metric: {{sample id: value}}}}, "
         f"found {type(source).__name__}.",
@@ -519,14 +520,15 @@ def _side(source: object, label: str, policy: Policy) -> ComparedRun:
 
 
 def _policy_of(policy: object) -> Policy:
-    if policy is None:
-        return default_policy()
-    if isinstance(policy, Policy):
-        return policy
-    if isinstance(policy, Mapping):
-        return policy_from_mapping(policy)
-    if isinstance(policy, str | Path):
-        return load_policy(policy, known_metrics=None)
+    match policy:
+        case None:
+            return default_policy()
+        case Policy():
+            return policy
+        case Mapping():
+            return policy_from_mapping(policy)
+        case str() | Path():
+            return load_policy(policy, known_metrics=None)
     raise ConfigError(
         f"a policy is a path or a mapping such as {{'metrics': {{'faithfulness': {{'min': 0.8}}}}}}, "
         f"found {type(policy).__name__}.",

@@ -110,15 +110,18 @@ def _append(path: str, line: bytes) -> None:
 
 
 def _time(timestamp: datetime | str | float | None) -> str:
-    if timestamp is None:
-        timestamp = datetime.now(UTC)
-    elif isinstance(timestamp, str):
-        timestamp = datetime.fromisoformat(timestamp)
-    elif not isinstance(timestamp, datetime):
-        timestamp = datetime.fromtimestamp(timestamp, UTC)
-    if timestamp.tzinfo is None:
-        timestamp = timestamp.astimezone()
-    return timestamp.isoformat(timespec="milliseconds")
+    match timestamp:
+        case None:
+            time = datetime.now(UTC)
+        case str():
+            time = datetime.fromisoformat(timestamp)
+        case datetime():
+            time = timestamp
+        case _:
+            time = datetime.fromtimestamp(timestamp, UTC)
+    if time.tzinfo is None:
+        time = time.astimezone()
+    return time.isoformat(timespec="milliseconds")
 
 
 def _sources(sources: object) -> list[object]:
@@ -153,16 +156,17 @@ def _text_of(document: object) -> str | None:
 def _plain(value: object, depth: int = 0) -> object:
     """`value` as JSON takes it: what it can't hold as text, and numbers that are none
     as nothing."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if depth < _DEEPEST:
-        if isinstance(value, Mapping):
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case None | str() | int():
+            return value
+        case Mapping() if depth < _DEEPEST:
             return {_text(key): _plain(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list | tuple | set | frozenset):
+        case list() | tuple() | set() | frozenset() if depth < _DEEPEST:
             return [_plain(item, depth + 1) for item in value]
-    return _text(value)
+        case _:
+            return _text(value)
 
 
 def _text(value: object) -> str:
