@@ -88,7 +88,7 @@ def _checked(path: Path, within: Path | None, limit: int | None) -> int:
 
 def _checked_by_name(path: Path, within: Path | None, limit: int | None) -> int:
     """For systems without O_PATH."""
-    real = Path(os.path.realpath(path)) if within is not None else path
+    real = Path(os.path.realpath(path))
     if within is not None and not real.is_relative_to(os.path.realpath(within)):
         raise _outside(path)
     descriptor = os.open(
