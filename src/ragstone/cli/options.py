@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
 
@@ -60,15 +61,13 @@ def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
 def _type_of(annotation: object) -> dict[str, Any]:
     """What click is to know of a setting of this type; all else is validated with the
     other sources."""
-    types = [
-        part for part in get_args(annotation) or (annotation,) if part is not type(None)
-    ]
+    is_union = get_origin(annotation) in (Union, UnionType)
+    parts = get_args(annotation) if is_union else (annotation,)
+    types = [part for part in parts if part is not NoneType]
     if bool in types:
         return {"is_flag": True, "default": None}
-    if get_origin(annotation) is Literal or (
-        len(types) == 1 and get_origin(types[0]) is Literal
-    ):
-        return {"type": click.Choice(get_args(types[0]) or types)}
+    if len(types) == 1 and get_origin(types[0]) is Literal:
+        return {"type": click.Choice(get_args(types[0]))}
     plain = {
         getattr(part, "__origin__", part) for part in types
     }  # without what Annotated adds
@@ -103,14 +102,11 @@ CONFIG = click.option(
 
 
 def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
-    flags = [
-        setting_option.flag
-        for setting_option in OPTIONS
-        if setting_option.table in tables
-        and not setting_option.of_gate
-        and setting_option.flag is not None
-    ]
-    return tuple(setting(flag.replace("-", "_")) for flag in flags)
+    return tuple(
+        setting(flag)
+        for flag, key in FLAGS.items()
+        if option_of(key).table in tables and not option_of(key).of_gate
+    )
 
 
 EVALUATION = _settings("golden", "system", "judge", "run")
