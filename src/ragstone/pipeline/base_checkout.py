@@ -24,6 +24,7 @@ from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import Settings, SystemSettings
 from ragstone.system.entrypoint import build_system, parse_entrypoint, shown_entrypoint
+from ragstone.system.kind import has_folder
 
 # -- the settings of the base's system
 # ---------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ def base_settings(
     python = now.python
     if own_environment:
         python = for_both.get("python", then.python)
-    elif python is not None and Path(python).name != python:  # no command on PATH
+    elif python is not None and has_folder(python):
         python = str((settings.root / python).absolute())
     update: dict[str, object] = {**for_both, "python": python}
     if gate.baseline_entrypoint is not None:
@@ -84,16 +85,13 @@ def base_settings(
     elif then.entrypoint is None and "entrypoint" not in for_both:
         update["entrypoint"] = now.entrypoint
     system = then.model_copy(update=update)
-    text = system.entrypoint or ""
-    if not text.strip():
-        return system
-    entrypoint = parse_entrypoint(text)
+    entrypoint = parse_entrypoint(system.entrypoint)
     if not entrypoint.kind.can_be_asked_again:
         raise recorded_error(BASE_OPTION, "gate.baseline_commit", entrypoint.text)
     current = (now.entrypoint or "").strip()
     if entrypoint.kind.is_address and entrypoint.text == current:
         raise ConfigError(
-            f"the base commit's system would have the same address as the current one, {shown_entrypoint(text)}.",
+            f"the base commit's system would have the same address as the current one, {shown_entrypoint(entrypoint.text)}.",
             where="gate.baseline_entrypoint",
             hint="Start the base commit's service on another port, and name it in RAGSTONE_BASELINE_ENTRYPOINT.",
         )

@@ -72,9 +72,8 @@ async def confirm_run(
     others.
     """
     run, verdict, alpha = first.run, first.verdict, policy.alpha
-    if not policy.gate.asks_again:
-        return first
-    if not doubts(verdict, alpha) or settled(verdict, alpha):
+    asks_again = policy.gate.asks_again
+    if not asks_again or not doubts(verdict, alpha) or settled(verdict, alpha):
         return first
     if session.plan.recorded is not None:
         return first.saying(

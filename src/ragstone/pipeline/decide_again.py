@@ -96,14 +96,13 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
     )
     current = _confirmed(run, terms, golden_manifest)
     baseline, past = None, None
+    against = "no drop was checked, since no baseline is named (--baseline RUN)"
     if terms.baseline is not None:
         baseline = _open_baseline(terms.baseline, run, terms)
         past = _history_in(terms.baseline)
+        against = f"baseline {shown_name(str(terms.baseline))}"
     verdict = _verdict(current, baseline, past, terms)
     document = redact.tree(run_document(current, verdict, baseline))
-    against = "no drop was checked, since no baseline is named (--baseline RUN)"
-    if terms.baseline is not None:
-        against = f"baseline {shown_name(str(terms.baseline))}"
     policy = shown_name(terms.policy.file or "the default policy")
     summary = (
         f"Decided again: {verdict.status.value}. By {policy}, {counted(len(golden), 'question')}, "

@@ -42,8 +42,12 @@ def _samples_of(check: Check, scores: RunScores) -> set[str]:
     values = scores.scores_of(check.metric or "").values.items()
     if check.sample is not None:
         return {check.sample}
-    if limit is not None and check.kind == CheckKind.FLOOR:
-        return {name for name, value in values if value < limit}
-    if limit is not None and check.kind == CheckKind.CEILING:
-        return {name for name, value in values if value > limit}
-    return set()
+    if limit is None:
+        return set()
+    match check.kind:
+        case CheckKind.FLOOR:
+            return {name for name, value in values if value < limit}
+        case CheckKind.CEILING:
+            return {name for name, value in values if value > limit}
+        case _:
+            return set()

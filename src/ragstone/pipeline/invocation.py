@@ -41,16 +41,17 @@ def invocation_of(
     top, changed = settings.within, None
     if context.trusts_checkout:
         toplevel = _git(root, environ, "rev-parse", "--show-toplevel")
-        top = Path(toplevel) if toplevel else None
-        changed = None if top is None else _changed_files(top, environ)
+        if toplevel is not None:
+            top = Path(toplevel)
+            changed = _changed_files(top, environ)
     reference = settings.of_file or Settings(root=root)
     flags: list[str] = []
     for option in OPTIONS:
         value = _value(settings, option.key)
+        is_needless = not value or value == _value(reference, option.key)
         is_other_commands = command == "run" and option.of_gate
-        if option.flag is None or option.key == _RESUME or is_other_commands:
-            continue
-        if not value or value == _value(reference, option.key):
+        has_no_flag = option.flag is None or option.key == _RESUME
+        if is_needless or is_other_commands or has_no_flag:
             continue
         if value is True:
             flags.append(f"--{option.flag}")
@@ -81,8 +82,7 @@ def invocation_of(
 
 def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
     """The evaluated commit: from the CI environment, else from git, else None."""
-    commit = environ.get("GITHUB_SHA")
-    return commit or _git(root, environ, "rev-parse", "HEAD") or None
+    return environ.get("GITHUB_SHA") or _git(root, environ, "rev-parse", "HEAD")
 
 
 def _value(settings: Settings, key: str) -> object:

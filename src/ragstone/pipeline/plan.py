@@ -3,6 +3,8 @@ detect."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec import Struct
 
 from ragstone.errors import ConfigError
@@ -77,9 +79,10 @@ def plan(
             f"need 0 < drop <= 1, got {drop:g}.",
             hint="Three points are --drop 0.03.",
         )
-    policy.require_known_metrics(() if run is None else run.metrics)
+    measured: Collection[str] = ()
     if run is not None:
-        offline = run.offline
+        offline, measured = run.offline, run.metrics
+    policy.require_known_metrics(measured)
     rules = expected_rules(policy, run, offline=offline)
     rows = []
     tests = number_of_tests(len(watched_drops(rules)), parts=True)
@@ -89,7 +92,7 @@ def plan(
         scores = known_scores(rule, run, size=size)
         if scores is None:
             continue
-        looks = loss_rule(rule.max_drop or 0.0, policy, run, tests=tests)
+        looks = loss_rule(rule.max_drop, policy, run, tests=tests)
         rows.append(
             PlannedMetric(
                 rule.metric,

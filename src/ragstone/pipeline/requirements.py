@@ -142,8 +142,7 @@ def require_questions(
             problem = "differs from that of the golden set"
         else:
             problem = "" if was_asked(record) else "was not asked"
-        if expected is not None:
-            seen.add(name)
+        seen.add(name)
         if problem:
             problems.append(f"{shown_id(name)} {problem}")
     problems += [f"{shown_id(name)} is missing" for name in missing]
@@ -174,7 +173,7 @@ def uncompared_drops(
     for place, rule in rules.items():
         limits_drop = rule.max_drop is not None or rule.max_rise is not None
         is_scored = place[0] in scored and not is_relative(place[0])
-        blocks = limits_drop and is_scored and rule.action is not Action.WARN
-        if blocks and place not in compared:
+        blocks = rule.action is not Action.WARN
+        if limits_drop and blocks and is_scored and place not in compared:
             drops.append(title_of(*place))
     return drops

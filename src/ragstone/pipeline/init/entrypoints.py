@@ -98,7 +98,7 @@ def source_proposals(module: Module) -> Iterator[Proposal]:
     object of a framework."""
     parts = [part for part in module.path.with_suffix("").parts if part != "__init__"]
     settings = {}
-    if parts[:1] == ["src"] and len(parts) > 1:
+    if parts[:1] == ["src"]:
         parts = parts[1:]
         settings = {"working_directory": "src"}
     target = ".".join(parts)
@@ -129,9 +129,12 @@ def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ClassDef):
             for method in _answering_methods(node):
                 yield CLASS, f"{node.name}.{method}"
-        elif isinstance(node, Function):
-            if node.name in NAMES["answering"] and _takes_a_question(node):
-                yield FUNCTION, node.name
+        elif (
+            isinstance(node, Function)
+            and node.name in NAMES["answering"]
+            and _takes_a_question(node)
+        ):
+            yield FUNCTION, node.name
         elif isinstance(node, ast.Assign) and uses_framework:
             name = _name(node.targets[0])
             maker = PATTERNS["maker"].fullmatch(_name(node.value))

@@ -142,7 +142,11 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
         with suppress(RecursionError):
             proposals += entrypoints.source_proposals(module)
             proposals += entrypoints.route_proposals(module, models, port)
-    usable = [each for each in proposals if recognised(each.entrypoint) is not None]
+    usable = [
+        proposal
+        for proposal in proposals
+        if recognised(proposal.entrypoint) is not None
+    ]
     return min(usable, key=lambda proposal: proposal.rank, default=None)
 
 
@@ -162,6 +166,6 @@ def _find_golden(
             if (directory / path).stat().st_size > MAX_DATA_BYTES:
                 continue
             golden = load_golden_set([pattern], root=directory, within=directory)
-            if golden and golden.mappings[0].columns.keys() & NAMES["compared"]:
+            if golden.mappings[0].columns.keys() & NAMES["compared"]:
                 return pattern, golden
     return None, None

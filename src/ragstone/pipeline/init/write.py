@@ -86,11 +86,11 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     floors, table = measured_floors(home / RUN)
     no_floors = read_template("starter/no_floors.toml", __package__)
     policy = home / POLICY_FILE
-    if floors and not _edit(policy, lambda text: text.replace(no_floors, table)):
-        floors = []
     kept = [place for place in texts if place not in written]
-    if floors and POLICY_FILE in kept:
-        kept.remove(POLICY_FILE)
+    if floors and _edit(policy, lambda text: text.replace(no_floors, table)):
+        kept = [place for place in kept if place != POLICY_FILE]
+    else:
+        floors = []
     has_git = (root / ".git").exists() or (home / ".gitignore").exists()
     ignores = has_git and _edit(home / ".gitignore", _ignoring_runs)
     return Written(written, kept, keys, floors, ignores)
