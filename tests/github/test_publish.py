@@ -10,7 +10,6 @@ from ragstone.evaluation.manifest import Cost
 from ragstone.gate.verdict import Action, Status
 from ragstone.github.job_report import Report
 from ragstone.github.outputs import output_values
-from ragstone.pipeline.gate import GateOutcome
 from ragstone.report.parts import Document
 from tests.report.conftest import helpdesk_report
 from tests.report.runs import one_check
@@ -24,9 +23,7 @@ def with_cost(cost: Cost | None) -> Document:
 
 
 def outputs(report: Document | None) -> dict[str, str]:
-    verdict: Any = None  # is in the document, too
-    outcome = None if report is None else GateOutcome(verdict, report, 0)
-    return output_values(Report(outcome), "")
+    return output_values(Report(report), "")
 
 
 def test_coverage_is_that_of_the_metric_that_covers_least_of_the_whole_run() -> None:

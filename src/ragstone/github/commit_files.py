@@ -20,6 +20,7 @@ from ragstone.github.api.reviewed import base_commit
 from ragstone.github.job import Job
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Texts
+from ragstone.pipeline.base_checkout import config_in
 from ragstone.settings.load import CONFIG_FILE, PYPROJECT, load_settings
 from ragstone.settings.settings import Settings
 
@@ -47,12 +48,10 @@ class CommitFiles:
         """A folder to read into, which doesn't exist yet."""
         return Path(tempfile.mkdtemp(dir=self._temporary)) / "files"
 
-    def read(
-        self, paths: Iterable[str], folder: Path | None = None
-    ) -> Mapping[str, Path]:
+    def read(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Write those of `paths` that are files of the commit to `folder`: see
         `read_base_files`."""
-        return read_base_files(self._api, self.sha, paths, folder or self.new_folder())
+        return read_base_files(self._api, self.sha, paths, folder)
 
     def list(self) -> Texts:
         """The paths of all regular files."""
@@ -75,13 +74,9 @@ class CommitFiles:
         names = (CONFIG_FILE, PYPROJECT) if config is None else (config.name,)
         self.read([(self.place / name).as_posix() for name in names], folder)
         root = folder / self.place
-        is_named = config is not None and (root / names[0]).is_file()
+        config_file = config_in(root, self.checkout)
         try:
-            return load_settings(
-                directory=root,
-                environ={},
-                config=root / names[0] if is_named else None,
-            )
+            return load_settings(directory=root, environ={}, config=config_file)
         except ConfigError as error:
             raise ConfigError(
                 f"the base branch's config can't be read: {error.message}",

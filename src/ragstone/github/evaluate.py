@@ -32,6 +32,7 @@ from ragstone.github.job import Job
 from ragstone.github.job_report import Report
 from ragstone.github.policy_changes import changes_to_the_gate
 from ragstone.github.trusted_config import TrustedSettings, restrict_to_base
+from ragstone.pipeline.accept import policy_folder
 from ragstone.pipeline.baseline_search import Comparison, TrustedBaseline
 from ragstone.pipeline.gate import GatedRun, GateRequest, gate
 from ragstone.pipeline.history import RunHistory
@@ -54,7 +55,8 @@ async def evaluate(job: Job, write: Write) -> Report:
     try:
         report = await _decided(job, write, notes, changes)
     except RagstoneError as error:
-        report = Report(error=error, error_text=job.redact(str(error)))
+        text = job.redact(str(error))
+        report = Report(exit_code=error.exit_code, error=error, error_text=text)
     return replace(
         report,
         notes=tuple(notes),
@@ -79,7 +81,12 @@ async def _decided(
     notes += judged.notes
     policy, templates, settings = checkout.policy, checkout.templates, judged.settings
     if judged.outcome is not None:
-        return Report(judged.outcome, policy=policy, templates=templates)
+        return Report(
+            judged.outcome.document,
+            judged.outcome.exit_code,
+            policy=policy,
+            templates=templates,
+        )
     context = _context(job, write)
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     plan = plan.requiring(policy.named_metrics)
@@ -91,9 +98,11 @@ async def _decided(
     notes[:0] = of_gate
     baseline = comparison.trusted
     role = _role(job, baseline)
-    compared = None if baseline is None else baseline.url
+    compared = run_id = None
     if base_commit is not None:
         compared = event.address_of("commit", base_commit)
+    elif baseline is not None:
+        compared, run_id = baseline.url, baseline.run_id
     request = GateRequest(
         run=plan if job.container is None else job.container.staged(plan),
         policy=policy,
@@ -111,9 +120,9 @@ async def _decided(
     )
     trusted = TrustedSettings(settings)
     outcome = await _run(job, request, base_commit, trusted, context, write)
-    run_id = None if baseline is None or base_commit is not None else baseline.run_id
     return Report(
-        outcome,
+        outcome.document,
+        outcome.exit_code,
         policy=policy,
         run=outcome.run,
         templates=templates,
@@ -240,8 +249,7 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
 def _policy_folder(policy: Policy, root: Path, places: Places) -> str | None:
     """The policy's path for readers of the comment, relative to the root of the
     repository."""
-    folder = root if policy.file is None else Path(policy.file).parent
-    return places.within(str(folder.absolute()))
+    return places.within(str(policy_folder(policy, root).absolute()))
 
 
 def merged_pull_request(message: str | None) -> int | None:

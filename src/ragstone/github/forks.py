@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ragstone.archive import ArchiveRefused
-from ragstone.errors import EXIT_PASS, RagstoneError
+from ragstone.errors import RagstoneError
 from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
 from ragstone.evaluation.replay import confirm, vouch
 from ragstone.evaluation.rounds.context import RunContext
@@ -43,7 +43,6 @@ from ragstone.pipeline.decide import (
     policy_for,
     run_document,
 )
-from ragstone.pipeline.gate import GateOutcome
 from ragstone.pipeline.gate_request import read_policy
 from ragstone.pipeline.history import RunHistory
 from ragstone.pipeline.rejudge import Rejudged, rejudge
@@ -128,15 +127,17 @@ async def _decided(
         warnings=warnings,
         unproven=UNVERIFIED if vouched.doubts else comparison.unproven,
     )
-    trusted = comparison.trusted
-    links = job.links(head.head_sha, head.html_url, trusted.url if trusted else None)
+    url = run_id = None
+    if comparison.trusted is not None:
+        url, run_id = comparison.trusted.url, comparison.trusted.run_id
+    links = job.links(head.head_sha, head.html_url, url)
     document = run_document(current, verdict.without(ACCEPT), terms.baseline, links)
     return Report(
-        GateOutcome(verdict, job.redact.tree(document), EXIT_PASS),
+        job.redact.tree(document),
         preface=PREFACE,
         changes=changes,
         pull_request=pull.number,
-        baseline_run_id=trusted.run_id if trusted else None,
+        baseline_run_id=run_id,
     )
 
 

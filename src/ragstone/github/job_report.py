@@ -9,7 +9,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Status
 from ragstone.golden.sample import Texts
-from ragstone.pipeline.gate import REPORT_FILES, GateOutcome
+from ragstone.pipeline.gate import REPORT_FILES
 from ragstone.report.escape import line, markdown_fence
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
@@ -17,22 +17,23 @@ from ragstone.report.templates import Templates
 
 
 class Report(Struct, frozen=True):
-    """The outcome of a gate, or the error instead of one; neither if there is nothing
-    to post.
+    """The outcome of a gate, as a document, or the error instead of one; neither if
+    there is nothing to post.
 
-    The document of `outcome`, and `error_text`, are already redacted; `notes` and
-    `warnings` become annotations, and are not redacted yet.
+    `document` and `error_text` are already redacted; `notes` and `warnings` become
+    annotations, and are not redacted yet.
     """
 
-    outcome: GateOutcome | None = None
+    document: Document | None = None
+    exit_code: int = EXIT_PASS
     error: RagstoneError | None = None
     error_text: str = ""
     preface: str = ""
     templates: Templates | None = None
     policy: Policy | None = None
-    """What the outcome was decided by."""
+    """What it was decided by."""
     run: RunDirectory | None = None
-    """The run of the outcome, if there was something to run."""
+    """The run that was decided on, if there was something to run."""
     notes: Texts = ()
     warnings: Texts = ()
     changes: Texts = ()
@@ -44,22 +45,12 @@ class Report(Struct, frozen=True):
     """The place of the run, relative to the workspace."""
 
     @property
-    def document(self) -> Document | None:
-        return None if self.outcome is None else self.outcome.document
-
-    @property
     def is_empty(self) -> bool:
-        return self.outcome is None and self.error is None
-
-    @property
-    def exit_code(self) -> int:
-        if self.error is not None:
-            return self.error.exit_code
-        return EXIT_PASS if self.outcome is None else self.outcome.exit_code
+        return self.document is None and self.error is None
 
     @property
     def passed(self) -> bool:
-        return self.outcome is not None and self.outcome.document.verdict.passed
+        return self.document is not None and self.document.verdict.passed
 
     @property
     def status(self) -> Status:
@@ -68,7 +59,7 @@ class Report(Struct, frozen=True):
 
     def file(self, form: Format) -> str:
         """The report in a format, relative to the workspace; "" if there is none."""
-        if self.outcome is None or not self.directory:
+        if self.document is None or not self.directory:
             return ""
         return f"{self.directory}/{REPORT_FILES[form]}"
 

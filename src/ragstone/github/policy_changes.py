@@ -125,7 +125,7 @@ def _metric_changes(
         if spec is not None and spec == head.metrics[name].python:
             file = source_file(spec, folder, where=f"metrics.{name}.python")
             paths[name] = files.inside(folder / file)
-    of_commit = files.read(paths.values())
+    of_commit = files.read(paths.values(), files.new_folder())
     changed = {}
     for name, path in paths.items():
         own = read_regular(root / path, within=root, limit=MAX_SOURCE_BYTES)

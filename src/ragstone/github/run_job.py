@@ -178,7 +178,7 @@ async def _gate(job: Job) -> Report:
     report = replace(report, notes=notes, warnings=warnings)
     target = job.settings.path(job.settings.run.out)
     run = report.run
-    if report.outcome is None:
+    if report.document is None:
         run = _stopped_run(target if container is None else container.staging, started)
     if run is None:
         return report

@@ -109,8 +109,7 @@ def accept(
                 where="--metric",
                 hint=suggestion(metric, names),
             )
-    folder = root if policy.file is None else Path(policy.file).parent
-    file = folder / ACCEPTED_FILE
+    file = policy_folder(policy, root) / ACCEPTED_FILE
     with parse_errors(None, "it can't be accepted"):
         entry = AcceptedEntry(
             id=entry_id(metric, slice_, shown.run, shown.baseline),
@@ -133,6 +132,12 @@ def accept(
     parse_accepted(text, str(file))  # check that the result is valid
     replace_text(file, text)
     return Accepted(entry, file)
+
+
+def policy_folder(policy: Policy, root: Path) -> Path:
+    """The folder of the policy's file; `root` for the default policy, which has
+    none."""
+    return root if policy.file is None else Path(policy.file).parent
 
 
 def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:

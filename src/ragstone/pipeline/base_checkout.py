@@ -19,6 +19,7 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import BASE_OPTION, recorded_error
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
 from ragstone.gate.policy import Policy
+from ragstone.pipeline.accept import policy_folder
 from ragstone.pipeline.git import Git, GitFailed
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.settings.load import load_settings
@@ -49,6 +50,15 @@ def refuse_two_baselines(settings: Settings) -> None:
         )
 
 
+def config_in(root: Path, settings: Settings) -> Path | None:
+    """The config file of `settings` as another commit has it, in `root`; None if it has
+    none, or if the workflow names none."""
+    if settings.config is None:
+        return None
+    file = root / settings.config.name
+    return file if file.is_file() else None
+
+
 def base_settings(
     settings: Settings, root: Path, *, above: Path, own_environment: bool = False
 ) -> SystemSettings:
@@ -59,9 +69,7 @@ def base_settings(
     that of the current system unless the base has its `own_environment`. Raises
     ConfigError, BaselineError.
     """
-    config = None
-    if settings.config is not None and (root / settings.config.name).is_file():
-        config = root / settings.config.name
+    config = config_in(root, settings)
     try:
         base = load_settings(directory=root, environ={}, config=config, within=root)
     except ConfigError as error:
@@ -108,7 +116,7 @@ def base_settings(
 def accepted_at(policy: Policy, settings: Settings, root: Path) -> tuple[str, ...]:
     """The ids of the accepted drops in the base commit, whose checkout has the config
     in `root`."""
-    folder = settings.root if policy.file is None else Path(policy.file).parent
+    folder = policy_folder(policy, settings.root)
     file = root / os.path.relpath(folder, settings.root) / ACCEPTED_FILE
     try:
         return tuple(entry.id for entry in read_accepted(file, within=root))
