@@ -68,6 +68,15 @@ A pull request's config file can't say that a failing gate passes, or leave out 
 
 _ENV = "system.env"
 
+_WAYS: Mapping[str | None, str] = {
+    **{
+        option.key: f"Set {option.env} under `env:` in the workflow"
+        for option in OPTIONS
+    },
+    **{spec.key: f"Set the input '{spec.name}' in the workflow" for spec in INPUTS},
+}
+"""How the workflow sets a setting: by an input, if there is one."""
+
 
 def restrict_to_base(
     job: Job, base_files: BaseFiles, notes: list[str]
@@ -236,13 +245,7 @@ def _refused(key: str, why: str, settings: Settings, base: CommitFiles) -> Confi
 
 
 def _by_workflow(key: str) -> str:
-    way = "Don't change it"
-    for option in OPTIONS:
-        if option.key == key:
-            way = f"Set {option.env} under `env:` in the workflow"
-    for spec in INPUTS:
-        if spec.key == key:
-            way = f"Set the input '{spec.name}' in the workflow"
+    way = _WAYS.get(key, "Don't change it")
     return f"{way}, or merge the config change separately first."
 
 
