@@ -47,7 +47,7 @@ class Places(Struct, frozen=True):
         """An annotation at a place in the checkout; of the whole job for another
         place."""
         inside = None if file is None else self.within(file)
-        return Annotation(level, message, title, inside, line)
+        return Annotation(level, message, title, inside, line if inside else None)
 
     def link(self, origin: Origin, blob: str) -> str | None:
         """The address of `origin` under `blob`
@@ -119,7 +119,7 @@ def error_annotation(error: RagstoneError, places: Places) -> Annotation:
     inside = places.within(file) if (places.root / file).is_file() else None
     message = error.message
     if where and inside is None:
-        message = f"{where}: {message}"
+        message, line = f"{where}: {message}", None
     if error.hint:
         message += f"\n{error.hint}"
     return Annotation(Level.ERROR, message, "Ragstone", inside, line)

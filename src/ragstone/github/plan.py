@@ -29,6 +29,10 @@ class BaselineSource(StrEnum):
     NONE = "none"
     PATH = "path"
 
+    @classmethod
+    def _missing_(cls, _path: object) -> BaselineSource:
+        return cls.PATH
+
 
 class JobPlan(Struct, frozen=True):
     """What this job does."""
@@ -54,8 +58,7 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
             "that runs the pull request's code.",
             hint="Use `on: pull_request`, and the workflow_run workflow in docs/github-action.md to comment for forks.",
         )
-    is_named = inputs.baseline in tuple(BaselineSource)
-    source = BaselineSource(inputs.baseline) if is_named else BaselineSource.PATH
+    source = BaselineSource(inputs.baseline)
     upstream = event.upstream
     if event.kind is EventKind.WORKFLOW_RUN and upstream is not None:
         if upstream.event != EventKind.PULL_REQUEST:

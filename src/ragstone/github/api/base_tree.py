@@ -101,6 +101,8 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
             raise ArchiveRefused(
                 f"it contains a path that leads out of it: {member.name[:80]!r}"
             )
+        if not parts:
+            continue
         target = folder.joinpath(*parts)
         if member.issym():
             links.append((target, member.linkname))

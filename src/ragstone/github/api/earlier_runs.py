@@ -72,9 +72,8 @@ def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
     """
     own = api.workflow_run(own_run)
     identity = _identity(own)
-    if not own.head_branch or own.event != _EVENT or None in identity:
-        return []
-    if getattr(own.head_repository, "id", None) != own.repository.id:  # a fork
+    is_fork = getattr(own.head_repository, "id", None) != own.repository.id
+    if is_fork or None in identity or not own.head_branch or own.event != _EVENT:
         return []
     listed = newest_runs(api, own.workflow_id, _EVENT, own.head_branch)
     same = [

@@ -44,6 +44,10 @@ class EventKind(StrEnum):
     WORKFLOW_RUN = "workflow_run"
     OTHER = "other"
 
+    @classmethod
+    def _missing_(cls, _name: object) -> EventKind:
+        return cls.OTHER
+
 
 def _of(*path: str) -> Any:
     return Field(None, validation_alias=AliasPath(*path))
@@ -162,7 +166,7 @@ def build_event(environ: Environ, payload: Any) -> Event:
     ConfigError for a wrong shape."""
     variables = Variables(environ)
     name, ref = variables.get("GITHUB_EVENT_NAME"), variables.get("GITHUB_REF")
-    kind = EventKind(name) if name in list(EventKind) else EventKind.OTHER
+    kind = EventKind(name)
     is_on_branch = ref.startswith("refs/heads/") and kind not in (
         EventKind.PULL_REQUEST,
         EventKind.MERGE_GROUP,

@@ -101,14 +101,14 @@ class Container(Struct, frozen=True):
         ConfigError, SystemUnderTestError, TimeLimitReached.
         """
         confinement, directory = self.confinement, self.directory
-        if base_checkout is not None and self.base is not None:
-            confinement = self.base
-            give_to(confinement, base_checkout)
-            workspace = self.workspace.resolve()
-            directory = base_checkout / directory.resolve().relative_to(workspace)
         added_names: Texts = ()
         if self.base is not None:
-            side = "head" if base_checkout is None else "base"
+            side = "head"
+            if base_checkout is not None:
+                side, confinement = "base", self.base
+                give_to(confinement, base_checkout)
+                workspace = self.workspace.resolve()
+                directory = base_checkout / directory.resolve().relative_to(workspace)
             environ, added_names = {**environ, SIDE: side}, (SIDE,)
         environ = container_environ(environ, confinement)
         python = system.python or base_python()
