@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -44,25 +44,30 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
     if not ids and not tags:
         return golden
     chosen: set[str] = set()
-    known: dict[str, set[str]] = {"--only": set(), "--tag": set()}
+    known_ids: set[str] = set()
+    known_tags: set[str] = set()
     for sample in golden:
         # An id may be a conversation's.
         names = {sample.id} if sample.turn is None else {sample.id, sample.turn.id}
-        known["--only"] |= names
-        known["--tag"] |= {*sample.tags}
+        known_ids |= names
+        known_tags |= {*sample.tags}
         if names & ids or tags.intersection(sample.tags):
             chosen.add(sample.id)
-    wanted = {"--only": settings.golden.only, "--tag": settings.golden.tags}
-    for flag, names in known.items():
-        for name in wanted[flag]:
-            if name not in names:
-                raise ConfigError(
-                    f"no sample has '{name[:80]}'.",
-                    where=flag,
-                    hint=suggestion(name, names) if names else None,
-                )
+    _refuse_unknown("--only", settings.golden.only, known_ids)
+    _refuse_unknown("--tag", settings.golden.tags, known_tags)
     selected = golden.only(lambda sample: sample.id in chosen)
     return replace(selected, limited=True, selected=True)
+
+
+def _refuse_unknown(flag: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise ConfigError for the first of `names` that no sample has."""
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"no sample has '{name[:80]}'.",
+                where=flag,
+                hint=suggestion(name, known) if known else None,
+            )
 
 
 def golden_size(settings: Settings) -> GoldenSize | None:
