@@ -35,7 +35,7 @@ def texts(value: object) -> list[str]:
 
 
 def test_a_string_is_an_answer_without_contexts() -> None:
-    assert returns.normalise("yes") == {"answer": "yes", "usage": None}
+    assert returns.normalise("yes") == {"answer": "yes", "usage": None, "steps": []}
 
 
 @pytest.mark.parametrize(
@@ -287,10 +287,15 @@ TRACE = {"trace_id": "a" * 256, "index_digest": "i1"}
 
 
 def test_what_an_answer_says_of_its_trace_is_kept() -> None:
-    assert returns.normalise(Some(answer="yes", trace_id="a")) == {"answer": "yes", "usage": None, "trace_id": "a"}
+    assert returns.normalise(Some(answer="yes", trace_id="a")) == {
+        "answer": "yes",
+        "usage": None,
+        "steps": [],
+        "trace_id": "a",
+    }
     assert read("q", {"answer": "yes", **TRACE}, None).extra == TRACE
     found = returns.normalise({"data": {"said": "yes"}, **TRACE}, fields.Fields(answer="data.said"))
-    assert found == {"answer": "yes", "usage": None, **TRACE}
+    assert found == {"answer": "yes", "usage": None, "steps": [], **TRACE}
 
 
 def test_odd_ids_of_a_trace_are_left_out() -> None:

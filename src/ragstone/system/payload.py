@@ -22,6 +22,7 @@ from ragstone.system.response import (
 )
 from ragstone.system.worker.fields import NO_PATHS, BadReturn, Fields
 from ragstone.system.worker.returns import TRACE_NAMES, normalise
+from ragstone.system.worker.wording import shortened
 
 MAX_MESSAGE_CHARACTERS = 1_000
 MAX_DETAIL_CHARACTERS = 20_000
@@ -116,9 +117,7 @@ def failed(
 ) -> Response:
     """The Response for a failure; `message` is cut to one line of 1,000 characters,
     and `detail` to its end, with lone surrogates replaced."""
-    line = _encodable(" ".join(message.split()))
-    if len(line) > MAX_MESSAGE_CHARACTERS:
-        line = line[: MAX_MESSAGE_CHARACTERS - 3] + "..."
+    line = shortened(_encodable(" ".join(message.split())), MAX_MESSAGE_CHARACTERS)
     if detail is not None:
         detail = _encodable(detail[-MAX_DETAIL_CHARACTERS:])
     failure = SystemFailure(kind, line, detail)

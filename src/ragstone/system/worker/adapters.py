@@ -70,12 +70,11 @@ class Parameters:
     def beside_question(self) -> list[str]:
         """The names of those that can be passed by name, beside the question, which is
         the first."""
-        names = []
-        for place, parameter in enumerate(self.all):
-            is_positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            if parameter.kind is parameter.KEYWORD_ONLY or (place and is_positional):
-                names.append(parameter.name)
-        return names
+        by_name = (
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
+        )
+        return [p.name for p in self.all[1:] if p.kind in by_name]
 
 
 def names_beside(available: Collection[str]) -> dict[str, str]:
@@ -194,11 +193,10 @@ def _messages(question: str, beside: Json) -> list[Json]:
 def is_built(target: object) -> bool:
     """Whether `target` is a class or a factory: then each conversation gets an object
     of its own."""
-    if inspect.isclass(target):
-        return True
     parameters = Parameters(target)
-    takes_none = not parameters.positional and not parameters.required
-    return inspect.isroutine(target) and takes_none
+    is_routine = inspect.isroutine(target)
+    is_factory = is_routine and not parameters.positional and not parameters.required
+    return is_factory or inspect.isclass(target)
 
 
 def create(target: Any) -> Any:

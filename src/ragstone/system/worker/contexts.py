@@ -6,7 +6,7 @@ Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ragstone.golden.aliases import SYSTEM_NAMES
@@ -17,6 +17,7 @@ from ragstone.system.worker.fields import (
     Json,
     at_path,
     get,
+    is_list,
     named,
     number,
 )
@@ -28,16 +29,14 @@ MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
 
 
-def read_contexts(value: object, fields: Fields) -> list[Context]:
+def read_contexts(value: Any, fields: Fields) -> list[Context]:
     """Contexts in plain JSON types, in their order. Raises BadReturn."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     is_single = isinstance(value, (str, Mapping)) or context_text(value) is not None
     if is_single:
         value = [value]
-    # Iterating over a data frame gives its column names; a set has no order.
-    is_unordered = hasattr(value, "keys") or isinstance(value, (set, frozenset, bytes))
-    if is_unordered or not isinstance(value, Iterable):
+    if not is_list(value):
         raise BadReturn(
             f"The contexts are {shown(value)}: it is not a list. {EXPECTED}"
         )

@@ -99,6 +99,14 @@ def get(holder: object, name: str) -> Any:
         return None
 
 
+def is_list(value: object) -> bool:
+    """Whether `value` has items in an order. A data frame has not: its items are the
+    names of its columns."""
+    no_lists = (str, bytes, Mapping, set, frozenset)
+    is_iterable = isinstance(value, Iterable) and not hasattr(value, "keys")
+    return is_iterable and not isinstance(value, no_lists)
+
+
 def message_text(value: object) -> str | None:
     """The text of a string or of a chat message (its `content`: a string, or a list of
     blocks)."""

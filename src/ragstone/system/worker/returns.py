@@ -50,9 +50,10 @@ class Parts(dict):  # type: ignore[type-arg]
 
 def normalise(value: object, fields: Fields = NO_PATHS) -> Json:
     """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id",
-    "score"}], "usage": ... | None}``, without ``"contexts"`` if it came without any.
+    "score"}], "usage": ... | None, "steps": [...]}``, without ``"contexts"`` if it came
+    without any.
 
-    ``"steps"`` are what the system did, and TRACE_NAMES its trace and its index, if the
+    ``"steps"`` are what the system did. TRACE_NAMES are its trace and its index, if the
     answer says so. Accepts every shape listed in docs/entrypoints.md. Lone surrogates
     become U+FFFD. Raises BadReturn with what was returned and what is expected, and
     nothing else, whatever the code in a returned object raises.
@@ -83,13 +84,12 @@ def _payload(value: object, fields: Fields) -> Json:
     # What was retrieved in steps is among the contexts of the response too.
     characters += 2 * len(json.dumps(steps, ensure_ascii=False))
     refuse_long(characters)
-    payload: Json = {"answer": answer, "usage": token_usage(parts.get("usage"))}
+    usage = token_usage(parts.get("usage"))
+    payload: Json = {"answer": answer, "usage": usage, "steps": steps}
     retrieves = any(step["type"] != "model" for step in steps)
     are_returned = parts.get("contexts") is not None
     if contexts or are_returned or retrieves or fields.contexts_only:
         payload["contexts"] = contexts
-    if steps:
-        payload["steps"] = steps
     for name in TRACE_NAMES:
         text = parts.get(name)
         if isinstance(text, str) and 0 < len(text) <= MAX_TRACE_CHARACTERS:

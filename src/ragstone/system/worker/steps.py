@@ -23,6 +23,7 @@ from ragstone.system.worker.fields import (
     Json,
     first,
     get,
+    is_list,
     message_text,
     named,
     parsed_json,
@@ -48,7 +49,7 @@ EXPECTED_STEPS = (
 )
 
 
-def read_steps(value: object, fields: Fields) -> list[Step]:
+def read_steps(value: Any, fields: Fields) -> list[Step]:
     """The steps in `value` in plain JSON types, in order, each with its `type`:
     retrieval, tool or model.
 
@@ -60,8 +61,7 @@ def read_steps(value: object, fields: Fields) -> list[Step]:
     spans = spans_in(value)
     if spans is not None:
         value = steps_of_spans(spans)
-    no_list = (str, bytes, Mapping, set, frozenset)
-    if isinstance(value, no_list) or not isinstance(value, Iterable):
+    if not is_list(value):
         raise BadReturn(
             f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}"
         )

@@ -51,15 +51,14 @@ def shown(value: object, limit: int = 200) -> str:
     text = _masked(
         re.sub(_ADDRESS, "", text)
     )  # addresses differ each time, so equal failures would look different
-    shortened = clean(_shortened(text, limit))
-    return f"{shortened} ({type(value).__name__})"
+    return f"{clean(shortened(text, limit))} ({type(value).__name__})"
 
 
 def summary(error: BaseException) -> str:
     """``Type: message`` in one line of at most 300 characters."""
     last_line = traceback.format_exception_only(type(error), error)[-1]
     words = _masked(_without_middle(last_line, _MAX_MASKED_CHARACTERS)).split()
-    return _shortened(" ".join(words), 300)
+    return shortened(" ".join(words), 300)
 
 
 def formatted(error: BaseException) -> str:
@@ -83,7 +82,8 @@ def _masked(text: str) -> str:
     return re.sub(_KEYLIKE, lambda match: match["before"] + "***", text)
 
 
-def _shortened(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
+    """`text`, or its beginning and an ellipsis: at most `limit` characters."""
     if len(text) <= limit:
         return text
     return text[: limit - 3] + "..."
