@@ -20,20 +20,22 @@ class NoPlaceError(ValueError):
 
 
 def placed(fields: object, path: str, value: object) -> Any:
-    """A copy of `fields` with `value` at a dotted path. Tables are created as needed;
-    lists keep their length.
+    """A copy of `fields` with `value` at a dotted path, or just that without a path.
+    Tables are created as needed; lists keep their length.
 
     A position in a list may be negative, counted from the end. Raises NoPlaceError.
     """
+    if not path:
+        return value
     head, _, tail = path.partition(".")
     if isinstance(fields, list):
         if not _POSITION.fullmatch(head) or not -len(fields) <= int(head) < len(fields):
             raise NoPlaceError(head)
         items = list(fields)
-        items[int(head)] = placed(items[int(head)], tail, value) if tail else value
+        items[int(head)] = placed(items[int(head)], tail, value)
         return items
     table = dict(fields) if isinstance(fields, Mapping) else {}
-    table[head] = placed(table.get(head), tail, value) if tail else value
+    table[head] = placed(table.get(head), tail, value)
     return table
 
 
