@@ -97,11 +97,12 @@ class RecordedAnswers:
             # something else.
             keys.insert(1, (_QUESTION_OF_ID, question))
         place = next(filter(None, map(self._places.get, keys)), None)
-        if place is None or self._file is None:
+        if place is None:
             message = (
                 f"No recorded answer in {self._source.name} has its id or question."
             )
             return failed(sample.id, SystemFailureKind.MISSING, message)
+        assert self._file is not None  # noqa: S101 - it was started
         self._file.seek(place.start)
         record: Values = json.loads(self._file.read(place.size))
         return recorded_response(
