@@ -328,8 +328,9 @@ def evaluate(
         hint = "Pass a function that takes a question, or an entrypoint such as 'python:my_package.rag:answer'."
         found = type(system).__name__
         raise ConfigError(f"evaluate() takes a system, found {found}.", hint=hint)
+    judge_settings, ready_judge = {"name": judge}, None
     if not isinstance(judge, str):
-        judge = checked_judge(judge)
+        judge_settings, ready_judge = {}, checked_judge(judge)
     names, custom = _chosen_metrics(metrics)
     settings = _settings(
         {
@@ -338,7 +339,7 @@ def evaluate(
                 "concurrency": concurrency,
                 "part": part,
             },
-            "judge": {"name": judge} if isinstance(judge, str) else {},
+            "judge": judge_settings,
             "run": {
                 "out": str(where),
                 "metrics": names,
@@ -362,8 +363,7 @@ def evaluate(
         system_factory=tested,
     )
     plan = run_plan(settings, context, golden=golden_set, command=None)
-    given_judge = None if isinstance(judge, str) else judge
-    plan = replace(plan, judge=replace(plan.judge, ready=given_judge), cached=False)
+    plan = replace(plan, judge=replace(plan.judge, ready=ready_judge), cached=False)
     run = Run(_wait_for(evaluate_run(plan, context)))
     run.directory.scores()  # now, while the directory is there
     return run
@@ -429,9 +429,9 @@ def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
     started: list[Callable[[], object]] = []
 
     async def stoppable() -> Result:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        if task is not None:
-            started.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        task: Any = asyncio.current_task()  # is this
+        loop = asyncio.get_running_loop()
+        started.append(lambda: loop.call_soon_threadsafe(task.cancel))
         return await work
 
     # A notebook's loop is already running: use our own in a thread, which displays
