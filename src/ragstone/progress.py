@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from ragstone.evaluation.engine import Progress
 from ragstone.formatting import counted
 from ragstone.report.escape import terminal
-
-if TYPE_CHECKING:
-    from rich.progress import TaskID
 
 
 class BarProgress(Progress):
@@ -41,20 +38,17 @@ class BarProgress(Progress):
             console=Console(file=stream),
             transient=True,
         )
-        self._task: TaskID | None = None
+        self._task = self._bar.add_task("", states="")
 
     def start(self, total: int | None) -> None:
         self._states.clear()
-        if self._task is not None:
-            self._bar.remove_task(self._task)
+        self._bar.remove_task(self._task)
         self._task = self._bar.add_task("", total=total, states="")
         self._bar.start()
 
     def advance(self, state: str) -> None:
         self._states[state] += 1
-        if self._task is not None:
-            counts = _counts(self._states)
-            self._bar.update(self._task, advance=1, states=counts)
+        self._bar.update(self._task, advance=1, states=_counts(self._states))
 
     def finish(self) -> None:
         self._bar.stop()
