@@ -70,13 +70,12 @@ def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
     received = signal.SIGINT
 
     async def guarded() -> Result:
-        task = asyncio.current_task()
+        task: Any = asyncio.current_task()  # is this
 
         def end(number: signal.Signals) -> None:
             nonlocal received
             received = number
-            if task is not None:
-                task.cancel()
+            task.cancel()
 
         loop = asyncio.get_running_loop()
         for number in ENDING_SIGNALS:

@@ -133,9 +133,8 @@ def command(
         )
     require_writer(settings.judge)
     wanted = Wanted(count, pairs=pairs is not None)
-    for file in (output, pairs):
-        if file is not None:
-            check_target(file, force=force or dry_run)
+    for file in filter(None, (output, pairs)):
+        check_target(file, force=force or dry_run)
     if output == pairs:
         raise ConfigError("-o and --pairs name the same file.", where=str(output))
     existing = configured_samples(settings, required=bool(flags.get("golden")))

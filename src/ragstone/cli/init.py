@@ -73,8 +73,7 @@ def command(directory: Path, entrypoint: str | None) -> None:
             __package__,
             result=write_starter(directory, proposal, survey_result),
             proposal=proposal,
-            is_unknown=proposal == Proposal(PLACEHOLDER, "")
-            and entrypoint in (None, PLACEHOLDER),
+            is_unknown=proposal == Proposal(PLACEHOLDER, ""),
             folder=""
             if directory.resolve() == Path.cwd()
             else shell_word(os.path.relpath(directory)),

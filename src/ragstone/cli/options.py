@@ -189,7 +189,7 @@ def settings_of_run(flags: Mapping[str, object], failed: Path | None) -> Setting
 
 def settings_from(
     flags: Mapping[str, object],
-    environ: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] = os.environ,
     *,
     within: Path | None = None,
 ) -> Settings:
@@ -203,7 +203,7 @@ def settings_from(
     config = flags.get("config")
     return load_settings(
         directory=Path(),
-        environ=os.environ if environ is None else environ,
+        environ=environ,
         overrides=overrides,
         config=config if isinstance(config, Path) else None,
         within=within,
