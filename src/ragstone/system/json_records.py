@@ -69,19 +69,25 @@ def _row_record(row: Values, is_table: bool) -> dict[str, object]:
         {name: value for name, value in row.items() if value is not None}
     )
     for name, value in record.items():
-        column = normal(name)
-        if isinstance(value, dict) and column in OBJECTS:
-            record[name] = _row_record(value, is_table)
-        if not isinstance(value, str):
-            continue
-        if column in SYSTEM_NAMES["context_ids"]:
-            record[name] = cells.listed(value, split_bars=True, split_commas=True)
-        elif name == "latency_s":
-            with contextlib.suppress(ValueError):
-                record[name] = float(value)
-        elif column in CONTEXTS_NAMES:
-            try:
-                record[name] = cells.passages(value, split_bars=is_table)
-            except cells.CellError as error:
-                raise cells.CellError(f"column '{name}' {error}") from None
+        match value:
+            case dict() if normal(name) in OBJECTS:
+                record[name] = _row_record(value, is_table)
+            case str():
+                record[name] = _parsed(name, value, is_table)
     return record
+
+
+def _parsed(name: str, text: str, is_table: bool) -> object:
+    """What the `text` in the column `name` says. Raises CellError."""
+    column = normal(name)
+    if column in SYSTEM_NAMES["context_ids"]:
+        return cells.listed(text, split_bars=True, split_commas=True)
+    if name == "latency_s":
+        with contextlib.suppress(ValueError):
+            return float(text)
+    if column in CONTEXTS_NAMES:
+        try:
+            return cells.passages(text, split_bars=is_table)
+        except cells.CellError as error:
+            raise cells.CellError(f"column '{name}' {error}") from None
+    return text

@@ -155,18 +155,17 @@ def _response_in(
 ) -> Response:
     """The response in a reply of `child`: an answer, or the error it reports. Raises
     ValueError for the reply to another question."""
-    if not isinstance(reply, dict):
-        return read(sample.id, reply, latency_s, fields)
-    if str(reply.get("id", sample.id)) != sample.id:
-        raise ValueError(
-            f"Answered with id {shown(reply['id'], 80)}; expected {sample.id!r}, or no id."
-        )
-    error = reply.get("error")
-    detail = reply.get("detail", child.tail.text())
-    if not isinstance(error, str) or "answer" in reply:
-        return read(sample.id, reply, latency_s, fields)
-    kind = SystemFailureKind.RAISED
-    if reply.get("kind") == SystemFailureKind.BAD_RETURN:
-        kind = SystemFailureKind.BAD_RETURN
-    text = detail if isinstance(detail, str) else None
-    return failed(sample.id, kind, error, text, latency_s)
+    match reply:
+        case {"id": identity} if str(identity) != sample.id:
+            raise ValueError(
+                f"Answered with id {shown(identity, 80)}; expected {sample.id!r}, or no id."
+            )
+        case {"error": str(error)} if "answer" not in reply:
+            kind = SystemFailureKind.RAISED
+            if reply.get("kind") == SystemFailureKind.BAD_RETURN:
+                kind = SystemFailureKind.BAD_RETURN
+            detail = reply.get("detail", child.tail.text())
+            text = detail if isinstance(detail, str) else None
+            return failed(sample.id, kind, error, text, latency_s)
+        case _:
+            return read(sample.id, reply, latency_s, fields)

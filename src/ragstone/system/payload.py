@@ -65,15 +65,15 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
     retrieved: list[Context] = []
     usage = payload.usage
     for step in payload.steps:
-        if isinstance(step, Retrieval):
-            step = replace(step, contexts=_named(step.contexts))
-            retrieved += step.contexts
-        elif isinstance(step, ModelCall) and step.usage and not payload.usage:
-            before = usage or TokenUsage(0, 0)
-            usage = TokenUsage(
-                before.input_tokens + step.usage.input_tokens,
-                before.output_tokens + step.usage.output_tokens,
-            )
+        match step:
+            case Retrieval():
+                step = replace(step, contexts=_named(step.contexts))
+                retrieved += step.contexts
+            case ModelCall(usage=TokenUsage(used_in, used_out)) if not payload.usage:
+                before = usage or TokenUsage(0, 0)
+                usage = TokenUsage(
+                    before.input_tokens + used_in, before.output_tokens + used_out
+                )
         steps.append(step)
     keys = {_key(context) for context in contexts}
     for context in (*retrieved, *tool_results(steps)):

@@ -228,9 +228,13 @@ def recorded_response(
 
 def _identity(record: Values) -> str:
     """The id of a record; "" if it has none."""
-    identity = record.get("id")
-    is_id = isinstance(identity, str | int) and not isinstance(identity, bool)
-    return str(identity) if is_id else ""
+    match record.get("id"):
+        case bool():
+            return ""
+        case str() | int() as identity:
+            return str(identity)
+        case _:
+            return ""
 
 
 def _question(record: Values) -> str:

@@ -201,10 +201,9 @@ def called_tools(response: Response) -> frozenset[str]:
     one."""
     names = set()
     for step in response.steps:
-        if isinstance(step, ToolCall):
-            names.add(step.name)
-        elif isinstance(step, Retrieval) and step.source is not None:
-            names.add(step.source)
+        match step:
+            case ToolCall(name=name) | Retrieval(source=str(name)):
+                names.add(name)
     return frozenset(names)
 
 
