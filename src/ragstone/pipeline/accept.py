@@ -163,10 +163,13 @@ def entry_text(entry: AcceptedEntry) -> str:
     """`entry` as appended to the file."""
     text = "[[accepted]]\n"
     for name, value in entry.model_dump(exclude_none=True).items():
-        written = str(value)
-        if isinstance(value, str):
-            written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        elif isinstance(value, float):
-            written = f"{value:.4f}".rstrip("0")
+        match value:
+            case str():
+                quoted = json.dumps(value, ensure_ascii=False)
+                written = quoted.replace("\x7f", "\\u007f")
+            case float():
+                written = f"{value:.4f}".rstrip("0")
+            case _:
+                written = str(value)
         text += f"{name} = {written}\n"
     return text

@@ -126,21 +126,19 @@ def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
     class."""
     uses_framework = PATTERNS["framework"].search(module.text) is not None
     for node in module.body:
-        if isinstance(node, ast.ClassDef):
-            for method in _answering_methods(node):
-                yield CLASS, f"{node.name}.{method}"
-        elif (
-            isinstance(node, Function)
-            and node.name in NAMES["answering"]
-            and _takes_a_question(node)
-        ):
-            yield FUNCTION, node.name
-        elif isinstance(node, ast.Assign) and uses_framework:
-            name = _name(node.targets[0])
-            maker = PATTERNS["maker"].fullmatch(_name(node.value))
-            is_system = maker is not None or isinstance(node.value, ast.BinOp)
-            if is_system and PATTERNS["system"].fullmatch(name):
-                yield OBJECT, name
+        match node:
+            case ast.ClassDef():
+                for method in _answering_methods(node):
+                    yield CLASS, f"{node.name}.{method}"
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if node.name in NAMES["answering"] and _takes_a_question(node):
+                    yield FUNCTION, node.name
+            case ast.Assign() if uses_framework:
+                name = _name(node.targets[0])
+                maker = PATTERNS["maker"].fullmatch(_name(node.value))
+                is_system = maker is not None or isinstance(node.value, ast.BinOp)
+                if is_system and PATTERNS["system"].fullmatch(name):
+                    yield OBJECT, name
 
 
 def _answering_methods(node: ast.ClassDef) -> Iterator[str]:
@@ -240,8 +238,12 @@ def _first_of(names: Sequence[str], fields: list[str]) -> str | None:
 
 def _name(node: ast.AST | None) -> str:
     """``c`` of the expressions ``c``, ``a.b.c`` and ``a.b.c(…)``; "" for others."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return getattr(node, "id", "")
+    match node:
+        case ast.Call():
+            return _name(node.func)
+        case ast.Attribute():
+            return node.attr
+        case ast.Name():
+            return node.id
+        case _:
+            return ""
