@@ -465,24 +465,24 @@ def _chosen_metrics(
     names: list[str] = []
     defined: dict[str, dict[str, object] | CustomMetric] = {}
     for metric in entries:
-        if isinstance(metric, str):
-            names.append(metric)
-            continue
         definition: dict[str, object] | CustomMetric
-        if isinstance(metric, Rubric):
-            name = metric.name
-            definition = {"rubric": metric.text, "sees": metric.sees}
-            if metric.levels != YES_NO:
-                definition["levels"] = metric.levels
-        elif callable(metric) and not isinstance(metric, type):
-            name = _name_of(metric)
-            definition = CustomMetric.calling(metric)
-        else:
-            raise ConfigError(
-                f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
-                where="evaluate(metrics=…)",
-                hint='For example: metrics=["faithfulness", "context_recall"]',
-            )
+        match metric:
+            case str():
+                names.append(metric)
+                continue
+            case Rubric(name=name):
+                definition = {"rubric": metric.text, "sees": metric.sees}
+                if metric.levels != YES_NO:
+                    definition["levels"] = metric.levels
+            case Callable() if not isinstance(metric, type):
+                name = _name_of(metric)
+                definition = CustomMetric.calling(metric)
+            case _:
+                raise ConfigError(
+                    f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
+                    where="evaluate(metrics=…)",
+                    hint='For example: metrics=["faithfulness", "context_recall"]',
+                )
         if name in defined:
             raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
         names.append(name)
