@@ -41,6 +41,19 @@ class CacheWarning(UserWarning):
     without it."""
 
 
+class NoCache:
+    """Stands for a cache where nothing is to be stored."""
+
+    def get(self, key: bytes) -> None:
+        """Nothing is there."""
+
+    def put(self, key: bytes, document: object) -> None:
+        """Store nothing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class JudgementCache:
     """Judgements by key, in a file that several processes may share.
 

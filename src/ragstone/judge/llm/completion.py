@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ragstone.formatting import some
-from ragstone.judge.cache import JudgementCache
+from ragstone.judge.cache import JudgementCache, NoCache
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.paid_calls import PaidCalls
 from ragstone.judge.llm.prompts import Layout, Prompt, request_line, schema_of
@@ -133,7 +133,7 @@ class Completer(Struct, eq=False, kw_only=True):
     make_provider: Callable[[], Provider]
     calls: PaidCalls
     keys: CacheKeys
-    cache: JudgementCache | None
+    cache: JudgementCache | NoCache
     layout: Layout
     window: int
     reasoning_tokens: int = 0
@@ -214,9 +214,7 @@ class Completer(Struct, eq=False, kw_only=True):
             key = self.keys.key(
                 f"reply {pending_form.digest}", [request.data], repeat=call.repeat
             )
-            stored = None
-            if self.cache is not None and not call.fresh:
-                stored = self.cache.get(key)
+            stored = None if call.fresh else self.cache.get(key)
             filled = read_document(stored, pending)
             call.ledger.cached_calls += bool(filled)
             if not filled:
@@ -243,7 +241,7 @@ class Completer(Struct, eq=False, kw_only=True):
     ) -> None:
         """Store what a reply holds of the values asked for."""
         filled = _values(reply, fields)
-        if filled and self.cache is not None and not call.fresh:
+        if filled and not call.fresh:
             self.cache.put(key, document_of(filled))
 
     async def _chat(

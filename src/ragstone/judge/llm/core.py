@@ -64,12 +64,12 @@ class Core:
             return await ask()
         key = self.keys.key(form.digest, content, repeat=call.repeat)
         async with self.alone(key):
-            values = read_document(self.stored(key), form.fields)
+            values = read_document(self.cache.get(key), form.fields)
             if len(values) == len(form.fields):
                 call.ledger.cached_calls += 1
                 return values
             filled = await ask()
-            self.store(key, document_of(filled))
+            self.cache.put(key, document_of(filled))
             return filled
 
     async def cached_each(
@@ -97,7 +97,7 @@ class Core:
             values: Values = {}
             missing: list[Field] = []
             for field in form.fields:
-                document = None if call.fresh else self.stored(keys[field.path])
+                document = None if call.fresh else self.cache.get(keys[field.path])
                 stored = read_document(document, [replace(field, path=(_VALUE,))])
                 if stored:
                     values[field.path] = stored[(_VALUE,)]
@@ -111,7 +111,7 @@ class Core:
                 for path, value in (await ask(fields)).items():
                     values[path] = value
                     if not call.fresh:
-                        self.store(keys[path], {_VALUE: value})
+                        self.cache.put(keys[path], {_VALUE: value})
 
             await all_of(map(store, self.completer.in_calls(missing)))
             return values
@@ -127,13 +127,6 @@ class Core:
         lock = self._locks.setdefault(keys, asyncio.Lock())
         async with lock:
             yield
-
-    def stored(self, key: bytes) -> object | None:
-        return None if self.cache is None else self.cache.get(key)
-
-    def store(self, key: bytes, document: object) -> None:
-        if self.cache is not None:
-            self.cache.put(key, document)
 
     async def filled(self, form: Form, blocks: Sequence[Block], call: Call) -> Values:
         """The form's values, from the cache or judged by `blocks`, none of which can be

@@ -211,14 +211,14 @@ class LlmJudge:
         key = self.core.keys.key("similarity 1", content)
         async with self.core.alone(key):
             field = Field((_SIMILARITIES,), partial(_cosines, count=len(texts)))
-            stored = read_document(self.core.stored(key), [field])
+            stored = read_document(self.core.cache.get(key), [field])
             if stored and not call.fresh:
                 call.ledger.cached_calls += 1
                 return cast(Cosines, stored[field.path])
 
             def keep(cosines: Cosines) -> None:
                 if not call.fresh:
-                    self.core.store(key, {_SIMILARITIES: list(cosines)})
+                    self.core.cache.put(key, {_SIMILARITIES: list(cosines)})
 
             return await self._similarity.similarities(
                 text, texts, call=call, keep=keep
@@ -324,8 +324,7 @@ class LlmJudge:
             )
         finally:
             await self.core.completer.close()
-            if self.core.cache is not None:
-                self.core.cache.close()
+            self.core.cache.close()
 
 
 def _support_data(

@@ -172,18 +172,18 @@ class ReferenceJudging:
         core = self._core
         key = core.keys.key("reference statements 1", content[:2])
         async with core.alone(key):
-            statements = self._listed.get(key) or _stored(core.stored(key))
+            statements = self._listed.get(key) or _stored(core.cache.get(key))
             if not statements:
                 # In one call; the result is cached as if the statements had been given,
                 # for the next run.
                 values = await ask(None)
                 statements = reply_schemas.listed_statements(values)
                 self._listed[key] = statements
-                core.store(key, {"statements": _texts(statements)})
+                core.cache.put(key, {"statements": _texts(statements)})
                 whole = [*content, "", *_texts(statements)]
                 digest = form(statements).digest
                 own_key = core.keys.key(digest, whole, repeat=call.repeat)
-                core.store(own_key, document_of(values))
+                core.cache.put(own_key, document_of(values))
                 return statements, values
         whole = [*content, "", *_texts(statements)]
         asking = partial(ask, statements)
