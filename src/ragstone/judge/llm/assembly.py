@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from ragstone.errors import ConfigError
 from ragstone.formatting import dollars
-from ragstone.judge.cache import JudgementCache
+from ragstone.judge.cache import JudgementCache, NoCache
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.account_settings import embeddings_account, make_account
 from ragstone.judge.llm.completion import Completer
@@ -31,7 +31,7 @@ from ragstone.judge.llm.prices import (
 from ragstone.judge.llm.prompts import Layout, layout_of
 from ragstone.judge.llm.provider import Provider
 from ragstone.judge.llm.replies import READING, CacheKeys
-from ragstone.judge.llm.scheduler import Clock, Scheduler
+from ragstone.judge.llm.scheduler import REAL_CLOCK, Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
 from ragstone.judge.names import provider_of, split_name
@@ -67,13 +67,12 @@ _UNKNOWN_WINDOW = (
 
 
 def assemble(
-    settings: JudgeSettings, surroundings: Surroundings, clock: Clock | None = None
+    settings: JudgeSettings, surroundings: Surroundings, clock: Clock = REAL_CLOCK
 ) -> LlmJudge:
     """The LLM judge of `settings`; see `factory.build_judge`. Nothing is sent yet.
 
     Raises ConfigError for settings that are missing or can't be honoured.
     """
-    clock = clock or Clock()
     environ, tell_secret = surroundings.environ, surroundings.tell_secret
     provider, model = split_name(settings.name)
     account = make_account(
@@ -117,7 +116,7 @@ def assemble(
         make_provider=partial(_provider, account, _parameters(settings, provider)),
         calls=PaidCalls(scheduler, budget, price),
         keys=CacheKeys(identity),
-        cache=JudgementCache(path) if path else None,
+        cache=JudgementCache(path) if path else NoCache(),
         layout=layout,
         window=window or DEFAULT_WINDOW,
         reasoning_tokens=reasoning_tokens(settings, provider, model),
@@ -138,7 +137,7 @@ def _identity(
     schemas and parsing rules."""
     parameters = _parameters(settings, account.service)
     effort = account.provider.effort(account.model, parameters)
-    if effort is not None:
+    if effort.ways:
         parameters = {**effort.ways[0], **parameters}
     shown = []
     for name, value in sorted(parameters.items()):

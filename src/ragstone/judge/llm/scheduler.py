@@ -42,6 +42,9 @@ class Clock(Struct, frozen=True):
     uniform: Callable[[float, float], float] = random.uniform
 
 
+REAL_CLOCK = Clock()
+
+
 class Scheduler:
     """Runs attempts until one succeeds.
 
@@ -62,9 +65,9 @@ class Scheduler:
         concurrency: int,
         timeout_s: float,
         patience_s: float = 600.0,
-        clock: Clock | None = None,
+        clock: Clock = REAL_CLOCK,
     ) -> None:
-        self._clock = clock or Clock()
+        self._clock = clock
         self._max = concurrency
         self._timeout_s = timeout_s
         self._patience_s = patience_s

@@ -19,9 +19,6 @@ from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
 from ragstone.system.bounded_http import ACCEPTED
 
 _T = TypeVar("_T")
-Outcome = tuple[_T | None, Exception | None]
-"""A reply, or the error to raise. It is raised outside the SDK's except block, so that
-no SDK error, which holds the request and with it the key, becomes part of its chain."""
 _REFUSED = frozenset((400, 401, 403, 404))
 
 
@@ -62,34 +59,38 @@ def key_of(account: Account) -> str:
     return account.key.get_secret_value() if account.key else "none"
 
 
-async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> Outcome[_T]:
-    """The result of an SDK call, or the error to raise in place of the SDK's."""
+async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> _T | Exception:
+    """The result of an SDK call, or the error to raise in place of the SDK's.
+
+    It is raised outside the SDK's except block, so that no SDK error, which holds the
+    request and with it the key, becomes part of its chain.
+    """
     if sdk.__name__ == "openai":
         exchange_error, any_error = sdk.OAuthError, sdk.OpenAIError
     else:
         exchange_error, any_error = sdk.WorkloadIdentityError, sdk.AnthropicError
     try:
-        return await call, None
+        return await call
     except (JudgeError, Fault) as error:  # raised while the SDK got a token
-        return None, error
+        return error
     except exchange_error as error:  # of the job's identity for a token
         reason = f"HTTP {error.status_code}: {error}"
         if error.status_code in _REFUSED:
-            return None, transport.refused_key(account, reason)
-        return None, Broken(account.scrubbed(reason))
+            return transport.refused_key(account, reason)
+        return Broken(account.scrubbed(reason))
     except sdk.APIStatusError as error:
         status, headers = error.status_code, error.response.headers
-        return None, transport.refusal(account, status, headers, error.body)
+        return transport.refusal(account, status, headers, error.body)
     except (sdk.APIConnectionError, aiohttp.ClientError) as error:
         # The latter if the reply is not HTTP.
-        return None, transport.connection_error(account, error)
+        return transport.connection_error(account, error)
     except any_error as error:
-        return None, Broken(account.scrubbed(error))
+        return Broken(account.scrubbed(error))
     except Exception as error:
         if account.provider.cloud is None:
             raise
         reason = f"can't sign in to {account.service}: {account.scrubbed(error)}"
-        return None, Broken(reason)
+        return Broken(reason)
 
 
 class SdkProvider(ABC):
@@ -108,9 +109,7 @@ class SdkProvider(ABC):
         self.account = account
         self.client = client
         effort = account.provider.effort(account.model, parameters)
-        self.features = Features(
-            features, parameters, effort.ways if effort is not None else ()
-        )
+        self.features = Features(features, parameters, effort.ways)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -137,17 +136,15 @@ class SdkProvider(ABC):
         while True:
             sent = self.features.in_use
             post = self.post(self.body(request))
-            response, error = await outcome(self.sdk, self.account, post)
+            reply = await outcome(self.sdk, self.account, post)
             try:
-                if response is not None:
-                    document = transport.parsed(response.content)
-                    return self.read(document, response.headers)
-            except FeatureRefused as refused:
-                error = refused
-            if not isinstance(error, FeatureRefused):
-                raise error or Broken("no reply")
-            if not self.features.step_down(error.complaint, sent):
-                raise error.error
+                if isinstance(reply, Exception):
+                    raise reply
+                return self.read(transport.parsed(reply.content), reply.headers)
+            except FeatureRefused as error:
+                refused = error
+            if not self.features.step_down(refused.complaint, sent):
+                raise refused.error
 
     async def close(self) -> None:
         await self.client.close()
