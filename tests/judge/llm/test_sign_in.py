@@ -150,7 +150,7 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
     with pytest.raises(JudgeError) as caught:
         world.ask(judge, "In 2.")
     account = make_account(JudgeSettings(name=name, base_url=world.fake.url), name.split(":")[0], "m", issuer.environ)
-    assert account.as_job
+    assert account.job_identity
     shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.tokens!r}"
     for secret in (REQUEST_TOKEN, *issuer.job_tokens, *issuer.tokens):
         assert secret not in shown
@@ -160,8 +160,8 @@ def test_a_key_goes_first_and_the_identity_stands_in_for_none(world: Any, issuer
     def account(**more: str) -> Any:
         return make_account(JudgeSettings(name=OPENAI), "openai", "gpt-4o-mini", issuer.environ | more)
 
-    assert account().as_job
-    assert not account(OPENAI_API_KEY="sk-0123456789").as_job
+    assert account().job_identity
+    assert not account(OPENAI_API_KEY="sk-0123456789").job_identity
 
 
 @pytest.mark.parametrize(

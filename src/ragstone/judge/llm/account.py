@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from ragstone.errors import ConfigError
 from ragstone.judge.protocol import ignore_secret
-from ragstone.judge.providers import Provider
+from ragstone.judge.providers import JobIdentity, Provider
 from ragstone.judge.untrusted_text import cleaned
 from ragstone.settings.load import variable_of
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS
@@ -77,8 +77,8 @@ class Account(Struct, frozen=True):
     """The provider and credential that clients use, and that messages name. The key
     never shows in a repr.
 
-    `variables` are those of the environment that the SDK signs in with. With `as_job`
-    there is no key: the SDK exchanges the job's identity for tokens.
+    `variables` are those of the environment that the SDK signs in with. With a
+    `job_identity` there is no key: the SDK exchanges it for tokens.
     """
 
     provider: Provider
@@ -89,7 +89,7 @@ class Account(Struct, frozen=True):
     timeout_s: float
     connections: int
     variables: Mapping[str, SecretStr] = {}
-    as_job: bool = False
+    job_identity: JobIdentity | None = None
     tokens: TokenStore = field(default_factory=TokenStore)
     headers: Mapping[str, SecretStr] = {}
     setting: str = "judge.name"
@@ -99,8 +99,12 @@ class Account(Struct, frozen=True):
     def service(self) -> str:
         return self.provider.name
 
+    def needed(self, name: str) -> str:
+        """The value of one of the `variables` that is set in any case."""
+        return self.variables[name].get_secret_value()
+
     def variable(self, name: str) -> str | None:
-        """The value of one of the `variables`."""
+        """The value of one of the `variables`; None if it is not set."""
         value = self.variables.get(name)
         return value.get_secret_value() if value else None
 

@@ -55,7 +55,7 @@ def make_account(
     identity = None if key else _job_identity(provider, environ)
     if key is None and cloud is not None:
         key_variable = " and ".join(cloud.credentials)
-    elif key is None and identity is None and provider.key_variable is not None:
+    elif key is None and identity is None and provider.key_variable:
         raise ConfigError(
             f"judge '{name}:{model}' needs an API key, but none is set.",
             where="judge",
@@ -70,13 +70,14 @@ def make_account(
         variables = read_variables(cloud.needed, credentials, environ, hint)
     else:
         variables = {}
-    address = _address(settings, provider, variables, environ)
-    if address is None:
+    url = _url(settings, provider, variables, environ)
+    if not url:
         raise ConfigError(
             f"judge '{name}:{model}' needs an address.",
             where="judge.base_url",
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
+    address = parse_address(url)
     if identity is not None:
         _check_takes_tokens(address)
     return Account(
@@ -88,7 +89,7 @@ def make_account(
         timeout_s=settings.timeout_s,
         connections=settings.concurrency,
         variables=variables,
-        as_job=identity is not None,
+        job_identity=identity,
         tokens=TokenStore(tell_secret),
         headers=parse_headers(settings.headers),
     )
@@ -99,7 +100,7 @@ def _key(
 ) -> tuple[SecretStr | None, str]:
     """The key, if there is one, and the variable for it. Raises ConfigError."""
     key, key_variable = settings.api_key, KEY_VARIABLE
-    if not key and provider.key_variable is not None:
+    if not key and provider.key_variable:
         key, key_variable = SecretStr(provider.key(environ)), provider.key_variable
     if key is not None and not key.get_secret_value().isprintable():
         raise ConfigError(
@@ -125,21 +126,21 @@ def _job_identity(provider: Provider, environ: Environ) -> JobIdentity | None:
     return identity if any(ids) else None
 
 
-def _address(
+def _url(
     settings: JudgeSettings,
     provider: Provider,
     variables: Mapping[str, SecretStr],
     environ: Environ,
-) -> Address | None:
+) -> str:
     """The address in the settings, in the provider's own variable, of the cloud's
-    region, or of the provider; None if there is none. Raises ConfigError."""
-    own_url = variable(provider.base_url_variable or "", environ)
+    region, or of the provider; empty if there is none."""
+    own_url = variable(provider.base_url_variable, environ)
     url = settings.base_url or own_url or provider.base_url
     cloud = provider.cloud
     if not url and cloud is not None:
         region = variables[cloud.needed[0]].get_secret_value()
         url = cloud.base_urls.get(region) or cloud.base_url.format(region=region)
-    return parse_address(url.strip()) if url else None
+    return url.strip()
 
 
 def _check_takes_tokens(address: Address) -> None:
@@ -179,7 +180,9 @@ def judge_hosts(settings: JudgeSettings, environ: Environ) -> tuple[str, ...]:
         parts, cloud = urlsplit(account.address.base_url), account.provider.cloud
         port = parts.port or (443 if parts.scheme == "https" else 80)
         hosts.append(f"{parts.hostname}:{port}")
-        if account.as_job or (cloud is not None and account.key is None):
+        if account.job_identity is not None or (
+            cloud is not None and account.key is None
+        ):
             region = account.variable(cloud.needed[0]) if cloud is not None else None
             sign_in = account.provider.sign_in_hosts
             hosts += [f"{host.format(region=region)}:443" for host in sign_in]
@@ -192,7 +195,7 @@ def needs_key(settings: JudgeSettings, environ: Environ) -> bool:
     Your own server may not need a key.
     """
     provider = provider_of(settings.name)
-    takes_key = provider.key_variable is not None or provider.cloud is not None
+    takes_key = bool(provider.key_variable) or provider.cloud is not None
     signs_in = (
         settings.api_key is not None
         or provider.has_credentials(environ)
@@ -222,8 +225,10 @@ def embeddings_named(
                 hint="Set judge.embeddings to the name of the model.",
             )
         return COMPATIBLE, model
-    if name is None or provider.embeddings_by is None:
-        return None if name is None else (provider.name, name)
+    if name is None:
+        return None
+    if provider.embeddings_by is None:
+        return provider.name, name
     source = provider_of(provider.embeddings_by)
     service, _, model = name.partition(":")
     if service != source.name or not model:
@@ -265,7 +270,9 @@ def embeddings_account(
     account = replace(account, model=model, setting="judge.embeddings")
     if url or key is not None:
         variable_of_key = EMBEDDINGS_KEY_VARIABLE
-        account = replace(account, key=key, key_variable=variable_of_key, as_job=False)
+        account = replace(
+            account, key=key, key_variable=variable_of_key, job_identity=None
+        )
     deployment = _AZURE_DEPLOYMENT.fullmatch(account.address.base_url)
     if deployment and not url:
         address = replace(account.address, base_url=deployment[1] + model)

@@ -44,7 +44,7 @@ def make_client(account: Account) -> Any:
     if account.service == "bedrock":
         return anthropic.AsyncAnthropicBedrock(
             api_key=key,
-            aws_region=account.variable("AWS_REGION"),
+            aws_region=account.needed("AWS_REGION"),
             aws_access_key=account.variable("AWS_ACCESS_KEY_ID"),
             aws_secret_key=account.variable("AWS_SECRET_ACCESS_KEY"),
             aws_session_token=account.variable("AWS_SESSION_TOKEN"),
@@ -53,12 +53,12 @@ def make_client(account: Account) -> Any:
     if account.service == "vertex":
         return anthropic.AsyncAnthropicVertex(
             access_token=key,
-            region=account.variable("CLOUD_ML_REGION") or "",
-            project_id=account.variable("ANTHROPIC_VERTEX_PROJECT_ID") or "",
+            region=account.needed("CLOUD_ML_REGION"),
+            project_id=account.needed("ANTHROPIC_VERTEX_PROJECT_ID"),
             **options,
         )
-    if account.as_job and account.provider.job_identity is not None:
-        audience = account.provider.job_identity.audience
+    if account.job_identity is not None:
+        audience = account.job_identity.audience
         exchange = httpx2.Client(
             verify=transport.tls_context(),
             timeout=account.timeout_s,
@@ -66,8 +66,8 @@ def make_client(account: Account) -> Any:
         )
         credentials = anthropic.WorkloadIdentityCredentials(
             identity_token_provider=lambda: job_token(account, audience),
-            federation_rule_id=account.variable("ANTHROPIC_FEDERATION_RULE_ID") or "",
-            organization_id=account.variable("ANTHROPIC_ORGANIZATION_ID") or "",
+            federation_rule_id=account.needed("ANTHROPIC_FEDERATION_RULE_ID"),
+            organization_id=account.needed("ANTHROPIC_ORGANIZATION_ID"),
             service_account_id=account.variable("ANTHROPIC_SERVICE_ACCOUNT_ID"),
             workspace_id=account.variable("ANTHROPIC_WORKSPACE_ID"),
             http_client=exchange,
@@ -105,10 +105,10 @@ class AnthropicProvider(SdkProvider):
         output: dict[str, object] = {}
         if effort is not None:
             output["effort"] = effort
+        data = request.data
         if SCHEMA in used:
             output["format"] = {"type": "json_schema", "schema": request.schema}
-        data = request.data
-        if SCHEMA not in used:
+        else:
             data = with_schema(data, request.schema)
         body: dict[str, object] = {
             "model": self.account.model,

@@ -64,13 +64,13 @@ def make_client(account: Account) -> openai.AsyncOpenAI:
         return openai.AsyncAzureOpenAI(
             api_key=key_of(account), api_version=version, **options
         )
-    identity = account.provider.job_identity
-    if not account.as_job or identity is None:
+    identity = account.job_identity
+    if identity is None:
         return openai.AsyncOpenAI(api_key=key_of(account), **options)
-    provider_id, service_id = map(account.variable, identity.needed)
+    provider_id, service_id = map(account.needed, identity.needed)
     workload: openai.auth.WorkloadIdentity = {
-        "identity_provider_id": provider_id or "",
-        "service_account_id": service_id or "",
+        "identity_provider_id": provider_id,
+        "service_account_id": service_id,
         "provider": {
             "token_type": "jwt",
             "get_token": partial(job_token, account, identity.audience),
@@ -225,12 +225,12 @@ class OpenAIEmbedder:
 
         body: dict[str, object] = {"model": self._account.model, "input": list(texts)}
         sent = post(self._client, "/embeddings", body)
-        response, error = await outcome(openai, self._account, sent)
-        if isinstance(error, FeatureRefused):
-            error = error.error
-        if response is None:
-            raise error or Broken("no reply")
-        document = transport.parsed(response.content)
+        reply = await outcome(openai, self._account, sent)
+        if isinstance(reply, FeatureRefused):
+            raise reply.error
+        if isinstance(reply, Exception):
+            raise reply
+        document = transport.parsed(reply.content)
         data = list_or_empty(document.get("data"))
         if len(data) != len(texts):
             raise Broken("the reply does not contain one embedding per text")

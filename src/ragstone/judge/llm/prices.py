@@ -64,8 +64,7 @@ def listed_price(provider: str, model: str) -> ModelPrice | None:
 def reasoning_tokens(settings: JudgeSettings, provider: str, model: str) -> int:
     """Output tokens that each reply of `model` is assumed to be reasoned about; 0 if
     that is not known."""
-    effort = provider_of(provider).effort(model, settings.parameters)
-    return 0 if effort is None else effort.tokens
+    return provider_of(provider).effort(model, settings.parameters).tokens
 
 
 class CostEstimate(Struct, frozen=True):

@@ -122,7 +122,6 @@ def schema_of(task: str) -> dict[str, object]:
     return _APART[task] if task in _APART else _CLOSED[task]
 
 
-_NO_MODEL = "(?!)"
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
 
@@ -178,8 +177,8 @@ def layout_of(
             prompts[name] = long
             cached.add(name)
     info = provider_of(provider)
-    breakpoints = re.match(info.cache_breakpoints or _NO_MODEL, model) is not None
-    long_lists = re.match(info.long_lists or _NO_MODEL, model) is not None
+    breakpoints = re.match(info.cache_breakpoints, model) is not None
+    long_lists = re.match(info.long_lists, model) is not None
     return Layout(
         prompts,
         frozenset(cached),

@@ -45,11 +45,10 @@ def job_token(account: Account, audience: str) -> str:
     JudgeError, Broken."""
     import httpx2
 
-    headers = {"Authorization": f"Bearer {account.variable(REQUEST_TOKEN)}"}
+    headers = {"Authorization": f"Bearer {account.needed(REQUEST_TOKEN)}"}
     try:
-        url = httpx2.URL(account.variable(REQUEST_URL) or "").copy_merge_params(
-            {"audience": audience}
-        )
+        address = httpx2.URL(account.needed(REQUEST_URL))
+        url = address.copy_merge_params({"audience": audience})
         reply = httpx2.get(url, headers=headers, timeout=10.0)
         token = reply.json()["value"] if reply.is_success else None
     except (

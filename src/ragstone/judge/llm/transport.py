@@ -140,9 +140,7 @@ def status_error(
 ) -> Fault | JudgeError:
     """The exception to raise for an error reply."""
     message, code = _words(body)
-    reason = account.scrubbed(
-        f"HTTP {status}: {message}" if message else f"HTTP {status}"
-    )
+    reason = account.scrubbed(f"HTTP {status}: {message}".removesuffix(": "))
     words = f"{code} {message}".lower()
     if status in (400, 422) and _says(words, _NO_JSON):
         return Broken(reason)
@@ -197,7 +195,7 @@ def _says(text: str, words: Sequence[str]) -> bool:
 def refused_key(account: Account, reason: str) -> JudgeError:
     """The error for a key, or this job's identity, that the provider does not
     accept."""
-    if account.as_job:
+    if account.job_identity is not None:
         return JudgeError(
             f"{account.service} refused this job's identity: {account.scrubbed(reason)}",
             where="judge.name",
@@ -271,9 +269,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds that the provider asks to wait, from ``retry-after-ms`` or
     ``retry-after`` (seconds or a date)."""
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
+        value = headers.get(name, "")
         try:
             seconds = float(value) * factor
         except ValueError:

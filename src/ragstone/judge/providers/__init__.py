@@ -23,6 +23,9 @@ Environ = Mapping[str, str]
 _MODEL_DATE = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
+NO_MODEL = "(?!)"
+"""A pattern that matches the name of no model."""
+
 _Price = Annotated[float, Meta(ge=0)]
 
 
@@ -53,6 +56,10 @@ class Effort(Struct, frozen=True, forbid_unknown_fields=True):
     models: str
     ways: tuple[dict[str, Any], ...]
     tokens: int = 0
+
+
+UNASKED = Effort(models=NO_MODEL, ways=())
+"""The models that aren't asked to reason less."""
 
 
 class JobIdentity(Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,16 +110,16 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     offline: bool = False
 
     api: Literal["openai", "openai-compatible", "anthropic"] | None = None
-    base_url: str | None = None
-    base_url_variable: str | None = None
-    key_variable: str | None = None
+    base_url: str = ""
+    base_url_variable: str = ""
+    key_variable: str = ""
     secret_variables: tuple[str, ...] = ()
-    credentials_variable: str | None = None
+    credentials_variable: str = ""
     parameters: dict[str, int] = {}
     embeddings: str | None = None
     embeddings_by: str | None = None
-    cache_breakpoints: str | None = None
-    long_lists: str | None = None
+    cache_breakpoints: str = NO_MODEL
+    long_lists: str = NO_MODEL
     job_identity: JobIdentity | None = None
     cloud: Cloud | None = None
     sign_in_hosts: tuple[str, ...] = ()
@@ -126,32 +133,26 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
         undated = _MODEL_DATE.sub("", model)
         return self.prices.get(model) or self.prices.get(undated)
 
-    def effort(self, model: str, parameters: Mapping[str, object]) -> Effort | None:
+    def effort(self, model: str, parameters: Mapping[str, object]) -> Effort:
         """How to ask `model` to reason as little as it can.
 
-        None if `parameters`, the user's, say how much; if it doesn't reason unless
+        In no way if `parameters`, the user's, say how much; if it doesn't reason unless
         asked to; or if it is not known.
         """
         for effort in self.efforts:
             if re.fullmatch(effort.models, model.casefold()):
-                return (
-                    None
-                    if any(way.keys() & parameters.keys() for way in effort.ways)
-                    else effort
-                )
-        return None
+                is_set = any(way.keys() & parameters.keys() for way in effort.ways)
+                return UNASKED if is_set else effort
+        return UNASKED
 
     def key(self, environ: Environ) -> str:
         """The key or token in the provider's own variable; empty if there is none."""
-        return variable(self.key_variable, environ) if self.key_variable else ""
+        return variable(self.key_variable, environ)
 
     def has_credentials(self, environ: Environ) -> bool:
         """Whether the environment names a key or other credentials."""
-        credentials = self.credentials_variable
-        return bool(
-            self.key(environ)
-            or (credentials is not None and variable(credentials, environ))
-        )
+        credentials = variable(self.credentials_variable, environ)
+        return bool(self.key(environ) or credentials)
 
 
 PROVIDERS = tuple(
@@ -183,7 +184,7 @@ def all_providers() -> Iterator[Provider]:
 
 def secret_variables() -> tuple[str, ...]:
     """The variables that hold a provider's secret."""
-    names: dict[str | None, None] = {}
+    names: dict[str, None] = {}
     for provider in all_providers():
         names |= dict.fromkeys((provider.key_variable, *provider.secret_variables))
     return tuple(filter(None, names))
