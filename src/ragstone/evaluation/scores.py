@@ -194,6 +194,12 @@ class RunScores(Struct, frozen=True):
         return self.samples.get(sample_id, _NO_FACTS)
 
     @property
+    def is_unanswered(self) -> bool:
+        """Whether the system gave no answer to any of the samples."""
+        failed = self.system.failures.keys() >= self.samples.keys()
+        return bool(self.samples) and failed and not any(self.system.answers.values())
+
+    @property
     def part(self) -> str | None:
         """The half of the system that was evaluated; None for the whole system, or if
         it is not known."""

@@ -71,7 +71,7 @@ def document_of(
             if finding.kind not in own_parts and not isinstance(finding.data, Check)
         ),
         metrics=()
-        if is_unanswered(current)
+        if current.is_unanswered
         else metric_parts(verdict, current, samples.compared),
         checks=tuple(map(check_part, verdict.checks)),
         explanation=ExplanationPart(
@@ -93,12 +93,6 @@ def document_of(
         comparison=comparison_part(verdict, baseline, links),
         run=run_part(current, baseline, links),
     )
-
-
-def is_unanswered(run: RunScores) -> bool:
-    """Whether the system gave no answer at all: then there are neither metrics nor a
-    judge to speak of."""
-    return bool(run.samples) and run.system.failures.keys() >= run.samples.keys()
 
 
 def verdict_part(
@@ -165,7 +159,7 @@ def run_part(run: RunScores, baseline: RunScores | None, links: Links) -> RunPar
         state=manifest.state,
         stop_reason=manifest.stop_reason,
         usage=system_usage(run),
-        judge=None if is_unanswered(run) else judge,
+        judge=None if run.is_unanswered else judge,
         cost=manifest.cost,
         reproduce=reproduce_lines(
             manifest, None if baseline is None else baseline.manifest

@@ -94,10 +94,7 @@ class NoAnswer(Answers):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         failures = run.system.failures
-        answered = any(run.system.answers.values())
-        failed_on_all = failures.keys() >= run.samples.keys()
-        failed = failed_on_all and not answered
-        if failed and evidence.finished and run.samples:
+        if run.is_unanswered and evidence.finished:
             n = len(run.samples)
             samples = counted(n, "sample")
             why = usual_reason(failures[sample_id] for sample_id in run.samples)
