@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from ragstone.evaluation.round_facts import OracleFacts
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
+from ragstone.evaluation.scores import NO_RUN, MetricScores, RunScores, SampleFacts, SystemFacts
 from ragstone.gate.oracle import oracle_shares
 from ragstone.gate.verdict import MetricShares, OracleShares
 from ragstone.report.filters import oracle_lines
@@ -82,7 +82,7 @@ def test_what_is_counted() -> None:
     failing = RunScores("run", {}, other.samples, SystemFacts(failures={"a": "slow"}))
     found = oracle_shares(one, failing, fact)
     assert (found.metrics, found.answered, found.failed) == ((), 1, 1)
-    alone = oracle_shares(one, None, fact)
+    alone = oracle_shares(one, NO_RUN, fact)
     assert (alone.metrics, alone.answered, alone.incomplete) == ((), 0, "it died")
 
 

@@ -19,7 +19,7 @@ from ragstone.metrics.registry import metric_title
 
 def oracle_shares(
     normal: RunScores,
-    oracle: RunScores | None,
+    oracle: RunScores,
     fact: OracleFacts,
     *,
     confidence: float = 0.95,
@@ -27,27 +27,21 @@ def oracle_shares(
     """The shares of each metric, over the samples with a score in both halves, with
     intervals at `confidence` each.
 
-    `oracle` is None if no sample was asked again. Pure; neither half is changed by the
+    `oracle` is empty if no sample was asked again. Pure; neither half is changed by the
     other.
     """
-    shares = []
-    answered = 0
-    failed = 0
-    same = 0
-    if oracle is not None:
-        shares = [
-            _shares(metric, normal, oracle, confidence)
-            for metric in oracle.metrics
-            if metric in normal.metrics
-        ]
-        failed = len(oracle.system.failures)
-        answered = len(oracle.samples) - failed
-        answers = oracle.system.answers.items()
-        same = len(answers & normal.system.answers.items())
+    shares = [
+        _shares(metric, normal, oracle, confidence)
+        for metric in oracle.metrics
+        if metric in normal.metrics
+    ]
+    failed = len(oracle.system.failures)
+    answers = oracle.system.answers.items()
+    same = len(answers & normal.system.answers.items())
     return OracleShares(
         tuple(shares),
         asked=fact.asked,
-        answered=answered,
+        answered=len(oracle.samples) - failed,
         failed=failed,
         without=fact.without,
         unanswered=fact.unanswered,

@@ -58,6 +58,7 @@ def _check_comparison(
 
 
 _KEYS = {True: "'max', 'max_rise'", False: "'min', 'max_drop'"}
+_BETTER = {True: "lower", False: "higher"}
 _IS_LOWER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
 
 
@@ -79,12 +80,9 @@ def _check_directions(table: PolicyTable, source: Source) -> None:
             is_lower = _IS_LOWER.get(key, value)
             expected = directions.setdefault(name, is_lower)
             if is_lower is not expected:
-                better = "higher"
-                if expected:
-                    better = "lower"
                 table_name = ".".join(path)
                 raise source.error(
                     (*path, key),
-                    f"'{table_name}.{key}' doesn't fit: {better} is better for {name}.",
+                    f"'{table_name}.{key}' doesn't fit: {_BETTER[expected]} is better for {name}.",
                     f"Its keys are {_KEYS[expected]}.",
                 )

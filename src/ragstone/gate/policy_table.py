@@ -251,9 +251,9 @@ class PolicyTable(_Table):
         number gets its defaults."""
         rules = {} if self.gate.only_named else dict(DEFAULT_METRICS)
         for name, rule in self.metrics.items():
-            default = DEFAULT_METRICS.get(name)
+            default = DEFAULT_METRICS.get(name, rule)
             rules[name] = rule
-            if default is not None and rule.checks_nothing:
+            if rule.checks_nothing:
                 defaults = {"min": default.min, "max_drop": default.max_drop}
                 rules[name] = rule.model_copy(update=defaults)
         return rules

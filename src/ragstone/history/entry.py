@@ -45,11 +45,11 @@ def run_line(
         means = _means(run.metrics, members)
         if means:
             slices[tag] = means
-    coverages = []
-    for scores in run.metrics.values():
-        applicable = len(scores.values) + len(scores.failed)
-        if applicable:
-            coverages.append(len(scores.values) / applicable)
+    coverages = [
+        len(scores.values) / len(scores.applies_to)
+        for scores in run.metrics.values()
+        if scores.applies_to
+    ]
     latencies = run.system.latencies_s.values()
     return RunLine(
         run=fingerprint,

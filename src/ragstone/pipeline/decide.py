@@ -251,7 +251,7 @@ def oracle_findings(
     if run is None or run.rounds.oracle is None:
         return ()
     half = oracle_half(run)
-    scores = None if half is None else half.scores()
+    scores = NO_RUN if half is None else half.scores()
     facts = run.rounds.oracle
     shares = oracle_shares(current.scores, scores, facts, confidence=confidence)
     return (Finding(ORACLE, Level.FACT, "", data=shares),)

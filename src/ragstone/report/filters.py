@@ -100,6 +100,11 @@ def figure(value: float | None, limit: float | None) -> str:
     return score(value, digits_for(value, [limit]))
 
 
+def has_row(check: Check) -> bool:
+    """Whether a check is shown in the row of its metric."""
+    return check.kind in METRIC_KINDS and check.metric is not None
+
+
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
     """The checks that have no row of a metric, most important first, those of coverage
     last among equals.
@@ -109,7 +114,7 @@ def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
     """
     groups: dict[str, list[CheckPart]] = {}
     for check in sorted(checks, key=_place):
-        if check.kind in METRIC_KINDS and check.metric is not None:
+        if has_row(check):
             continue
         name = check.name
         if check.kind == CheckKind.COVERAGE:

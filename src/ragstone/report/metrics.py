@@ -19,7 +19,7 @@ from ragstone.gate.verdict import (
 )
 from ragstone.judge.reliability import grade
 from ragstone.metrics.registry import metric_title
-from ragstone.report.filters import METRIC_KINDS, PHRASES, severity
+from ragstone.report.filters import PHRASES, has_row, severity
 from ragstone.report.parts import Limit, MetricPart
 
 _NO_CHECK = Check("", CheckKind.FLOOR, Status.PASS, Action.WARN, "")
@@ -37,8 +37,9 @@ def metric_parts(
     """
     checks: dict[tuple[str, str | None], list[Check]] = {}
     for check in verdict.checks:
-        if check.kind in METRIC_KINDS and check.metric is not None:
-            checks.setdefault((check.metric, check.slice), []).append(check)
+        if has_row(check):
+            place = (str(check.metric), check.slice)
+            checks.setdefault(place, []).append(check)
     for metric, scores in current.metrics.items():
         if scores.values or scores.failed:
             checks.setdefault((metric, None), [])

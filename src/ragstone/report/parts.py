@@ -190,7 +190,7 @@ class SamplePart(Struct, frozen=True, kw_only=True):
     @property
     def same_answer(self) -> bool:
         """Whether the answer is the baseline's."""
-        return self.baseline_answer is not None and self.baseline_answer == self.answer
+        return self.baseline_answer == self.answer
 
 
 class FailedSamplePart(Struct, frozen=True):

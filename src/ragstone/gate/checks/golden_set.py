@@ -106,8 +106,6 @@ class GoldenSetEdits(Checker):
 class EditedSamples(Struct, frozen=True):
     """The samples of a baseline that a run does not have as they were."""
 
-    pairing: Pairing
-    """The two runs."""
     count: int
     """How many they are."""
     reworded: frozenset[str]
@@ -150,7 +148,6 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     digest = hashlib.sha256(body.encode())
     fingerprint = digest.hexdigest()[:16]
     return EditedSamples(
-        pairing,
         count=len(edited) - unevaluated,
         reworded=reworded,
         relabelled=frozenset(relabelled),
@@ -162,7 +159,7 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
 def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
     """The drops of blocking rules on the edited questions that both runs have, with
     their ids for the only thing in common: those that would not pass."""
-    pairing = edited.pairing
+    pairing = evidence.pairing
     drops: list[Drop] = []
     scored_otherwise = outdated(pairing.current, pairing.baseline)
     for rule in evidence.rules:

@@ -31,8 +31,8 @@ class Paired(Checker):
         if edited is None:
             return
         required = evidence.policy.gate.min_paired
-        baseline = edited.pairing.baseline
-        same = set(edited.pairing.samples) - edited.relabelled
+        baseline = evidence.baseline
+        same = set(evidence.pairing.samples) - edited.relabelled
         scores = baseline.metrics.values()
         baseline_failures = baseline.system.failures
         failures = []
