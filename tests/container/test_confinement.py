@@ -133,7 +133,7 @@ def test_code_in_a_workspace_of_roots_still_does_not_run_as_root(workspace: Path
 @needs_root
 def test_a_docker_socket_within_reach_is_refused(workspace: Path, confined: Confine) -> None:
     with docker_socket(workspace.parent, 0o660) as path:
-        assert confined(path)
+        confined(path)
         path.chmod(0o666)
         with pytest.raises(ConfigError, match=r"can write to .*docker\.sock"):
             confined(path)

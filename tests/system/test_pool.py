@@ -70,7 +70,8 @@ def asked(children: Children, questions: int, **settings: Any) -> list[Response]
     async def ask(system: Pool) -> list[Response]:
         return list(await asyncio.gather(*(system.ask(Sample(str(number), "?")) for number in range(questions))))
 
-    return used(children, ask, **settings)
+    responses: list[Response] = used(children, ask, **settings)
+    return responses
 
 
 def used(children: Children, use: Callable[[Pool], Any], **settings: Any) -> Any:

@@ -218,7 +218,8 @@ def test_a_cancelled_question_does_not_answer_the_next_one(room: Any) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            return await system.ask(Sample("b", "next"))
+            response: Response = await system.ask(Sample("b", "next"))
+            return response
 
     assert asyncio.run(scenario()).answer == "next"
 

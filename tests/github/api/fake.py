@@ -112,7 +112,7 @@ class FakeGitHub:
 
     def _like(self, example: str, **changed: Any) -> dict[str, Any]:
         """A published reply, with `changed` fields."""
-        return self.contract.example(example) | changed
+        return {**self.contract.example(example), **changed}
 
     # -- set-up of state -------------------------------------------------------------------------------------------
 

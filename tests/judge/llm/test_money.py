@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -124,9 +125,10 @@ def test_the_budget_stops_the_run_and_the_spending(world: Any) -> None:
     judge = world.judge(max_cost_usd=0.01)
     ledger = Ledger()
 
-    async def many() -> list[object]:
+    async def many() -> Sequence[object]:
         calls = [judge.statements("When?", f"In {year}.", call=Call(str(year), ledger=ledger)) for year in range(300)]
-        return await asyncio.gather(*calls, return_exceptions=True)
+        outcomes: Sequence[object] = await asyncio.gather(*calls, return_exceptions=True)
+        return outcomes
 
     outcomes = world.run(many())
     assert any(isinstance(outcome, JudgeError) for outcome in outcomes)

@@ -43,7 +43,8 @@ async def stopped(judge: Any, ask: Ask, arrived: Callable[[], bool]) -> Ledger:
     with pytest.raises(asyncio.CancelledError):
         await task
     await judge.close()
-    return judge.budget.spent
+    spent: Ledger = judge.budget.spent
+    return spent
 
 
 @pytest.mark.parametrize("name", ASKED)
