@@ -180,10 +180,14 @@ def _of_file(settings: Settings, otherwise: Settings) -> Settings:
 
 
 def _shown(value: object) -> str:
-    if value is None or value == ():
-        return "nothing"
-    values = value if isinstance(value, (list, tuple)) else (value,)
-    return clipped(", ".join(map(str, values)), _MAX_SHOWN)
+    match value:
+        case None | ():
+            text = "nothing"
+        case list() | tuple():
+            text = ", ".join(map(str, value))
+        case _:
+            text = str(value)
+    return clipped(text, _MAX_SHOWN)
 
 
 def _reason(error: Exception) -> str:

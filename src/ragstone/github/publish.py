@@ -63,14 +63,13 @@ def publish(job: Job, report: Report) -> None:
         write_outputs(output_path(job.environ), values)
     annotations = []
     if report.error is not None:
-        annotations.append(error_annotation(report.error, job.places))
+        annotation = error_annotation(report.error, job.places)
+        message = job.redact(annotation.message)
+        annotations.append(replace(annotation, message=message))
     warnings, notes = report.warnings, (*notices, *report.notes)
     for level, texts in ((Level.WARNING, warnings), (Level.NOTICE, notes)):
-        annotations += [Annotation(level, text, "Ragstone") for text in texts]
-    annotations = [
-        replace(annotation, message=job.redact(annotation.message))
-        for annotation in annotations
-    ]
+        shown = map(job.redact, texts)
+        annotations += [Annotation(level, text, "Ragstone") for text in shown]
     document, policy = report.document, report.policy
     if document is not None and policy is not None and job.inputs.annotations:
         # The document is redacted. GitHub shows the first ones of each level.

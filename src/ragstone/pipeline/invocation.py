@@ -53,11 +53,14 @@ def invocation_of(
         has_no_flag = option.flag is None or option.key == _RESUME
         if is_needless or is_other_commands or has_no_flag:
             continue
-        if value is True:
-            flags.append(f"--{option.flag}")
-            continue
-        values = value if isinstance(value, tuple) else (value,)
-        texts = list(map(str, values))
+        match value:
+            case True:
+                flags.append(f"--{option.flag}")
+                continue
+            case tuple():
+                texts = list(map(str, value))
+            case _:
+                texts = [str(value)]
         if option.key == "system.entrypoint":
             texts = [shown_entrypoint(texts[0])]
         if not option.is_path:
