@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 
 import pytest
 from msgspec.structs import replace
@@ -41,7 +42,8 @@ def stuffed(report: Document) -> Document:
 def test_what_matters_fits_on_a_screen(status: Status, more: Callable[[Document], Document]) -> None:
     report = more(helpdesk_report(status))
     out = io.StringIO()
-    print_report(report, out, files=["HTML report: ragstone-run/report.html"])
+    with redirect_stdout(out):
+        print_report(report, files=["HTML report: ragstone-run/report.html"])
     lines = out.getvalue().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
@@ -54,7 +56,8 @@ def test_nothing_invisible_is_printed_on_a_terminal() -> None:
     report = helpdesk_report(text=Text(gate_reason="std::sort\n::error::stop"))
     shown, logged = Terminal(), io.StringIO()
     for out in (shown, logged):
-        print_report(report, out, verbose=True)
+        with redirect_stdout(out):
+            print_report(report, verbose=True)
     assert "\u200b" not in shown.getvalue()
     assert not any(line.startswith("::") for line in logged.getvalue().splitlines())
 
@@ -62,10 +65,13 @@ def test_nothing_invisible_is_printed_on_a_terminal() -> None:
 def test_a_terminal_gets_colour_unless_it_is_not_wanted_and_a_log_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     log, terminal, plain = io.StringIO(), Terminal(), Terminal()
-    print_report(helpdesk_report(), log)
-    print_report(helpdesk_report(), terminal)
+    with redirect_stdout(log):
+        print_report(helpdesk_report())
+    with redirect_stdout(terminal):
+        print_report(helpdesk_report())
     monkeypatch.setenv("NO_COLOR", "1")
-    print_report(helpdesk_report(), plain)
+    with redirect_stdout(plain):
+        print_report(helpdesk_report())
     assert "\x1b[1;31m" in terminal.getvalue()
     for out in (log, plain):
         assert "\x1b" not in out.getvalue()

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import TextIO
 
 from rich.color import ColorSystem
 from rich.console import Console
@@ -90,18 +89,14 @@ def render_text(
 
 
 def print_report(
-    report: Document,
-    stream: TextIO | None = None,
-    *,
-    verbose: bool = False,
-    files: Sequence[str] = (),
+    report: Document, *, verbose: bool = False, files: Sequence[str] = ()
 ) -> None:
-    """Print what matters of the report, or all of it, to `stream` (standard output).
+    """Print what matters of the report, or all of it, to standard output.
 
     In colour, and as wide as the terminal, if it is one. `files` are lines about files,
     above the last line.
     """
-    out = stream if stream is not None else sys.stdout
+    out = sys.stdout
     width = None
     colour = False
     if out.isatty():
