@@ -14,7 +14,6 @@ from enum import IntEnum
 from functools import cache
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.step_facts import HopFacts, StepFacts, value_key, value_kind
@@ -121,15 +120,7 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
                 look_at = problem
             causes.append(problem)
     causes = causes[:MAX_ALERTS]
-    turn = _first_turn(run, worse)
-    if turn is not None:
-        kinds = [cause.kind for cause in causes]
-        if turn.level is Level.NOTE or ProblemKind.FORGOTTEN in kinds:
-            turn = replace(turn, level=Level.NOTE, where=None)
-        else:
-            causes = causes[: MAX_ALERTS - 1]
-            turn = turn if look_at is None else replace(turn, where=None)
-        yield turn
+    yield from _first_turn(run, worse, causes)
     possible: Counter[str] = Counter()
     for answer in answers:
         possible.update(_places(answer))
@@ -182,9 +173,11 @@ def _worse(evidence: Evidence) -> set[str]:
     return worse
 
 
-def _first_turn(run: RunScores, worse: Set[str]) -> Finding | None:
+def _first_turn(
+    run: RunScores, worse: Set[str], causes: Sequence[Problem]
+) -> Iterator[Finding]:
     """The turn that got worse first in most conversations that did: an alert if it is
-    clearly most, and not turn 1."""
+    clearly most, and not turn 1, and no problem explains it."""
     first: dict[str, int] = {}
     for sample_id in worse:
         turn = run.samples[sample_id].turn
@@ -192,19 +185,18 @@ def _first_turn(run: RunScores, worse: Set[str]) -> Finding | None:
             number = turn.number
             first[turn.id] = min(number, first.get(turn.id, number))
     if not first:
-        return None
+        return
     numbers = sorted(first.values())
     by_frequency = Counter(numbers).most_common(1)
     number, count = by_frequency[0]
     enough = max(MIN_BROKEN, CLEAR_SHARE * len(first))
-    is_clear = number > 1 and count >= enough
-    level = Level.ALERT if is_clear else Level.NOTE
+    is_clear = number > 1 and count >= enough and not causes
     conversations = counted(len(first), "conversation")
-    return Finding(
+    yield Finding(
         STEPS,
-        level,
+        Level.ALERT if is_clear else Level.NOTE,
         f"In {count:,} of {conversations} with a worse turn, turn {number} is the first.",
-        f"turn {number}",
+        f"turn {number}" if is_clear else None,
     )
 
 
