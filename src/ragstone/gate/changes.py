@@ -39,13 +39,13 @@ class Corpus:
 
     def __str__(self) -> str:
         digests = self._digests | self._baseline_digests
-        is_told = None not in digests
-        if is_told and self._digests == self._baseline_digests:
+        is_known = None not in digests
+        if is_known and self._digests == self._baseline_digests:
             return ""
         if self._edited:
             documents = counted(len(self._edited), "document")
             return f"{documents} with another text"
-        return "another index" if is_told else ""
+        return "another index" if is_known else ""
 
 
 def changes_since(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec.structs import replace
@@ -188,14 +189,17 @@ def _ids_by_content(
 ) -> dict[str, str]:
     """The id of each content that stands once under the ids that are not
     `unchanged`."""
-    ids: dict[str, str] = {}
-    repeated: set[str] = set()
-    for sample_id, content in hashes.items():
-        if content is not None and sample_id not in unchanged:
-            if content in ids:
-                repeated.add(content)
-            ids[content] = sample_id
-    return {content: ids[content] for content in ids if content not in repeated}
+    changed = {
+        sample_id: content
+        for sample_id, content in hashes.items()
+        if content is not None and sample_id not in unchanged
+    }
+    times = Counter(changed.values())
+    return {
+        content: sample_id
+        for sample_id, content in changed.items()
+        if times[content] == 1
+    }
 
 
 def with_ids_of(

@@ -21,6 +21,12 @@ class Direction(Struct, frozen=True):
     change_key: str
     beyond: str
 
+    def rising(self, name: str) -> str:
+        """What rises as answers get better: the metric called `name`, or 1 − it."""
+        if self.lower_is_better:
+            return f"1 − {name}"
+        return name
+
     def shown(self, value: float) -> float:
         """A mean, or its bound, as it is reported."""
         if self.lower_is_better:

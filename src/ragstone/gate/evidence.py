@@ -13,7 +13,7 @@ from ragstone.gate.comparability import Pairing, pair_runs, with_lost_contexts
 from ragstone.gate.grouping import with_groups_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.verdict import Check, Explanation, Status
+from ragstone.gate.verdict import Action, Check, Explanation, Status
 
 
 class Evidence(Struct, frozen=True):
@@ -99,6 +99,10 @@ class Evidence(Struct, frozen=True):
         if self.is_compared:
             return self.pairing
         return pair_runs(self.current, NO_RUN)
+
+    def drops_with(self, action: Action) -> list[Drop]:
+        """The drops that block, or those that warn."""
+        return [drop for drop in self.drops if drop.rule.drop_action is action]
 
     @property
     def ended(self) -> bool:

@@ -107,7 +107,7 @@ def sights(
 
 def paired_sights(action: Action, evidence: Evidence) -> Iterator[Sight]:
     """What the drops that block (or warn) can detect, of those that have pairs."""
-    family = [drop for drop in evidence.drops if drop.rule.drop_action is action]
+    family = evidence.drops_with(action)
     wholes = [drop for drop in family if drop.rule.slice is None]
     parts = len(wholes) < len(family)
     if action is Action.BLOCK:

@@ -178,14 +178,11 @@ def mean_of(columns: Sequence[Column]) -> list[Column]:
     """The mean of several metrics with the same runs, if there are several."""
     if len(columns) < 2 or columns[0].slice is not None:
         return []
-    names = []
-    action = Action.WARN
-    for column in columns:
-        title = column.rule.title
-        names.append(f"1 − {title}" if column.rule.direction.lower_is_better else title)
-        if column.rule.action is Action.BLOCK:
-            action = Action.BLOCK
-    limit = float(np.mean([column.rule.max_drift for column in columns]))
+    rules = [column.rule for column in columns]
+    names = [rule.direction.rising(rule.title) for rule in rules]
+    actions = {rule.action for rule in rules}
+    action = Action.BLOCK if Action.BLOCK in actions else Action.WARN
+    limit = float(np.mean([rule.max_drift for rule in rules]))
     rule = DriftRule(None, f"the mean of {listed(names)}", limit, action)
     series = mean_series([column.series for column in columns])
     allowed = sum(column.allowed for column in columns) / len(columns)

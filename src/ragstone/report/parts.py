@@ -338,14 +338,11 @@ class Document(Struct, frozen=True, kw_only=True):
     comparison: ComparisonPart | None
     run: RunPart
 
-    def texts(self, *levels: Level) -> tuple[str, ...]:
-        """The sentences of these levels, level by level."""
-        texts: list[str] = []
-        for level in levels:
-            texts += [
-                finding.text for finding in self.findings if finding.level is level
-            ]
-        return tuple(texts)
+    def texts(self, level: Level) -> tuple[str, ...]:
+        """The sentences of a level."""
+        return tuple(
+            finding.text for finding in self.findings if finding.level is level
+        )
 
     @property
     def alerts(self) -> tuple[str, ...]:
@@ -368,4 +365,4 @@ class Document(Struct, frozen=True, kw_only=True):
     @property
     def warnings(self) -> tuple[str, ...]:
         """On what is not guarded or needs a decision, then the asides."""
-        return self.texts(Level.WARNING, Level.ASIDE)
+        return (*self.texts(Level.WARNING), *self.texts(Level.ASIDE))

@@ -51,11 +51,8 @@ class Drops(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        ruled: list[Drop] = []
-        warning: list[Drop] = []
-        for drop in evidence.drops:
-            family = ruled if drop.rule.drop_action is Action.BLOCK else warning
-            family.append(drop)
+        ruled = evidence.drops_with(Action.BLOCK)
+        warning = evidence.drops_with(Action.WARN)
         tagged: Sequence[Drop] = ()
         if evidence.policy.gate.decision == "evidence":
             tagged = drops_by_tag(ruled, evidence)
@@ -70,8 +67,8 @@ class Drops(Checker):
         alpha = evidence.policy.alpha
         others = []
         for check in checks[len(ruled) :]:
-            is_told = not check.passed or is_doubt(check, alpha)
-            if is_told and not check.by_words and check.metric not in failed:
+            is_open = not check.passed or is_doubt(check, alpha)
+            if is_open and not check.by_words and check.metric not in failed:
                 others.append(check)
         if any(check.failed and check.metric is None for check in others):
             of_rules = list(map(_as_part_of_mean, of_rules))
@@ -180,11 +177,7 @@ def _mean_check(
     if estimate < allowed - ROUNDING:
         status = _loss_status(p_value, evidence)
     why = _SAID_OF_MEAN[status]
-    names = []
-    for drop in drops:
-        metric = drop.rule.metric
-        name = f"1 - {metric}" if drop.rule.lower_is_better else metric
-        names.append(name)
+    names = [drop.rule.direction.rising(drop.rule.metric) for drop in drops]
     metrics = listed(names)
     moved = change(estimate)
     questions = counted(n, "question")
