@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -20,7 +20,8 @@ from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular, read_table
 from ragstone.printable import shown_name
 from ragstone.settings.settings import METRICS, TABLES, Settings
-from ragstone.settings.toml_lines import KeyPath, key_lines
+from ragstone.settings.source import shown
+from ragstone.settings.toml_lines import KeyPath, key_lines, line_of
 
 
 def default_text(field: FieldInfo, unset: str = "") -> str:
@@ -169,13 +170,15 @@ def _excerpt(text: str, message: str) -> str | None:
 CONFIG_FILE = "ragstone.toml"
 PYPROJECT = "pyproject.toml"
 _PREFIX = "RAGSTONE_"
+_JUDGE = "judge.name"
+_NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
 
 
 def load_settings(
     *,
     directory: Path,
     environ: Mapping[str, str],
-    overrides: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] = _NO_OVERRIDES,
     config: Path | None = None,
     within: Path | None = None,
 ) -> Settings:
@@ -189,13 +192,12 @@ def load_settings(
     workspace). Raises ConfigError with file, key and expectation.
     """
     file, table, read, root = _read_file(directory, config, within)
-    where = read.name
     _refuse_misspelt(environ)
     merged = {name: dict(values) for name, values in table.items()}
-    origin: dict[str, str] = {}
+    from_file: set[str] = set()
     for name, values in table.items():
-        for key in values:
-            origin[f"{name}.{key}"] = where
+        from_file |= {f"{name}.{key}" for key in values}
+    origin: dict[str, str] = {}
     for option in OPTIONS:
         if not option.in_file and option.name in table.get(option.table, {}):
             raise ConfigError(
@@ -203,21 +205,25 @@ def load_settings(
                 where=read.at(option.table, option.name),
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
-        value, source = _value_outside(option, environ, overrides or {})
-        base = root
+        value, source = _value_outside(option, environ, overrides)
+        if value is None:
+            continue
+        from_file.discard(option.key)
+        own = merged.setdefault(option.table, {})
         if value == "" and option.field.default is None:
-            merged.get(option.table, {}).pop(option.name, None)
-            origin.pop(option.key, None)
-        elif value is not None:
-            base = directory
-            own = merged.setdefault(option.table, {})
+            own.pop(option.name, None)
+        else:
             own[option.name] = _placed_value(option, value, directory, root)
             origin[option.key] = source
-        _place(merged, option, base)
-    from_file = frozenset(key for key, source in origin.items() if source == where)
+    _place_judge(merged, directory if _JUDGE in origin else root)
     placed = {"root": root, "within": within, "config": config, "file": file}
     of_file = _of_file(table, placed, root) if file else None
-    merged_and_placed = {**merged, **placed, "from_file": from_file, "of_file": of_file}
+    merged_and_placed = {
+        **merged,
+        **placed,
+        "from_file": frozenset(from_file),
+        "of_file": of_file,
+    }
     try:
         return Settings.model_validate(merged_and_placed)
     except ValidationError as error:
@@ -239,7 +245,7 @@ def _invalid(
         colon = "" if wanted.startswith("must ") else ":"
         message = f"'{path}'{colon} {wanted}"
     if "api_key" not in path and "headers" not in path:
-        message += f", found {_shown(invalid)}"
+        message += f", found {shown(invalid)}"
     if source == read.name:
         source = read.at(*place)
     return ConfigError(f"{message}.", where=source)
@@ -294,11 +300,9 @@ class _ConfigText(Struct, frozen=True):
     def at(self, *key: object) -> str:
         """``ragstone.toml:4`` for a key, or for the nearest table above it."""
         path = (*self.table, *map(str, key))
-        lines = key_lines(self.text)
-        while path and path not in lines:
-            path = path[:-1]
+        line = line_of(key_lines(self.text), path)
         file = self.name.partition(" [")[0]
-        return f"{file}:{lines[path]}" if path else self.name
+        return self.name if line is None else f"{file}:{line}"
 
 
 def _read_file(
@@ -321,8 +325,8 @@ def _read_file(
     read = _ConfigText(name, text)
     document: object = parse_toml(text, file)
     if file.name == PYPROJECT:
-        shown = name if config else f"{PYPROJECT} [tool.ragstone]"
-        read = _ConfigText(shown, text, ("tool", "ragstone"))
+        place = name if config else f"{PYPROJECT} [tool.ragstone]"
+        read = _ConfigText(place, text, ("tool", "ragstone"))
         for table in read.table:
             document = document.get(table, {}) if isinstance(document, dict) else {}
     return file, _tables(document, read), read, file.parent
@@ -344,7 +348,7 @@ def _config_above(directory: Path) -> Path | None:
     nearest = None
     for folder in (start, *start.parents):
         file = folder / CONFIG_FILE
-        if nearest is None and folder != start and os.path.lexists(file):
+        if nearest is None and os.path.lexists(file):
             nearest = file
         if os.path.lexists(folder / ".git"):
             return nearest
@@ -355,9 +359,11 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     """Convert a path (or paths) relative to `directory` into one relative to `root`."""
     if isinstance(value, (tuple, list)):
         return tuple(_from_directory(item, directory, root) for item in value)
-    if not isinstance(value, str) or directory.resolve() == root.resolve():
-        return value
-    if Path(value).is_absolute():
+    if (
+        not isinstance(value, str)
+        or Path(value).is_absolute()
+        or directory.resolve() == root.resolve()
+    ):
         return value
     if "/" not in value and not (directory / value).exists():
         # A bare name that doesn't exist is a command (python3), or a new directory next
@@ -366,13 +372,14 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     return os.path.relpath(directory / value, root)
 
 
-def _place(merged: Mapping[str, dict[str, Any]], option: Option, base: Path) -> None:
+def _place_judge(merged: Mapping[str, dict[str, Any]], base: Path) -> None:
     """Take the file of a fitted judge, which is not taken from the settings' root
     later, from `base`."""
-    judge = merged.get("judge", {})
-    file = option.path_in(str(judge.get("name", "")))
-    if option.key == "judge.name" and file is not None:
-        judge["name"] = f"{option.path_after}:{base / file}"
+    option = option_of(_JUDGE)
+    judge = merged.get(option.table, {})
+    file = option.path_in(str(judge.get(option.name, "")))
+    if file is not None:
+        judge[option.name] = f"{option.path_after}:{base / file}"
 
 
 def _of_file(
@@ -381,8 +388,7 @@ def _of_file(
     """The settings in `table`, the config file's content, alone; None if they are not
     valid by themselves."""
     merged = {name: dict(value) for name, value in table.items()}
-    for option in OPTIONS:
-        _place(merged, option, root)
+    _place_judge(merged, root)
     try:
         return Settings.model_validate({**merged, **placed})
     except ValidationError:
@@ -391,9 +397,7 @@ def _of_file(
 
 def _tables(document: object, read: _ConfigText) -> dict[str, dict[str, Any]]:
     if not isinstance(document, dict):
-        raise ConfigError(
-            f"must be a table, found {_shown(document)}.", where=read.at()
-        )
+        raise ConfigError(f"must be a table, found {shown(document)}.", where=read.at())
     for name, value in document.items():
         if name not in TABLES:
             raise ConfigError(
@@ -403,7 +407,7 @@ def _tables(document: object, read: _ConfigText) -> dict[str, dict[str, Any]]:
             )
         if not isinstance(value, dict):
             raise ConfigError(
-                f"'{name}' must be a table, found {_shown(value)}.", where=read.at(name)
+                f"'{name}' must be a table, found {shown(value)}.", where=read.at(name)
             )
     return document
 
@@ -436,11 +440,3 @@ def _refuse_unknown(
 
 _DEFINES = frozenset({"rubric", "python"})
 _THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action"})
-
-
-def _shown(value: object) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError):
-        text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -258,23 +258,30 @@ class CustomMetric(_Table):
         is_function = self.python is not None
         if is_rubric == is_function:
             raise ValueError("needs either 'rubric' or 'python'")
-        if self.rubric is not None and not self.rubric.strip():
-            raise ValueError("the rubric is empty")
-        if self.python is not None and {"levels", "sees"} & self.model_fields_set:
+        if self.rubric is None:
+            self._refuse_options_of_rubrics()
+        else:
+            self._check_rubric(self.rubric)
+        return self
+
+    def _refuse_options_of_rubrics(self) -> None:
+        if {"levels", "sees"} & self.model_fields_set:
             raise ValueError(
                 "'levels' and 'sees' are for rubrics; a function's parameters say what it sees"
             )
-        if self.rubric is not None and "timeout_s" in self.model_fields_set:
+
+    def _check_rubric(self, rubric: str) -> None:
+        if not rubric.strip():
+            raise ValueError("the rubric is empty")
+        if "timeout_s" in self.model_fields_set:
             raise ValueError(
                 "'timeout_s' is for functions; the judge has judge.timeout_s"
             )
-        if len(self.levels) == 1 or any(not level.strip() for level in self.levels):
+        if len(self.levels) == 1 or not all(map(str.strip, self.levels)):
             raise ValueError("'levels' needs 2 to 10 descriptions, worst first")
-        if len(set(self.levels)) < len(self.levels) or len(set(self.sees)) < len(
-            self.sees
-        ):
-            raise ValueError("lists a value twice")
-        return self
+        for values in (self.levels, self.sees):
+            if len(set(values)) < len(values):
+                raise ValueError("lists a value twice")
 
     @property
     def function(self) -> Callable[..., object] | None:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from ragstone.errors import ConfigError, expected, suggestion
-from ragstone.settings.toml_lines import KeyPath
+from ragstone.settings.toml_lines import KeyPath, line_of
 
 MAX_RULES_BYTES = 1_000_000
 
@@ -26,9 +26,7 @@ class Source:
 
     def line_of(self, path: KeyPath) -> int | None:
         """The line of a key, or else of the nearest table above it."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return self.lines.get(path)
+        return line_of(self.lines, path)
 
     def where(self, path: KeyPath) -> str | None:
         """``thresholds.toml:12`` for a key; None for a mapping."""
@@ -83,7 +81,7 @@ def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
 
 def shown(value: object) -> str:
     """A value for an error message."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
     if len(text) <= 80:
         return text
     return text[:77] + "..."

@@ -40,6 +40,13 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return lines
 
 
+def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
+    """The line of a key, or else of the nearest table above it."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path)
+
+
 def statements(text: str) -> Iterator[tuple[int, str]]:
     """The smallest parts of a TOML document that are valid TOML, each with its line."""
     pending: list[str] = []
