@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from ragstone.errors import ConfigError
 from ragstone.tools.monitor.interactions import Interaction, read_interaction
-from ragstone.tools.monitor.traces import interactions_of, is_trace
+from ragstone.tools.monitor.traces import interactions_of
 
 START = datetime(2026, 11, 22, 10, tzinfo=UTC)
 
 
 def read(*records: dict[str, Any]) -> list[Interaction]:
-    assert is_trace(records[0])
     sent = json.loads(json.dumps(records))
     return [read_interaction(record, {}) for record in interactions_of(sent, "log")]
 
@@ -79,7 +78,8 @@ def test_genai_documents_are_counted_by_their_ids() -> None:
 
 
 def test_a_plain_log_is_no_trace() -> None:
-    assert not is_trace({"timestamp": 1, "input": "q", "output": "a", "data": [{"x": 1}], "context": "text"})
+    record = {"timestamp": 1, "input": "q", "output": "a", "data": [{"x": 1}], "context": "text"}
+    assert list(interactions_of([record], "log")) == [record]
 
 
 JSON = st.recursive(

@@ -139,9 +139,7 @@ def _assigned(
     chance: random.Random,
 ) -> dict[str, tuple[str, ...]]:
     """Who labels which of the `drawn` answers, each in an order of their own."""
-    shared = 0
-    if len(annotators) > 1:
-        shared = round(overlap * len(drawn))
+    shared = round(overlap * len(drawn))
     for_everyone = drawn[:shared]
     assigned = {}
     for place, annotator in enumerate(annotators):

@@ -43,6 +43,7 @@ _EXPECTED = (
     "and `ragstone generate --pairs` have them. Other columns are named with --column FIELD=COLUMN."
 )
 _MAX_REASONS = 5
+_MARGINS = {Preference.FIRST: 1.0, Preference.SECOND: -1.0, Preference.NEITHER: 0.0}
 
 
 class Case(Struct, frozen=True):
@@ -196,10 +197,8 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
         chosen = await judge.direct_preference(
             pair.metric, pair.better.question, *cases, call=call
         )
-        if chosen is Preference.NEITHER:
-            return 0.0
-        preferred = Preference.SECOND if swapped else Preference.FIRST
-        return 1.0 if chosen is preferred else -1.0
+        margin = _MARGINS[chosen]
+        return -margin if swapped else margin
     grades = []
     for case in (pair.better, pair.worse):
         grade = await judge.direct_score(

@@ -163,10 +163,8 @@ def _allowed(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
         "without_sources": rules.max_without_sources,
     }
     rise = system.max_latency_rise
-    if rise is None:
-        rise = LATENCY_RISE
     allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
-    of_latency = Allowed(None, rise)
+    of_latency = Allowed(None, LATENCY_RISE if rise is None else rise)
     allowed |= dict.fromkeys(LATENCIES, of_latency)
     for rule in resolve_rules(policy, scores):
         if rule.slice is not None:

@@ -13,7 +13,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,7 +20,7 @@ from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
 from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, read_records
-from ragstone.tools.monitor.traces import interactions_of, is_trace
+from ragstone.tools.monitor.traces import interactions_of
 
 NOT_JSON = "lines without valid JSON"
 NOT_OBJECT = "lines without a JSON object"
@@ -82,14 +81,7 @@ def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Rec
         for record, _ in read_records(SourceFile(path, path.name)):
             yield record
         return
-    lines = _lines(file, problems)
-    first = next(lines, {})
-    first_records = [first] if first else []
-    records = chain(first_records, lines)
-    if is_trace(first):
-        yield from interactions_of(records, str(path))
-    else:
-        yield from records
+    yield from interactions_of(_lines(file, problems), str(path))
 
 
 def _lines(file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:

@@ -14,6 +14,7 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import GateVerdict, Status
+from ragstone.golden.sample import Sample
 from ragstone.history.file import read_history, write_history
 from ragstone.history.lines import FigurePart, RunLine, WindowPart
 from ragstone.pipeline.history import RunHistory, damage
@@ -67,7 +68,9 @@ async def monitor(
     that is missing, and what a run raises: then nothing is added.
     """
     policy = plan.policy
-    samples = None if plan.drafts is None else read_samples(plan.drafts, settings)
+    samples: Sequence[Sample] = ()
+    if plan.drafts is not None:
+        samples = read_samples(plan.drafts, settings)
     history = read_history(plan.history)
     files = log_files(plan.logs)
     window, counts = read_window(files, plan.period, policy.monitor)
@@ -83,14 +86,15 @@ async def monitor(
     line = _line(window, run, scores, policy)
     before = values_before(line, history.windows, policy)
     verdict = judge_window(line, scores, before, policy)
-    failed = {
-        check.metric: None for check in verdict.checks if check.status is Status.FAIL
-    }
-    alerts = {"alerts": tuple(failed)}
-    alerted = line.window and line.window.model_copy(update=alerts)
-    changes = {"verdict": verdict.status.value, "window": alerted}
+    failed = [
+        str(check.metric) for check in verdict.checks if check.status is Status.FAIL
+    ]
+    part = WindowPart(
+        end=plan.period.end, figures=line.figures, alerts=tuple(dict.fromkeys(failed))
+    )
+    changes = {"verdict": verdict.status.value, "window": part}
     line = line.model_copy(update=changes)
-    if plan.drafts is not None and samples is not None:
+    if plan.drafts is not None:
         counts += add_drafts(
             plan.drafts, samples, window, scores, policy, context.redact
         )

@@ -12,6 +12,7 @@ OTLP JSON has one request per line, as the collector's file exporter writes it;
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -66,17 +67,11 @@ class _Request(_Part):
     resources: tuple[_Resource, ...] = Field(alias="resourceSpans")
 
 
-def is_trace(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a request of OTLP, whose spans `interactions_of` puts
-    together."""
-    return "resourceSpans" in record
-
-
 def interactions_of(
     records: Iterable[Mapping[str, Any]], where: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Mapping[str, Any]]:
     """A record of an interaction per trace in `records`; a record that is no valid
-    request is passed on.
+    request of OTLP is passed on.
 
     Raises ConfigError for more than MAX_SPANS spans.
     """
@@ -86,7 +81,7 @@ def interactions_of(
         try:
             request = _Request.model_validate(record)
         except ValidationError:
-            yield dict(record)
+            yield record
             continue
         for resource in request.resources:
             for scope in resource.scopes:
@@ -108,12 +103,9 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
     ids = {span.id for span in spans}
     roots = (span for span in spans if span.parent not in ids)
     root = next(roots, spans[0])
-    attributes = [
-        root.attributes,
-        *(span.attributes for span in spans if span is not root),
-    ]
-    descendants = attributes[1:]
-    newest_first = [attributes[0], *reversed(descendants)]
+    descendants = [span.attributes for span in spans if span is not root]
+    attributes = [root.attributes, *descendants]
+    newest_first = [root.attributes, *reversed(descendants)]
     question = _first(attributes, "input.value", "gen_ai.input.messages")
     answer = _first(newest_first, "output.value", "gen_ai.output.messages")
     duration_ns = root.end - root.start
@@ -128,12 +120,13 @@ def _interaction(spans: Sequence[_Span]) -> dict[str, Any]:
         "session_id": _first(attributes, "session.id", "gen_ai.conversation.id"),
         "error": status in (2, "STATUS_CODE_ERROR"),
     }
-    sources: list[Any] | None = None
-    for values in attributes:
-        if kind_of_span(values) == "retrieval":
-            documents = span_documents(values)
-            sources = [*(sources or []), *documents]
-    if sources is not None:
+    retrieved = [
+        span_documents(values)
+        for values in attributes
+        if kind_of_span(values) == "retrieval"
+    ]
+    if retrieved:
+        sources = list(chain.from_iterable(retrieved))
         record |= {"sources": sources, "results": len(sources)}
     return record
 

@@ -140,19 +140,18 @@ SHARES = (
 def shares_of(interaction: Interaction, rules: MonitorRules) -> dict[str, bool | None]:
     """Whether `interaction` counts in each of SHARES; None if it is none of those that
     the share is of."""
-    logged = interaction
-    is_answer = logged.answer and not logged.is_abstention
-    is_slow = None if logged.latency is None else logged.latency > rules.slow_s
-    without_sources = None if logged.sources is None else not logged.sources
-    without_results = None if logged.results is None else logged.results == 0
-    return {
-        "slow": is_slow,
-        "errors": logged.error,
-        "without_sources": without_sources if is_answer else None,
-        "without_results": without_results,
-        "abstentions": logged.is_abstention,
-        "bad_feedback": is_bad(logged, rules),
-    }
+    shares: dict[str, bool | None] = dict.fromkeys(SHARES)
+    if interaction.latency is not None:
+        shares["slow"] = interaction.latency > rules.slow_s
+    shares["errors"] = interaction.error
+    is_answer = interaction.answer and not interaction.is_abstention
+    if interaction.sources is not None and is_answer:
+        shares["without_sources"] = not interaction.sources
+    if interaction.results is not None:
+        shares["without_results"] = interaction.results == 0
+    shares["abstentions"] = interaction.is_abstention
+    shares["bad_feedback"] = is_bad(interaction, rules)
+    return shares
 
 
 LATENCIES = ("latency_mean", "latency_p95")
