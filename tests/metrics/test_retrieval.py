@@ -97,7 +97,7 @@ def test_metrics_of_the_project_are_selected_by_name_after_the_listed_ones() -> 
     own = RubricMetric(Rubric("tone", "Is it polite?", ("rude", "kind")), "rubric 1")
     assert select_metrics(["tone", "mrr"], custom=[own]) == (METRICS["mrr"], own)
     assert select_metrics(["mrr"], custom=[own]) == (METRICS["mrr"],)
-    *listed, last = select_metrics(custom=[own])
+    *listed, last = select_metrics([*DEFAULT, "tone"], custom=[own])
     assert last is own
     assert {metric.info.name for metric in listed} == {*DEFAULT, "context_precision_no_reference"}
     titles = [metric_title(name) for name in ("context_recall", "mrr", "tone")]

@@ -69,13 +69,14 @@ class Gathering:
         _add_answers(self._system, sample, record.answers)
         for name, score in record.scores.items():
             metric = self._metrics[name]
-            if isinstance(score, NotApplicable):
-                metric.not_applicable[sample.id] = score.reason
-            elif isinstance(score, Failed):
-                metric.failed[sample.id] = score
-            else:
-                metric.values[sample.id] = score.value
-                _add_answer_scores(metric, name, record)
+            match score:
+                case NotApplicable(reason):
+                    metric.not_applicable[sample.id] = reason
+                case Failed():
+                    metric.failed[sample.id] = score
+                case Scored(value):
+                    metric.values[sample.id] = value
+                    _add_answer_scores(metric, name, record)
 
     def scores(self, path: Path) -> RunScores:
         return RunScores(

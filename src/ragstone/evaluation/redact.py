@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
@@ -86,18 +87,22 @@ class Redactor:
         return redacted
 
     def _walk(self, value: Any) -> Any:
-        if type(value) is str:
-            return self(value)
-        if isinstance(value, tuple | list):
-            return type(value)(map(self._walk, value))
-        if isinstance(value, dict):
-            return {self._walk(key): self._walk(item) for key, item in value.items()}
-        if isinstance(value, Struct):
-            names = value.__struct_fields__
-        elif is_dataclass(value) and not isinstance(value, type):
-            names = tuple(field.name for field in fields(value) if field.init)
-        else:
-            return value
+        match value:
+            case Enum():
+                return value
+            case str():
+                return self(value)
+            case tuple() | list():
+                return type(value)(map(self._walk, value))
+            case dict():
+                items = value.items()
+                return {self._walk(key): self._walk(item) for key, item in items}
+            case Struct():
+                names = value.__struct_fields__
+            case _ if is_dataclass(type(value)):
+                names = tuple(field.name for field in fields(value) if field.init)
+            case _:
+                return value
         redacted = {name: self._walk(getattr(value, name)) for name in names}
         return type(value)(**redacted)
 

@@ -81,16 +81,15 @@ async def collect_judgements(
         call,
         previous,
     )
-    outcomes: dict[str, asyncio.Task[object]] = {}
+    outcomes = judging.outcomes
     grades: dict[str, asyncio.Task[object]] = {}
     try:
         async with asyncio.TaskGroup() as group:
             if needs & NEEDING_STATEMENTS:
-                judging.statements = judging.start(group, JudgementKind.STATEMENTS)
-                outcomes[JudgementKind.STATEMENTS] = judging.statements
+                judging.start(group, JudgementKind.STATEMENTS)
             # In an order that doesn't change from process to process.
             for kind in sorted(needs - _APART):
-                outcomes[kind] = judging.start(group, kind)
+                judging.start(group, kind)
             if JudgementKind.PREFERENCE in needs and isinstance(
                 judge, WithEarlierAnswers
             ):
@@ -134,7 +133,10 @@ def _all_failed(
     )
 
 
-def _results(tasks: Mapping[str, asyncio.Task[object]]) -> dict[str, object]:
+def _results(
+    tasks: Mapping[JudgementKind, asyncio.Task[object]]
+    | Mapping[str, asyncio.Task[object]],
+) -> dict[str, object]:
     return {str(name): task.result() for name, task in tasks.items()}
 
 
@@ -157,13 +159,13 @@ class _Round(Struct):
     response: Response
     call: Call
     previous: Response | None
-    statements: asyncio.Task[object] | None = None
+    outcomes: dict[JudgementKind, asyncio.Task[object]] = {}
+    """The judgements that were started."""
 
-    def start(
-        self, group: asyncio.TaskGroup, kind: JudgementKind
-    ) -> asyncio.Task[object]:
-        """The task in `group` that makes the judgement of this kind."""
-        return group.create_task(_outcome(partial(self.judgement, kind)))
+    def start(self, group: asyncio.TaskGroup, kind: JudgementKind) -> None:
+        """Make the judgement of this kind in a task of `group`."""
+        judgement = partial(self.judgement, kind)
+        self.outcomes[kind] = group.create_task(_outcome(judgement))
 
     async def judgement(self, kind: JudgementKind) -> object:
         """The judgement of this kind; None if it can't apply. Support and matches wait
@@ -174,7 +176,7 @@ class _Round(Struct):
         contexts = () if response.without_texts else response.contexts
         listed = StatementList(statements=(), abstains=True)
         if kind in _FROM_STATEMENTS:
-            outcome = await self.statements if self.statements else None
+            outcome = await self.outcomes[JudgementKind.STATEMENTS]
             if not isinstance(outcome, StatementList):
                 return None
             listed = outcome

@@ -49,6 +49,7 @@ class ContextPrecision(BaseMetric):
     reads = frozenset({JudgementKind.CONTEXT_USE})
     answerable_only = True
     _with_reference = True
+    _mismatch = "the sample has no reference"
 
     def excuse(self, sample: Sample) -> NotApplicable | None:
         excuse = super().excuse(sample)
@@ -56,9 +57,7 @@ class ContextPrecision(BaseMetric):
             return excuse
         if bool(sample.reference) is self._with_reference:
             return None
-        if self._with_reference:
-            return NotApplicable("the sample has no reference")
-        return NotApplicable("the sample has a reference")
+        return NotApplicable(self._mismatch)
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
@@ -92,3 +91,4 @@ class ContextPrecisionNoReference(ContextPrecision):
         family="context_precision",
     )
     _with_reference = False
+    _mismatch = "the sample has a reference"

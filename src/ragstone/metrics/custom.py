@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from ragstone.golden.sample import Label, Sample
-from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
+from ragstone.judge.judgements import Grade, JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.rubric import Rubric
 from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
@@ -93,15 +93,16 @@ class FunctionMetric(_OwnMetric):
 
 
 def _score(judgements: Judgements, name: str, by: FailedBy) -> Score:
-    grade = judgements.custom.get(name)
-    if grade is None:
-        return Failed(by, "no grade was given")
-    if isinstance(grade, JudgementFailure):
-        if grade.not_applicable:
-            return NotApplicable(grade.reason)
-        return Failed(by, grade.reason)
-    if grade.value is None:
-        return NotApplicable(grade.note or "the function returned None")
-    if not 0.0 <= grade.value <= 1.0:
-        return Failed(by, f"a grade is in [0, 1], got {grade.value!r}")
-    return Scored(grade.value, grade.note)
+    match judgements.custom.get(name):
+        case None:
+            return Failed(by, "no grade was given")
+        case JudgementFailure(reason, not_applicable=True):
+            return NotApplicable(reason)
+        case JudgementFailure(reason):
+            return Failed(by, reason)
+        case Grade(None, note):
+            return NotApplicable(note or "the function returned None")
+        case Grade(int() | float() as value, note) if 0.0 <= value <= 1.0:
+            return Scored(value, note)
+        case Grade(value):
+            return Failed(by, f"a grade is in [0, 1], got {value!r}")

@@ -217,13 +217,15 @@ def fail(reason: str) -> NoReturn:
 
 def require(judgement: T | JudgementFailure | None, what: str) -> T:
     """A judgement that the formula needs."""
-    if judgement is None:
-        fail(f"no {what} were given")
-    if isinstance(judgement, JudgementFailure):
-        if judgement.not_applicable:
-            raise EarlyScore(NotApplicable(judgement.reason))
-        fail(judgement.reason)
-    return judgement
+    match judgement:
+        case None:
+            fail(f"no {what} were given")
+        case JudgementFailure(reason, not_applicable=True):
+            raise EarlyScore(NotApplicable(reason))
+        case JudgementFailure(reason):
+            fail(reason)
+        case _:
+            return judgement
 
 
 def answering(sample: Sample, judgements: Judgements) -> StatementList:

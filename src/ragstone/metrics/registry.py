@@ -154,18 +154,15 @@ def is_known(name: str) -> bool:
 
 
 def select_metrics(
-    names: Iterable[str] | None = None, custom: Iterable[Metric] = ()
+    names: Iterable[str] = DEFAULT, custom: Iterable[Metric] = ()
 ) -> tuple[Metric, ...]:
     """The metrics called `names` (a family's name selects the whole family), listed
     ones first, in registry order.
 
-    `custom` are the metrics of the project, which can be named too. Without names: the
-    default metrics, and all custom ones. Raises ConfigError for an unknown name, with a
-    suggestion.
+    `custom` are the metrics of the project, which can be named too. Raises ConfigError
+    for an unknown name, with a suggestion.
     """
     custom_metrics = {metric.info.name: metric for metric in custom}
-    if names is None:
-        names = (*DEFAULT, *custom_metrics)
     selected = tuple(dict.fromkeys(names))
     families = {metric.info.family for metric in METRICS.values()}
     unlisted: list[Metric] = []

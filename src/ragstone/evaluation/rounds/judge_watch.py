@@ -136,10 +136,8 @@ async def ask_again(
                 )
         except (JudgementFailed, JudgeError):
             return None
-        for support in table.supports:
-            if support.statement_id == canary.statement_id:
-                return support.verdict
-        return None
+        verdicts = {support.statement_id: support.verdict for support in table.supports}
+        return verdicts.get(canary.statement_id)
 
     verdicts = await asyncio.gather(*map(ask, canaries))
     pairs = zip(canaries, verdicts, strict=True)

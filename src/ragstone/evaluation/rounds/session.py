@@ -19,7 +19,6 @@ from ragstone.evaluation.directory import (
     BASE_COMMIT,
     CACHE,
     HISTORY,
-    MANIFEST,
     ORACLE,
     SPENT,
     RunDirectory,
@@ -218,7 +217,7 @@ class Session(Struct):
                 await self._judge.close()
         finally:
             with suppress(RunDirectoryError):
-                if not finished and (self.plan.out / MANIFEST).is_file():
+                if not finished:
                     self.with_whole_cost(RunDirectory.open(self.plan.out))
 
 

@@ -142,50 +142,65 @@ def status_error(
     message, code = _words(body)
     reason = account.scrubbed(f"HTTP {status}: {message}".removesuffix(": "))
     words = f"{code} {message}".lower()
-    if status in (400, 422) and _says(words, _NO_JSON):
-        return Broken(reason)
-    per_day = status == 429 and _QUOTA_PER_DAY.search(_as_json(body)) is not None
-    if (
-        status == 402
-        or per_day
-        or (status in (400, 403, 429) and _says(words, _OUT_OF_QUOTA))
-    ):
-        return JudgeError(
-            f"the {account.service} account is out of quota: {reason}",
-            where="judge",
-            hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
-        )
-    if status in (400, 403, 422) and _says(words, _FILTERED):
-        return Rejected("the provider's content filter stopped the request")
-    if status in (401, 403) or (status == 400 and _says(words, _BAD_KEY)):
-        return refused_key(account, reason)
-    if 300 <= status < 400:
-        location = account.scrubbed(headers.get("location") or "nowhere")
-        return JudgeError(
-            f"the address {account.address.endpoint} redirects to {location.partition('?')[0]}; a key is not sent on.",
-            where="judge.base_url",
-            hint="Set judge.base_url to the final address.",
-        )
-    if status == 404:
-        address, suggestion = "judge.embeddings_base_url", None
-        if account.setting == "judge.name":
-            address = "judge.base_url"
-            suggestion = suggested_model(account.model, [account.provider.name])
-        hint = f"Check the model's name and {address}, and that the key has access to the model."
-        return JudgeError(
-            f"{account.service} does not know the model '{account.model}' at this address: {reason}",
-            where=account.setting,
-            hint=f"{suggestion} {hint}" if suggestion else hint,
-        )
-    if status == 429:
-        return Busy(reason, _asked_s(headers, body, message))
-    if status in (408, 409, 425) or status >= 500:
-        return Broken(reason, _asked_s(headers, body, message))
-    if status == 413 or _says(words, _TOO_LONG):
-        return Rejected(
-            f"the request is longer than the judge's window ({reason}); see judge.context_window"
-        )
-    return Rejected(f"the judge rejected the request ({reason})")
+    match status:
+        case 400 | 422 if _says(words, _NO_JSON):
+            return Broken(reason)
+        case 402:
+            return _out_of_quota(account, reason)
+        case 400 | 403 | 429 if _says(words, _OUT_OF_QUOTA):
+            return _out_of_quota(account, reason)
+        case 429 if _QUOTA_PER_DAY.search(_as_json(body)):
+            return _out_of_quota(account, reason)
+        case 400 | 403 | 422 if _says(words, _FILTERED):
+            return Rejected("the provider's content filter stopped the request")
+        case 401 | 403:
+            return refused_key(account, reason)
+        case 400 if _says(words, _BAD_KEY):
+            return refused_key(account, reason)
+        case 404:
+            return _unknown_model(account, reason)
+        case 429:
+            return Busy(reason, _asked_s(headers, body, message))
+        case _ if 300 <= status < 400:
+            return _redirected(account, headers.get("location", "nowhere"))
+        case _ if status in (408, 409, 425) or status >= 500:
+            return Broken(reason, _asked_s(headers, body, message))
+        case _ if status == 413 or _says(words, _TOO_LONG):
+            return Rejected(
+                f"the request is longer than the judge's window ({reason}); see judge.context_window"
+            )
+        case _:
+            return Rejected(f"the judge rejected the request ({reason})")
+
+
+def _out_of_quota(account: Account, reason: str) -> JudgeError:
+    return JudgeError(
+        f"the {account.service} account is out of quota: {reason}",
+        where="judge",
+        hint="Add credit or raise the account's limit, then continue with --resume; finished samples are kept.",
+    )
+
+
+def _redirected(account: Account, location: str) -> JudgeError:
+    target, _, _ = account.scrubbed(location).partition("?")
+    return JudgeError(
+        f"the address {account.address.endpoint} redirects to {target}; a key is not sent on.",
+        where="judge.base_url",
+        hint="Set judge.base_url to the final address.",
+    )
+
+
+def _unknown_model(account: Account, reason: str) -> JudgeError:
+    address, suggestion = "judge.embeddings_base_url", None
+    if account.setting == "judge.name":
+        address = "judge.base_url"
+        suggestion = suggested_model(account.model, [account.provider.name])
+    hint = f"Check the model's name and {address}, and that the key has access to the model."
+    return JudgeError(
+        f"{account.service} does not know the model '{account.model}' at this address: {reason}",
+        where=account.setting,
+        hint=f"{suggestion} {hint}" if suggestion else hint,
+    )
 
 
 def _says(text: str, words: Sequence[str]) -> bool:
