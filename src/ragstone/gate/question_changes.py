@@ -112,13 +112,10 @@ def question_changes(evidence: Evidence) -> QuestionChanges:
     answers = system.answers
     has_one_answer = [len(set(answers.get(name, ()))) == 1 for name in ids]
     changes = [drop.change for drop in drops]
-    flips = flips_of(changes, np.array(has_one_answer))
+    same = np.array(has_one_answer)
+    flips = flips_of(changes, same)
     paired = set(pairing.samples)
-    # The system fails on them each time, and did not in the baseline.
-    times_asked = answers_per_sample(run)
-    failures = system.failed_answers
-    failed = {name for name in paired if failures.get(name, 0) >= times_asked}
-    failed -= pairing.baseline.system.failures.keys()
+    failed = _newly_failed(pairing)
     broken_units = flips.broken.nonzero()[0]
     mended_units = flips.mended.nonzero()[0]
     broken = {ids[unit] for unit in broken_units.tolist()}
@@ -127,14 +124,15 @@ def question_changes(evidence: Evidence) -> QuestionChanges:
     mended -= failed
     unchanged = paired - broken - mended
     same_answers = _have_same_answers(pairing, unchanged)
+    has_failed = np.isin(ids, list(failed))
+    all_flips = flips.with_failures(has_failed)
+    # Failures are also counted by themselves: no mended question excuses them.
+    failures = flips_of((), same).with_failures(has_failed)
     labels = group_labels(run, ids)
-    if failed and not flips.broken.any():
-        # A failure of the system is as unlikely as a lost score.
-        p_value = float(0.5 ** len(failed))
-    elif labels is None:
-        p_value = flips.p_value
-    else:
-        p_value = flips.of_groups(labels).p_value
+    if labels is not None:
+        all_flips = all_flips.of_groups(labels)
+        failures = failures.of_groups(labels)
+    p_value = min(all_flips.p_value, failures.p_value)
     is_steady = _is_steady(run, drops, same_answers=same_answers)
     return QuestionChanges(
         questions=len(paired),
@@ -145,6 +143,15 @@ def question_changes(evidence: Evidence) -> QuestionChanges:
         p_value=p_value,
         asked_again=evidence.confirmed,
     )
+
+
+def _newly_failed(pairing: Pairing) -> set[str]:
+    """The ids of questions that the system fails on each time, and did not fail on in
+    the baseline."""
+    times_asked = answers_per_sample(pairing.current)
+    failures = pairing.current.system.failed_answers
+    failed = {name for name in pairing.samples if failures.get(name, 0) >= times_asked}
+    return failed - pairing.baseline.system.failures.keys()
 
 
 def question_findings(evidence: Evidence) -> Iterator[Finding]:

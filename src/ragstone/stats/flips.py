@@ -31,6 +31,10 @@ GAP = 0.5
 """The worst score of one side and the best of the other differ by at least this, from
 one change of half a score on."""
 
+FAILURE_CHANCE = 0.5
+"""The probability that a question on which the system fails now and did not before
+looks so by chance: that of one score before and one now."""
+
 
 class Flips(Struct, frozen=True):
     """The questions that broke or were mended."""
@@ -56,6 +60,11 @@ class Flips(Struct, frozen=True):
         return p_proportion_at_most(
             broken, possible, float(self.chance.sum()) / possible
         )
+
+    def with_failures(self, failed: Bools) -> Flips:
+        """Count the questions on which the system fails, `failed` (n,), as broken."""
+        chance = np.where(failed, FAILURE_CHANCE, self.chance)
+        return Flips(self.broken | failed, self.mended & ~failed, chance)
 
     def of_groups(self, labels: Ints) -> Flips:
         """The flips of groups of related questions: one broke if one of its questions

@@ -182,6 +182,13 @@ def test_which_questions_break() -> None:
     assert changes(crashed, without(then, failures=crashed.system.failures)) == ((), 1.0)
     once = run([1.0] * 19, times=2, system_failures={"s1": "x", "s2": "x"}, failed_answers={"s1": 1, "s2": 2})
     assert changes(once, then)[0] == ("s2",)
+    five = {f"s{index}": "time-out" for index in range(10, 15)}
+    failed = tuple(sorted(five))
+    assert changes(run([1.0] * 10, system_failures=five), run([1.0] * 15)) == (failed, 1 / 32)
+    one_lost_too = run([0.0] + [1.0] * 9, system_failures=five)
+    assert changes(one_lost_too, run([1.0] * 15)) == (("s0", *failed), 1 / 64)
+    two_mended_too = changes(run([1.0] * 10, system_failures=five), run([0.0] * 2 + [1.0] * 13))
+    assert two_mended_too[1] == pytest.approx(1 / 32), "mended questions excuse no failure of the system"
     lost = run(AFTER)
     assert changes(lost, run(BEFORE))[1] == pytest.approx(1 / 8)
     in_groups = dict.fromkeys(named(3), "one")
