@@ -12,6 +12,8 @@ with `bench/losses.py`.
 
 from __future__ import annotations
 
+import math
+
 from ragstone.gate.verdict import CHANGES, Check, GateVerdict, Status
 
 FAIL = 0.4
@@ -57,7 +59,8 @@ def settled(verdict: GateVerdict, alpha: float) -> bool:
 
 
 def _p_value_of_loss(check: Check) -> float:
-    """The p-value of a drop beyond its limit; 1 for any other check."""
+    """The p-value of a drop beyond its limit; of any other check more than any share of
+    an error rate."""
     if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
-        return 1.0
+        return math.inf
     return check.p_value
