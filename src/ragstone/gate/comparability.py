@@ -42,7 +42,8 @@ class Pairing(Comparability, frozen=True, kw_only=True):
         if metric not in self.metrics:
             return {}
         values = self.current.metrics[metric].values
-        baseline_values = self.baseline.metrics[metric].values
+        # A run without a baseline is compared with one that has no metrics.
+        baseline_values = self.baseline.scores_of(metric).values
         compared = values.keys() & baseline_values.keys()
         compared -= self.edited_for(metric)
         return {
