@@ -13,7 +13,7 @@ from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
-from ragstone.gate.verdict import Check, Interval, Status
+from ragstone.gate.verdict import Interval
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.losses import Change, Floats, row_means
 
@@ -34,25 +34,6 @@ class Floor(Struct, frozen=True):
     def current(self) -> float:
         """The mean of the scores."""
         return float(self.values.mean())
-
-    def check(self, status: Status, reason: str, mean: Estimate) -> Check:
-        """The decision, as it is reported: of the score, also where less is better."""
-        rule = self.rule
-        direction = rule.direction
-        return Check(
-            rule.name_of(direction.level),
-            direction.level,
-            status,
-            rule.floor_action,
-            f"{rule.title} {reason}.",
-            rule.metric,
-            rule.slice,
-            estimate=direction.shown(mean.estimate),
-            interval=_reported_interval(mean, direction.shown),
-            threshold=direction.shown(self.bound),
-            current=direction.shown(self.current),
-            n=len(self.values),
-        )
 
 
 class Drop(Struct, frozen=True):
@@ -80,41 +61,14 @@ class Drop(Struct, frozen=True):
         """Whether the estimate is below the bound."""
         return self.estimate < self.bound - ROUNDING
 
-    def check(self, status: Status, reason: str, limits: Estimate | None) -> Check:
-        """The decision, as it is reported: of the score, also where less is better.
-
-        `limits` is the interval of the change for other questions, if it decides.
-        """
-        rule = self.rule
-        direction = rule.direction
-        shown = direction.shown_change
-        interval = None
-        if limits is not None:
-            interval = _reported_interval(limits, shown)
-        return Check(
-            rule.name_of(direction.change),
-            direction.change,
-            status,
-            rule.drop_action,
-            f"{rule.title} {reason}.",
-            rule.metric,
-            rule.slice,
-            estimate=shown(self.estimate),
-            interval=interval,
-            threshold=shown(self.bound),
-            current=direction.shown(mean_score(self.change.now)),
-            baseline=direction.shown(mean_score(self.change.then)),
-            n=len(self.values),
-            accepted=rule.accepted,
-        )
-
 
 def mean_score(scores: Floats) -> float:
     """The mean over the questions of `scores` (n, k)."""
     return float(row_means(scores).mean())
 
 
-def _reported_interval(limits: Estimate, shown: Callable[[float], float]) -> Interval:
+def reported_interval(limits: Estimate, shown: Callable[[float], float]) -> Interval:
+    """An interval of scores as it is reported, also where less is better."""
     ends = [shown(limits.low), shown(limits.high)]
     low, high = sorted(ends)
     return Interval(low, high, limits.confidence, limits.method)

@@ -18,7 +18,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from ragstone.formatting import bound, change, counted, digits_for, listed, threshold
-from ragstone.gate.bounds import ROUNDING, Drop, changes_of, drops_of, mean_score
+from ragstone.gate.bounds import (
+    ROUNDING,
+    Drop,
+    changes_of,
+    drops_of,
+    mean_score,
+    reported_interval,
+)
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import differences
 from ragstone.gate.confirm import FAIL, STILL_SUSPECT, SUSPECT, is_doubt
@@ -238,7 +245,10 @@ def _without_word_losses(
 
 def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
     gate = evidence.policy.gate
+    rule = drop.rule
+    direction = rule.direction
     limits = None
+    interval = None
     if gate.decision == "assured":
         limits = mean_interval(
             drop.values,
@@ -246,10 +256,9 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
             bounds=(-1.0, 1.0),
             groups=drop.change.labels,
         )
+        interval = reported_interval(limits, direction.shown_change)
     status, why = _decision(drop, p_value, limits, evidence)
-    rule = drop.rule
     estimate = drop.estimate
-    direction = rule.direction
     moved = direction.shown_change(estimate)
     digits = digits_for(estimate, [drop.bound])
     moved_words = change(moved, digits)
@@ -260,9 +269,23 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
         accepted_size = bound(max_drop)
         limit = f"{accepted_size} is accepted ({rule.accepted})"
     change_words = f"changed by {moved_words} from the baseline on {samples}{why}"
-    reason = f"{change_words}; a {direction.change} of {limit}"
-    check = drop.check(status, reason, limits)
-    return replace(check, p_value=p_value)
+    return Check(
+        rule.name_of(direction.change),
+        direction.change,
+        status,
+        rule.drop_action,
+        f"{rule.title} {change_words}; a {direction.change} of {limit}.",
+        rule.metric,
+        rule.slice,
+        estimate=moved,
+        interval=interval,
+        threshold=direction.shown_change(drop.bound),
+        current=direction.shown(mean_score(drop.change.now)),
+        baseline=direction.shown(mean_score(drop.change.then)),
+        n=len(drop.values),
+        accepted=rule.accepted,
+        p_value=p_value,
+    )
 
 
 _SAID_OF_LOSS = {

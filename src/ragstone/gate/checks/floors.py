@@ -16,11 +16,10 @@ from collections.abc import Iterator
 from statistics import NormalDist, fmean
 
 import numpy as np
-from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, threshold
-from ragstone.gate.bounds import ROUNDING, Floor, answers_per_sample
+from ragstone.gate.bounds import ROUNDING, Floor, answers_per_sample, reported_interval
 from ragstone.gate.calibration import MetricCalibration, calibrated_version, same_judge
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
@@ -79,9 +78,21 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
     side = direction.beyond if is_below else f"not {direction.beyond}"
     samples = counted(mean.n, "sample")
     limit_words = f"{direction.level} of {threshold(limit)}"
-    reason = f"is {value} on {samples}, {side} the {limit_words}{why}"
-    check = floor.check(status, reason, mean)
-    return replace(check, unsettled=unsettled)
+    return Check(
+        rule.name_of(direction.level),
+        direction.level,
+        status,
+        rule.floor_action,
+        f"{rule.title} is {value} on {samples}, {side} the {limit_words}{why}.",
+        rule.metric,
+        rule.slice,
+        estimate=estimate,
+        interval=reported_interval(mean, direction.shown),
+        threshold=limit,
+        current=direction.shown(floor.current),
+        n=len(floor.values),
+        unsettled=unsettled,
+    )
 
 
 def _below(
