@@ -15,6 +15,7 @@ from ragstone.errors import ConfigError
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.policy import Policy, default_policy, load_policy, policy_from_mapping, policy_hash
 from ragstone.gate.policy_table import PolicyTable
+from ragstone.gate.sensitivity import expected_rules
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.settings.toml_lines import key_lines
 from scripts.schemas import policy_schema
@@ -255,7 +256,9 @@ def test_a_part_of_the_samples_has_the_rules_of_its_own(policy: Policy) -> None:
 )
 def test_which_action_a_check_has(rule: Any, metric: str, kind: CheckKind, offline: bool, action: Action) -> None:
     policy = policy_from_mapping({} if rule is None else {"metrics": {metric: rule}})
-    assert policy.action_for(metric, kind, offline_judge=offline) is action
+    (found,) = (rule for rule in expected_rules(policy, None, offline=offline) if rule.metric == metric)
+    actions = {CheckKind.FLOOR: found.floor_action, CheckKind.DROP: found.drop_action}
+    assert actions[kind] is action
 
 
 # -- what documents it -------------------------------------------------------------------------------------------------

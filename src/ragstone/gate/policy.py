@@ -21,8 +21,7 @@ from ragstone.gate.accepted import (
 )
 from ragstone.gate.calibration import Calibration, read_calibration
 from ragstone.gate.policy_file import validated
-from ragstone.gate.policy_table import OFFLINE_BLOCKS, PolicyTable
-from ragstone.gate.verdict import Action, CheckKind
+from ragstone.gate.policy_table import PolicyTable
 from ragstone.metrics.registry import METRICS, is_known, lower_is_better
 from ragstone.printable import shown_name
 from ragstone.settings.load import parse_toml, read_text
@@ -71,23 +70,6 @@ class Policy(PolicyTable):
         return any(
             name == metric and rule.less_is_better for _, name, rule in self.rules()
         )
-
-    def action_for(
-        self, metric: str, kind: CheckKind, *, offline_judge: bool
-    ) -> Action:
-        """What a check of `metric` over all samples does if it does not pass.
-
-        An explicit action wins, and an explicit rule blocks unless it says otherwise.
-        Under the default rules, an offline judge blocks only on drops of
-        `OFFLINE_BLOCKS`.
-        """
-        rule = self.metrics.get(metric)
-        if rule is not None and rule.action is not None:
-            return rule.action
-        is_measured = kind == CheckKind.DROP and metric in OFFLINE_BLOCKS
-        if rule is not None or is_measured or not offline_judge:
-            return Action.BLOCK
-        return Action.WARN
 
     @property
     def named_metrics(self) -> tuple[str, ...]:

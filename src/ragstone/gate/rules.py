@@ -13,7 +13,7 @@ from ragstone.gate.accepted import Target, title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, MetricRule
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKS, MetricRule
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative
@@ -106,14 +106,9 @@ def resolve_rules(
     rules: list[Rule] = []
     in_force = policy.in_force
     for name, written in in_force.items():
-        floor_action = policy.action_for(name, CheckKind.FLOOR, offline_judge=offline)
-        drop_action = policy.action_for(name, CheckKind.DROP, offline_judge=offline)
-        rule = replace(
-            _rule(name, written, policy),
-            floor_action=floor_action,
-            drop_action=drop_action,
-            written=name in policy.metrics,
-        )
+        rule = _rule(name, written, policy)
+        if name not in policy.metrics:
+            rule = _by_default(rule, offline=offline)
         members = metrics_of(name, run, in_force)
         rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
@@ -165,6 +160,16 @@ def _rule(name: str, written: MetricRule, policy: Policy) -> Rule:
         drop_action=action,
         written=True,
         lower_is_better=policy.lower_is_better(name),
+    )
+
+
+def _by_default(rule: Rule, *, offline: bool) -> Rule:
+    """A headline metric's rule that nobody wrote: of the offline judge, only drops of
+    `OFFLINE_BLOCKS` block."""
+    floor_action = Action.WARN if offline else Action.BLOCK
+    drop_action = Action.BLOCK if rule.key in OFFLINE_BLOCKS else floor_action
+    return replace(
+        rule, floor_action=floor_action, drop_action=drop_action, written=False
     )
 
 
