@@ -124,7 +124,6 @@ def diagnosis_of(
         if samples:
             entry = catalogue()[cause]
             side = Side(entry["side"])
-            seen = sum(cause in shown for shown in causes.values())
             count = CauseCount(
                 cause=cause.value,
                 title=entry["title"],
@@ -132,7 +131,7 @@ def diagnosis_of(
                 action=entry["action"],
                 source=entry["source"],
                 samples=tuple(samples),
-                seen=seen,
+                seen=sum(cause in shown for shown in causes.values()),
             )
             counts.append(count)
     counts.sort(key=lambda cause: -cause.count)

@@ -55,7 +55,7 @@ def sample_changes(
     `base` and `head` map ids to content hashes; `base` has only the samples that count.
     """
     renamed = new_ids(head, base)
-    taken = set(renamed.values())
+    new_names = set(renamed.values())
     drafted = []
     removed = []
     changed = []
@@ -64,7 +64,7 @@ def sample_changes(
             drafted.append(name)
         if name in renamed:
             continue
-        if name not in head or name in taken:
+        if name not in head or name in new_names:
             removed.append(name)
         elif content != head[name]:
             changed.append(name)

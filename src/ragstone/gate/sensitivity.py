@@ -92,10 +92,10 @@ def sights(
     """
     drops = watched_drops(rules)
     tests = number_of_tests(len(drops), parts=True)
-    known = {sight.metric: sight for sight in paired}
+    paired_sight = {sight.metric: sight for sight in paired}
     for rule in drops:
-        if rule.metric in known:
-            yield known[rule.metric]
+        if rule.metric in paired_sight:
+            yield paired_sight[rule.metric]
             continue
         scores = known_scores(rule, run, size=size)
         if scores is not None:
@@ -195,7 +195,7 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
     """One sentence on what the golden set detects, empty if no drop is limited; and the
     loss that 4 of 5 runs find in each metric, None if in some none is found."""
     losses = []
-    seen = []
+    visible = []
     blind = []
     for sight in watched:
         if sight.loss is None:
@@ -203,7 +203,7 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
             blind.append(f"{sight.metric} ({samples})")
         else:
             losses.append(sight.loss)
-            seen.append(f"{sight.metric} {figure(sight.loss)}")
+            visible.append(f"{sight.metric} {figure(sight.loss)}")
     if blind:
         metrics = ", ".join(blind)
         text = (
@@ -215,7 +215,7 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
         return "", None
     worst = max(losses)
     drop = f"A drop of {figure(worst)} in a mean"
-    by_metric = ", ".join(seen)
+    by_metric = ", ".join(visible)
     return f"{drop} would be caught 4 times in 5 ({by_metric}).", worst
 
 

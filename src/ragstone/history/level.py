@@ -188,8 +188,8 @@ def scores_of(looks: Sequence[Look], codes: Sequence[str], metric: str) -> Float
     missing."""
     scores = np.full((len(looks), len(codes)), np.nan)
     for row, look in zip(scores, looks, strict=True):
-        kept = decode(look.line.scores[metric]).tolist()
-        by_code = dict(zip(look.samples.ids, kept, strict=True))
+        decoded = decode(look.line.scores[metric]).tolist()
+        by_code = dict(zip(look.samples.ids, decoded, strict=True))
         row[:] = [by_code.get(code, np.nan) for code in codes]
     return scores
 

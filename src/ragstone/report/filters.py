@@ -138,7 +138,7 @@ def _merged(checks: Sequence[CheckPart]) -> CheckPart:
     if check.passed:
         lowest = min(checks, key=lambda check: check.estimate or 0.0)
         return replace(lowest, metric=None, slice=None, title=title)
-    names = [metric_title(other.metric) for other in checks if other.metric]
+    names = [metric_title(part.metric) for part in checks if part.metric]
     return replace(check, title=f"{title}: {formatting.some(names)}")
 
 

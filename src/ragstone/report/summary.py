@@ -139,9 +139,9 @@ def cut_summary(report: Document, room: Room) -> Summary:
     alerts = list(map(sentence, report.alerts))
     warnings = list(map(sentence, report.texts(Level.WARNING)))
     gate_changes = [text for text in warnings if text.startswith(SUBJECT)]
-    others = [text for text in warnings if not text.startswith(SUBJECT)]
+    other_warnings = [text for text in warnings if not text.startswith(SUBJECT)]
     count = room.warnings - bool(gate_changes)
-    shown = [cut(text, room.text) for text in others[:count]]
+    shown = [cut(text, room.text) for text in other_warnings[:count]]
     if gate_changes:
         shown.insert(1, _one_sentence(gate_changes, 3 * room.text))
     asides = map(sentence, report.texts(Level.ASIDE))
@@ -161,8 +161,13 @@ def cut_summary(report: Document, room: Room) -> Summary:
         action=cut(PHRASES["to_do"](report), room.text),
         since="" if is_pass else cut(PHRASES["changes"](report), room.text),
         warnings=shown,
-        warnings_omitted=len(others[count:]),
-        folded=[*alerts[room.warnings :], *others[count:], *gate_changes, *asides],
+        warnings_omitted=len(other_warnings[count:]),
+        folded=[
+            *alerts[room.warnings :],
+            *other_warnings[count:],
+            *gate_changes,
+            *asides,
+        ],
         rows=rows[: room.rows],
         other_metrics=cut(others_said, room.text),
         usage=PHRASES["usage_changes"](report),

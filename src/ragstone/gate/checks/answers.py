@@ -49,23 +49,23 @@ class Answers(Checker):
         is_known = evidence.finished and bool(run.system.answers)
         if not is_known or run.part == RETRIEVAL:
             return
-        given = {
+        texts_by_sample = {
             name: run.system.answers.get(name, ())
             for name, facts in run.samples.items()
             if facts.answerable
         }
-        n = len(given)
+        n = len(texts_by_sample)
         if n == 0:
             return
         allowed = evidence.policy.system.max_empty
         answers = n * answers_per_sample(run)
-        empty = sum(texts.count("") for texts in given.values())
+        empty = sum(texts.count("") for texts in texts_by_sample.values())
         share = empty / answers
         reason = f"{empty:,} of {answers:,} answers to answerable questions are empty"
         status = Status.FAIL
         if share > allowed:
             reason += f", more than the {percent(allowed)} allowed."
-        elif _all_alike(run, given):
+        elif _all_alike(run, texts_by_sample):
             questions = counted(n, "answerable question")
             reason = f"the system gave the same answer to each of {questions}."
         else:
@@ -155,13 +155,13 @@ class Collapsed(Answers):
             )
 
 
-def _all_alike(run: RunScores, given: Mapping[str, Sequence[str]]) -> bool:
+def _all_alike(run: RunScores, texts_by_sample: Mapping[str, Sequence[str]]) -> bool:
     """Whether one answer was given to most samples, and they are no questions that all
     have it."""
-    answered = [sample_id for sample_id, texts in given.items() if any(texts)]
-    texts_of_answered = [given[sample_id] for sample_id in answered]
+    answered = [sample_id for sample_id, texts in texts_by_sample.items() if any(texts)]
+    texts_of_answered = [texts_by_sample[sample_id] for sample_id in answered]
     answers = set().union(*texts_of_answered)
-    is_most = 2 * len(answered) > len(given)
+    is_most = 2 * len(answered) > len(texts_by_sample)
     if len(answers) != 1 or not is_most:
         return False
     questions = {run.samples[sample_id].question for sample_id in answered}

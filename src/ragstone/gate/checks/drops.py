@@ -72,15 +72,15 @@ class Drops(Checker):
         # What no rule names is reported where it doesn't pass, or more answers could
         # decide it.
         alpha = evidence.policy.alpha
-        others = []
+        unruled = []
         for check in checks[len(ruled) :]:
             is_open = not check.passed or is_doubt(check, alpha)
             if is_open and not check.by_words and check.metric not in failed:
-                others.append(check)
-        if any(check.failed and check.metric is None for check in others):
+                unruled.append(check)
+        if any(check.failed and check.metric is None for check in unruled):
             of_rules = list(map(_as_part_of_mean, of_rules))
         yield from of_rules
-        yield from others
+        yield from unruled
         yield from decide_drops(warning, evidence)[0]
 
 

@@ -33,9 +33,9 @@ class ErrorRate(Checker):
             return
         allowed = system.max_error_rate
         failed = run.system.failed_answers
-        asked = n * answers_per_sample(run)
+        times_asked = n * answers_per_sample(run)
         failures = sum(failed.values())
-        rate = failures / asked
+        rate = failures / times_asked
         status = Status.PASS
         allowed_share = percent(allowed)
         limit = f"within the {allowed_share} allowed"
@@ -48,8 +48,8 @@ class ErrorRate(Checker):
         is_set = "max_error_rate" in system.model_fields_set
         if not is_set and status is not Status.FAIL:
             return
-        noun = "answer" if asked > n else "sample"
-        requests = counted(asked, noun)
+        noun = "answer" if times_asked > n else "sample"
+        requests = counted(times_asked, noun)
         why = ""
         if run.system.failures:
             most_often = usual_reason(run.system.failures.values())

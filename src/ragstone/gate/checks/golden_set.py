@@ -54,10 +54,8 @@ class GoldenSetEdits(Checker):
         # One may always be edited, but never all, or nothing would be compared.
         limit = evidence.policy.gate.max_edited
         total = edited.total
-        limited = int(limit * total + _ROUNDING)
-        allowed = max(1, limited)
-        allowed = min(allowed, total - 1)
-        allowed = max(0, allowed)
+        allowed = max(1, int(limit * total + _ROUNDING))
+        allowed = max(0, min(allowed, total - 1))
         share = edited.count / max(1, total)
         if edited.count > allowed:
             another = ""

@@ -33,16 +33,16 @@ class Paired(Checker):
         required = evidence.policy.gate.min_paired
         baseline = evidence.baseline
         same = set(evidence.pairing.samples) - edited.relabelled
-        scores = baseline.metrics.values()
+        metrics = baseline.metrics.values()
         baseline_failures = baseline.system.failures
         failures = []
         unscored = 0
         for name in same:
             if name in baseline_failures:
                 failures.append(baseline_failures[name])
-            elif any(name in each.failed for each in scores):
+            elif any(name in scores.failed for scores in metrics):
                 # The system answered, and no metric has a score.
-                unscored += not any(name in each.values for each in scores)
+                unscored += not any(name in scores.values for scores in metrics)
         total = len(same)
         paired = total - len(failures) - unscored
         if total == 0 or paired >= required * total:
