@@ -133,10 +133,7 @@ def _all_failed(
     )
 
 
-def _results(
-    tasks: Mapping[JudgementKind, asyncio.Task[object]]
-    | Mapping[str, asyncio.Task[object]],
-) -> dict[str, object]:
+def _results(tasks: Mapping[str, asyncio.Task[object]]) -> dict[str, object]:
     return {str(name): task.result() for name, task in tasks.items()}
 
 
@@ -159,8 +156,8 @@ class _Round(Struct):
     response: Response
     call: Call
     previous: Response | None
-    outcomes: dict[JudgementKind, asyncio.Task[object]] = {}
-    """The judgements that were started."""
+    outcomes: dict[str, asyncio.Task[object]] = {}
+    """The judgements that were started, by kind."""
 
     def start(self, group: asyncio.TaskGroup, kind: JudgementKind) -> None:
         """Make the judgement of this kind in a task of `group`."""

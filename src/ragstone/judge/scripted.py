@@ -37,11 +37,13 @@ _SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(
 
 
 def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
-    if isinstance(judgement, JudgementFailure):
-        raise JudgementFailed(judgement.reason, not_applicable=judgement.not_applicable)
-    if judgement is None:
-        raise JudgementFailed(f"the script has no {what}")
-    return judgement
+    match judgement:
+        case None:
+            raise JudgementFailed(f"the script has no {what}")
+        case JudgementFailure(reason, not_applicable):
+            raise JudgementFailed(reason, not_applicable=not_applicable)
+        case _:
+            return judgement
 
 
 def _scripted(kind: type[_T], name: str) -> Callable[..., Coroutine[Any, Any, _T]]:  # noqa: ARG001 - for the type
