@@ -205,9 +205,8 @@ def docx_text(body: bytes) -> str:
                 lines.append(" | ".join(cells))
             parts.append("\n".join(lines))
         else:
-            heading = re.fullmatch(
-                r"Heading (\d)", str(block.style and block.style.name)
-            )
+            style = str(getattr(block.style, "name", ""))
+            heading = re.fullmatch(r"Heading (\d)", style)
             marks = f"{'#' * int(heading[1])} " if heading else ""
             parts.append(f"{marks}{block.text}")
     return _tidied("\n\n".join(parts))

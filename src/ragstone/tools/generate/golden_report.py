@@ -214,8 +214,7 @@ def records_of(history: History, golden: GoldenSet) -> Records:
             for row, look in enumerate(looks)
             if incomparable(look.line, newest, metric) is None
         ]
-        comparable_looks = [looks[row] for row in rows]
-        scores = scores_of(comparable_looks, codes, metric)
+        scores = scores_of([looks[row] for row in rows], codes, metric)
         if lower_is_better(metric):
             scores = 1.0 - scores
         worst[rows] = np.fmin(worst[rows], scores)

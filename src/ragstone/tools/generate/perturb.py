@@ -73,8 +73,11 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     """`n` samples, in the order of the golden set, without drafts, turns, and rows that
     are perturbed themselves."""
     tags = {kind.tag for kind in Perturbation}
-    alone = [sample for sample in golden if not sample.draft and sample.turn is None]
-    pool = [sample for sample in alone if tags.isdisjoint(sample.tags)]
+    pool = [
+        sample
+        for sample in golden
+        if not sample.draft and sample.turn is None and tags.isdisjoint(sample.tags)
+    ]
     chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
     size = min(n, len(pool))
     places = chance.sample(range(len(pool)), size)

@@ -94,18 +94,17 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     metrics: dict[str, None] = {}
     for run in runs:
         metrics |= dict.fromkeys(run.metrics)
-    width = max(len(run.verdict) for run in runs)
+    verdicts = [run.verdict for run in runs]
+    width = max(map(len, ["verdict", *verdicts]))
     headings = ["date".ljust(16), "commit ", "verdict".ljust(width)]
     widths = [max(len(name), _MIN_WIDTH) for name in metrics]
     headings += map(str.rjust, metrics, widths)
     yield "  ".join([*headings, "cost"])
     changes = _changes(runs)
-    verdict_width = max(width, len("verdict"))
     for run in runs:
         minute = f"{run.time:%Y-%m-%d %H:%M}"
         commit = run.commit or ""
-        verdict = run.verdict.ljust(verdict_width)
-        cells = [minute, commit[:7].ljust(7), verdict]
+        cells = [minute, commit[:7].ljust(7), run.verdict.ljust(width)]
         for name, column_width in zip(metrics, widths, strict=True):
             shown_mean = score(mean_of(run, name), 3)
             cells.append(shown_mean.rjust(column_width))

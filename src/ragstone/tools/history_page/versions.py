@@ -10,9 +10,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.history.codes import Floats, decode
+from ragstone.history.codes import Floats
 from ragstone.history.file import History
-from ragstone.history.level import incomparable
+from ragstone.history.level import Look, incomparable, scores_of
 from ragstone.history.lines import RunLine
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
@@ -81,12 +81,9 @@ def paired_changes(
     ):
         return None
     samples = history.samples[after.samples]
-    codes = history.samples[before.samples].ids
-    scores_before = decode(before.scores[metric])
-    earlier = dict(zip(codes, scores_before, strict=True))
-    then = np.array([earlier.get(code, np.nan) for code in samples.ids])
-    scores_after = decode(after.scores[metric])
-    changes = scores_after - then
+    looks = [Look(before, history.samples[before.samples]), Look(after, samples)]
+    earlier, later = scores_of(looks, samples.ids, metric)
+    changes = later - earlier
     scored = np.isfinite(changes)
     if not scored.any():
         return None

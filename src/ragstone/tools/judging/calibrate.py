@@ -115,11 +115,10 @@ class CalibrationReport(Struct, frozen=True):
 
     def document(self) -> dict[str, object]:
         """The report for programs."""
-        unsettled = []
-        for (metric, sample_id), labels in self.unsettled.items():
-            unsettled.append(
-                {"metric": metric, "id": sample_id, "labels": dict(labels)}
-            )
+        unsettled = [
+            {"metric": metric, "id": sample_id, "labels": dict(labels)}
+            for (metric, sample_id), labels in self.unsettled.items()
+        ]
         metrics = {metric.metric: to_builtins(metric) for metric in self.metrics}
         return {
             "metrics": metrics,

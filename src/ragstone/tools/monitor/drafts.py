@@ -69,27 +69,12 @@ def add_drafts(
     right one is for the reviewer to write.
     """
     ids = {sample.id for sample in samples}
-    drafts: list[Sample] = []
-    valid: list[Sample] = []
-    for interaction, reasons in bad_answers(window, scores, policy):
-        history = tuple(
-            replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
-        )
-        question = redact(interaction.question or "")
-        period = window.period.name
-        draft = Sample(
-            id=f"production-{interaction.key[:12]}",
-            question=strip(question),
-            history=history,
-            tags=("production", *reasons),
-            review=Review("draft"),
-            provenance=f"ragstone monitor {__version__}, window {period}, interaction {interaction.key}",
-        )
-        if draft.id in ids:
-            continue
-        drafts.append(draft)
-        if invalid_sample(draft) is None:
-            valid.append(draft)
+    of_window = [
+        _draft(interaction, reasons, window.period.name, redact)
+        for interaction, reasons in bad_answers(window, scores, policy)
+    ]
+    drafts = [draft for draft in of_window if draft.id not in ids]
+    valid = [draft for draft in drafts if invalid_sample(draft) is None]
     questions = [draft.question for draft in valid]
     earlier = [sample.question for sample in samples]
     repeated = repeats(questions, earlier)
@@ -99,6 +84,26 @@ def add_drafts(
     left_out = len(drafts) - len(new)
     added = f"drafts added to {file}"
     return Counter({added: len(new), LEFT_OUT: left_out})
+
+
+def _draft(
+    interaction: Interaction,
+    reasons: Sequence[str],
+    period: str,
+    redact: Callable[[str], str],
+) -> Sample:
+    history = [
+        replace(turn, text=strip(redact(turn.text))) for turn in interaction.history
+    ]
+    question = redact(interaction.question or "")
+    return Sample(
+        id=f"production-{interaction.key[:12]}",
+        question=strip(question),
+        history=tuple(history),
+        tags=("production", *reasons),
+        review=Review("draft"),
+        provenance=f"ragstone monitor {__version__}, window {period}, interaction {interaction.key}",
+    )
 
 
 def bad_answers(

@@ -89,9 +89,8 @@ async def monitor(
     failed = [
         str(check.metric) for check in verdict.checks if check.status is Status.FAIL
     ]
-    part = WindowPart(
-        end=plan.period.end, figures=line.figures, alerts=tuple(dict.fromkeys(failed))
-    )
+    alerts = tuple(dict.fromkeys(failed))
+    part = WindowPart(end=plan.period.end, figures=line.figures, alerts=alerts)
     changes = {"verdict": verdict.status.value, "window": part}
     line = line.model_copy(update=changes)
     if plan.drafts is not None:
