@@ -160,15 +160,16 @@ def _response(result: Values) -> dict[str, object]:
     response = _mapping(result.get("response"))
     output = response.get("output")
     row: dict[str, object] = {}
-    if output is None:
-        error = response.get("error") or result.get("error") or "no output"
-        row["error"] = str(error)
-    elif isinstance(output, str):
-        row["actual_output"] = output
-    else:
-        written = json.dumps(output, ensure_ascii=False, default=str)
-        answer = pick(_mapping(output), _ANSWERS)
-        row["actual_output"] = answer or written
+    match output:
+        case None:
+            error = response.get("error") or result.get("error") or "no output"
+            row["error"] = str(error)
+        case str():
+            row["actual_output"] = output
+        case _:
+            written = json.dumps(output, ensure_ascii=False, default=str)
+            answer = pick(_mapping(output), _ANSWERS)
+            row["actual_output"] = answer or written
     for place in (output, response.get("metadata"), result["vars"]):
         contexts = pick(_mapping(place), _CONTEXTS)
         if contexts is not None:

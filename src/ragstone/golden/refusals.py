@@ -89,7 +89,7 @@ def refuse_names(
     """Raise GoldenSetError if each reference context in `samples` is plainly the name
     of a document, unless the user maps this column, or that of the ids."""
     # Who has both says which is which.
-    is_mapped = "relevant_ids" in wanted or "reference_contexts" in wanted
+    is_mapped = not wanted.keys().isdisjoint({"relevant_ids", "reference_contexts"})
     if is_mapped or "relevant_ids" in fields:
         return
     column = fields.get("reference_contexts", "")

@@ -115,6 +115,11 @@ class ConversationTurn:
     own_history: bool = True
     session: str | None = None
 
+    @property
+    def place(self) -> tuple[str, int, bool]:
+        """What a score depends on of it."""
+        return self.id, self.number, self.own_history
+
 
 def turn_id(conversation: str, number: int) -> str:
     """The id of the sample that is the turn `number` of a conversation."""
@@ -209,24 +214,19 @@ class Sample:
     def content_hash(self) -> str:
         """SHA-256 (hex) of everything that affects scoring: all fields except id, tags,
         origin, review, provenance, min and max."""
-        messages = [[message.role, message.text] for message in self.history]
-        grades = sorted(self.relevant_ids.items())
-        assertions = None if self.assertions is None else asdict(self.assertions)
         content: list[object] = [
             self.question,
             self.reference,
             list(self.reference_contexts),
-            grades,
+            self._grades(),
             self.answerable,
             self.group,
-            assertions,
+            self._asserted(),
             list(self.other_references),
-            messages,
+            self._messages(),
         ]
         if self.turn is not None:
-            content.append(
-                ["turn", self.turn.id, self.turn.number, self.turn.own_history]
-            )
+            content.append(["turn", *self.turn.place])
         if self.expects_clarification:
             content.append("clarification")
         if self.hops:
@@ -235,33 +235,37 @@ class Sample:
             content.append(["tools", self._tools()])
         return _digest(content)
 
+    def _messages(self) -> list[list[str]]:
+        return [[message.role, message.text] for message in self.history]
+
+    def _grades(self) -> list[tuple[str, float]]:
+        return sorted(self.relevant_ids.items())
+
+    def _asserted(self) -> dict[str, object] | None:
+        return None if self.assertions is None else asdict(self.assertions)
+
     def _tools(self) -> list[object]:
         return [self.tools_in_order, *map(asdict, self.tools)]
 
     def part_hashes(self) -> Texts:
         """A hash of what the system is asked, and of each of LABELS: a score depends on
         some of these alone."""
-        messages = [[message.role, message.text] for message in self.history]
-        question: list[object] = [self.question, messages]
+        question: list[object] = [self.question, self._messages()]
         if self.turn is not None:
-            place = [self.turn.id, self.turn.number, self.turn.own_history]
-            question.append(place)
+            question.append(self.turn.place)
         evidence: object = self.reference_contexts
         if self.hops:
             evidence = [evidence, self.hops]
         answerable: object = self.answerable
         if self.expects_clarification:
             answerable = "clarification"
-        grades = sorted(self.relevant_ids.items())
-        assertions = None if self.assertions is None else asdict(self.assertions)
-        tools = self._tools() if self.tools else None
         labels: dict[Label, object] = {
             "reference": self.references,
             "reference_contexts": evidence,
-            "relevant_ids": grades,
+            "relevant_ids": self._grades(),
             "answerable": answerable,
-            "assertions": assertions,
-            "tools": tools,
+            "assertions": self._asserted(),
+            "tools": self._tools() if self.tools else None,
         }
         parts = [question, *map(labels.__getitem__, LABELS)]
         return tuple(_digest(part)[:16] if part else "" for part in parts)

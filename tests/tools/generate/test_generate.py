@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ragstone.evaluation.engine import Progress
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline.judge import OfflineJudge
@@ -52,7 +53,9 @@ class Desk:
     ) -> Generated:
         given, material = Wanted(count, shares=shares, **wanted), read_material([docs or self.docs])
         made = self.world.judge(**{"cache": self.folder / "judgements.sqlite", **(judge or {})})
-        found: Generated = self.world.run(generate(made, material, given, existing=existing, redact=redact))
+        found: Generated = self.world.run(
+            generate(made, material, given, progress=Progress(), existing=existing, redact=redact)
+        )
         assert found.drafts == len(found.samples) + sum(found.refused.values()) + found.unfinished
         return found
 

@@ -110,11 +110,14 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[object]]]:
 def _value(cell: object) -> object:
     """`cell` as a JSON-like value; a whole number is an integer, as the sheet shows
     it."""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        return int(cell)
-    if isinstance(cell, date | time):
-        return cell.isoformat()
-    if isinstance(cell, timedelta):
-        return str(cell)
-    is_empty = isinstance(cell, str) and not cell.strip()
-    return None if is_empty else cell
+    match cell:
+        case float() if cell.is_integer() and abs(cell) < 1e15:
+            return int(cell)
+        case date() | time():
+            return cell.isoformat()
+        case timedelta():
+            return str(cell)
+        case str() if not cell.strip():
+            return None
+        case _:
+            return cell

@@ -62,8 +62,8 @@ async def generate(
     material: Material,
     wanted: Wanted,
     *,
+    progress: Progress,
     existing: Sequence[Sample] = (),
-    progress: Progress | None = None,
     redact: Callable[[str], str] = str,
 ) -> Generated:
     """Write and check questions on `material`, none of them nearly one of `existing`.
@@ -88,12 +88,11 @@ async def generate(
         related,
         seeds,
     )
-    shown = progress or Progress()
-    shown.start(wanted.count)
+    progress.start(wanted.count)
     try:
-        return await generation.run(shown)
+        return await generation.run(progress)
     finally:
-        shown.finish()
+        progress.finish()
 
 
 class _Generation(Struct):
