@@ -189,6 +189,15 @@ def test_failures_that_differ_in_a_line_number_are_one_group() -> None:
     assert [sample.id for sample in group.samples] == ids
 
 
+@pytest.mark.parametrize(("answers", "metrics"), [({}, []), ({"a": ("fingerprint",)}, ["m"])])
+def test_a_run_that_gave_some_answers_has_metrics_though_it_failed_on_each_sample(
+    answers: dict[str, tuple[str, ...]], metrics: list[str]
+) -> None:
+    system = SystemFacts(failures={"a": "timed out"}, failed_answers={"a": 1}, answers=answers)
+    run = replace(scores({"m": {"a": 0.5}}), system=system)
+    assert [row.metric for row in document_of(passed(), run).metrics] == metrics
+
+
 def test_a_question_after_earlier_turns_is_shown_as_it_was_judged() -> None:
     text = Text()
     one = record(text)
