@@ -45,6 +45,8 @@ def test_a_blank_key_of_a_provider_is_not_set(provider: str, blank: str) -> None
 def test_a_placeholder_for_a_key_is_no_secret(key: str, hidden: bool) -> None:
     settings = Settings(judge=JudgeSettings(name="openai-compatible:ollama/llama3", api_key=key))  # type: ignore[arg-type]
     assert (key in known_secrets({}, settings)) is hidden
+    for variable in ("RAGSTONE_JUDGE_API_KEY", "OPENAI_API_KEY"):
+        assert (key in known_secrets({variable: f" {key} "}, Settings())) is hidden
 
 
 def test_the_shortest_secret_is_the_same_wherever_one_is_hidden() -> None:

@@ -9,11 +9,9 @@ from ragstone.settings.load import SECRET_VARIABLES
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS, Settings
 from ragstone.settings.variables import SECRET_NAME, SECRETS
 
-_ALWAYS = (
-    *SECRETS,
-    *SECRET_VARIABLES,
-    *secret_variables(),
-)
+_CREDENTIAL_VARIABLES = (*SECRETS, *SECRET_VARIABLES, *secret_variables())
+"""Variables whose values are secret, whether or not the system under test gets them."""
+
 _PLACEHOLDERS = frozenset(
     (
         "ollama",
@@ -26,8 +24,8 @@ _PLACEHOLDERS = frozenset(
         "no-key-required",
     )
 )
-"""Keys that local servers are given because clients insist on one: masked, they would
-only spoil the texts."""
+"""Values that local servers are given because clients insist on a key. Masking them
+would only garble the texts."""
 
 
 def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, ...]:
@@ -37,12 +35,15 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
     Variables in `system.env` count if their name suggests a secret (KEY, TOKEN, SECRET
     …).
     """
-    names = (*_ALWAYS, *filter(SECRET_NAME.search, settings.system.env))
-    secrets = {environ.get(name, "").strip() for name in names}
-    secrets |= {
-        secret
-        for secret in settings.judge.secrets()
-        if secret.casefold() not in _PLACEHOLDERS
+    passed_to_system = filter(SECRET_NAME.search, settings.system.env)
+    names = (*_CREDENTIAL_VARIABLES, *passed_to_system)
+    values = {environ.get(name, "").strip() for name in names}
+    values.update(settings.judge.secrets())
+    secrets = {
+        value
+        for value in values
+        if len(value) >= MIN_SECRET_CHARACTERS
+        and value.casefold() not in _PLACEHOLDERS
     }
-    masked = (secret for secret in secrets if len(secret) >= MIN_SECRET_CHARACTERS)
-    return tuple(sorted(masked, key=len, reverse=True))
+    # The longest first, so that a secret that contains another one is masked whole.
+    return tuple(sorted(secrets, key=len, reverse=True))
