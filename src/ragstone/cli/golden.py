@@ -88,7 +88,9 @@ def command(
     path = history or history_file(settings)
     if history is not None and not path.exists():
         raise ConfigError(
-            "there is no history.", where=str(path), hint="Name one with --history."
+            "there is no such history.",
+            where=str(path),
+            hint="Name the history.jsonl of a run of the main branch.",
         )
     runs = read_history(path) if path.exists() else None
     report = golden_report(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.cli.context import redactor
@@ -25,12 +26,21 @@ from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
 from ragstone.tools.history_page.versions import find_version
 
-_NAME_ONE = "Name one with --history, or add runs: ragstone history add RUN"
+_HOW_TO_START = (
+    "Name another file with --history, or start one: ragstone history add RUN"
+)
 _FILE = option(
     "--history",
     value="FILE",
     help="The history  [default: [run] history in ragstone.toml, else history.jsonl in the run directory]",
 )
+
+
+class _GroupOptions(Struct, frozen=True):
+    """The options before the name of a subcommand that count for it too."""
+
+    config: Path | None
+    history: Path | None
 
 
 @click.group(name="history", invoke_without_command=True)
@@ -49,7 +59,8 @@ _FILE = option(
 @option(
     "--versions",
     value="VERSIONS",
-    help="Compare A,B with the first of them, in the page: releases, versions of the system, commits or runs.",
+    help="Versions that the page compares with the first of them, separated by commas: releases, versions of the "
+    "system, commits or runs.",
 )
 @OUTPUT
 @click.pass_context
@@ -74,33 +85,46 @@ def command(
       ragstone history --page -o history.html --versions v1.3.0,v1.4.0
       ragstone history add ragstone-run --release v1.4.0
     """
-    ctx.obj = (config, history)
+    ctx.obj = _GroupOptions(config, history)
     if ctx.invoked_subcommand is not None:
+        _refuse_options_of_list(ctx)
         return 0
     if as_csv and as_page:
-        raise click.UsageError("--csv and --page are two outputs: name one of them.")
+        raise click.UsageError("--csv and --page can't be combined: use one of them.")
     if versions and not as_page:
         raise click.UsageError("--versions needs --page.")
     settings = settings_from({"config": config})
     path = history or history_file(settings)
     if history is not None and not os.path.lexists(path):
-        raise ConfigError("there is no history.", where=str(path), hint=_NAME_ONE)
+        raise ConfigError(
+            "there is no such history.", where=str(path), hint=_HOW_TO_START
+        )
     past = _read(path)
-    shown = past
+    newest_runs = past.runs
     if last is not None:
-        shown = replace(past, runs=past.runs[-last:])
+        newest_runs = past.runs[-last:]
     if as_csv:
-        text = csv_text(shown.runs)
+        text = csv_text(newest_runs)
     elif as_page:
-        text = _page(settings, shown, versions)
+        text = _page(settings, past, versions, last=last)
     else:
         policy = read_policy(settings, of_stored=True)
-        lines = [*list_lines(shown.runs), *loss_lines(past, policy)]
+        lines = [*list_lines(newest_runs), *loss_lines(past, policy)]
         text = "".join(f"{terminal(line)}\n" for line in lines)
         if not os.path.lexists(path):
-            text += f"There is no {terminal(str(path))} yet. {_NAME_ONE}\n"
+            text += f"{terminal(str(path))} does not exist yet. {_HOW_TO_START}\n"
     print_text(text, output)
     return 0
+
+
+def _refuse_options_of_list(ctx: click.Context) -> None:
+    """Raise UsageError if an option that shapes the list comes before a subcommand."""
+    for parameter in ctx.command.params:
+        is_shared = parameter.name in _GroupOptions.__struct_fields__
+        if ctx.params[str(parameter.name)] and not is_shared:
+            raise click.UsageError(
+                f"{parameter.opts[-1]} does not go with `ragstone history {ctx.invoked_subcommand}`: leave it out."
+            )
 
 
 @command.command(name="add", short_help="Add finished runs, in any order.")
@@ -113,7 +137,7 @@ def command(
 @_FILE
 @click.pass_obj
 def add(
-    parent: tuple[Path | None, Path | None],
+    group_options: _GroupOptions,
     runs: tuple[Path, ...],
     release: str | None,
     history: Path | None,
@@ -121,26 +145,23 @@ def add(
     """Add finished runs to the history, in any order. A run that was added before is
     replaced.
 
-    Runs without a verdict, as of `ragstone run`, `rescore` and `monitor`, are shown,
-    and are no part of the level.
+    Runs without a verdict, such as those of `ragstone run`, `rescore` and `monitor`,
+    are listed, but do not count for the level.
     """
-    config, named = parent
-    settings = settings_from({"config": config})
-    path = history or named or history_file(settings)
+    settings = settings_from({"config": group_options.config})
+    path = history or group_options.history or history_file(settings)
     past = _read(path)
-    had = {line.run for line in past.runs}
+    run_ids = {line.run for line in past.runs}
     past, added = add_runs(
         RunHistory(past, release=release), runs, read_policy(settings)
     )
     write_history(path, past)
     for line in added:
-        did = "Added"
-        if line.run in had:
-            did = "Replaced"
-        had.add(line.run)
+        action = "Replaced" if line.run in run_ids else "Added"
+        run_ids.add(line.run)
         verdict = "no verdict" if line.verdict == "none" else line.verdict
         click.echo(
-            terminal(f"{did} the run of {line.time:%Y-%m-%d %H:%M} ({verdict}).")
+            terminal(f"{action} the run of {line.time:%Y-%m-%d %H:%M} ({verdict}).")
         )
     click.echo(
         terminal(f"{shown_name(str(path))} now has {counted(len(past.runs), 'run')}.")
@@ -148,20 +169,27 @@ def add(
     return 0
 
 
-def _page(settings: Settings, history: History, versions: str | None) -> str:
-    """The history as a page, without the secrets that are known here."""
+def _page(
+    settings: Settings, history: History, versions: str | None, *, last: int | None
+) -> str:
+    """The page of the newest `last` runs (None: of all), without any known secret.
+
+    Losses and `versions` are looked up in the whole history.
+    """
     redact = redactor(settings)
     runs = tuple(
         RunLine.model_validate(redact.tree(run.model_dump())) for run in history.runs
     )
     history = replace(history, runs=runs)
+    newest = history
+    if last is not None:
+        newest = replace(history, runs=runs[-last:])
     names = map(str.strip, (versions or "").split(","))
-    chosen = list(filter(None, names))
     policy = read_policy(settings, of_stored=True)
     page = history_page(
-        history,
+        newest,
         policy,
-        versions=[find_version(history, name) for name in chosen],
+        versions=[find_version(history, name) for name in names if name],
         repository=_repository(os.environ),
         notes=(*damage(history), *loss_lines(history, policy)),
     )
@@ -169,6 +197,7 @@ def _page(settings: Settings, history: History, versions: str | None) -> str:
 
 
 def _read(path: Path) -> History:
+    """The history in `path`; warn if lines of it are damaged."""
     history = read_history(path)
     for sentence in damage(history):
         click.echo(f"warning: {terminal(sentence)}", err=True)
@@ -176,5 +205,6 @@ def _read(path: Path) -> History:
 
 
 def _repository(environ: Mapping[str, str]) -> str | None:
+    """The address of the repository in a job on GitHub; None elsewhere."""
     server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
     return f"{server}/{name}" if server and name else None

@@ -57,6 +57,7 @@ def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mende
     assert re.match(r"faithfulness is \d\.\d\d below its level since .*the merge of", last)
     assert ragstone(["history", "--last", "1"], gated).stdout.splitlines()[-1] == last
     assert last.replace("'", "&#39;") in page_of(gated)
+    assert last.replace("'", "&#39;") in page_of(gated, "--last", "1")
     assert [run["eligible"] for run in lines(gated)[1:]] == [True] * 2 + [False] * 2
     (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
     assert [ragstone(["gate"], gated).returncode for _ in range(3)][-1] == 0
@@ -85,12 +86,30 @@ def test_a_run_that_was_stopped_is_not_added(gated: Path) -> None:
     assert lines(gated) == before
 
 
+def test_a_page_of_the_newest_runs_compares_them_with_older_versions(gated: Path) -> None:
+    samples, *runs = lines(gated)
+    rows = [samples, *(run | {"system": version} for run, version in zip(runs, ("v1", "v2"), strict=True))]
+    (gated / "kept" / "history.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    page = page_of(gated, "--last", "1", "--versions", "v1,v2")
+    assert "no question has both scores" not in page
+    assert "not kept any more" not in page
+
+
+def test_options_of_the_list_are_refused_before_a_subcommand(gated: Path) -> None:
+    for options in (["--csv"], ["--page"], ["--last", "1"], ["--versions", "v1"], ["--output", "x"]):
+        refused = ragstone(["history", *options, "add", "ragstone-run"], gated, exit_code=2)
+        assert f"{options[0]} does not go with `ragstone history add`" in refused.stderr
+    shared = ["--config", "ragstone.toml", "--history", "new.jsonl"]
+    ragstone(["history", *shared, "add", "ragstone-run"], gated, exit_code=0)
+    assert (gated / "new.jsonl").exists()
+
+
 def test_an_empty_history_says_so_and_one_that_is_named_must_exist(project: Path) -> None:
     shown = ragstone(["history"], project, exit_code=0)
     assert "empty" in shown.stdout
     assert "kept/history.jsonl" in shown.stdout
     refused = ragstone(["history", "--history", "none.jsonl"], project, exit_code=2)
-    assert "none.jsonl: there is no history." in refused.stderr
+    assert "none.jsonl: there is no such history." in refused.stderr
     assert "needs --page" in ragstone(["history", "--versions", "v1"], project, exit_code=2).stderr
 
 
