@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from ragstone.evaluation.directory import CACHE, RunDirectory
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
 from ragstone.judge.names import provider_of
+from ragstone.pipeline.accept import policy_folder
 from ragstone.pipeline.compare import read_side
 from ragstone.pipeline.gate_request import read_policy
 from ragstone.printable import shown_name
@@ -40,7 +42,10 @@ from ragstone.tools.judging.pairs import (
 )
 from ragstone.tools.judging.table import Labels, label_files, read_labels
 
-TEMPLATES = "ragstone.tools.judging"
+_TEMPLATES = "ragstone.tools.judging"
+
+
+_DEFAULT_RUN = Settings().run.out
 
 
 @click.command(name="calibrate")
@@ -48,27 +53,29 @@ TEMPLATES = "ragstone.tools.judging"
 @option(
     "--run",
     type=PATH,
-    default=Path(Settings().run.out),
-    help="The run whose answers were labelled, or a score file.",
+    help=f"The run whose answers were labelled, or a score file  [default: {_DEFAULT_RUN}]",
 )
 @option(
     "--scale",
     value="WORST BEST",
     type=(float, float),
-    default=(0.0, 1.0),
-    help="Scale of numeric labels.",
+    help="Scale of numeric labels  [default: 0 1]",
 )
 @option(
     "--settle",
     value="FILE",
-    help="Write the answers on which people disagree, as a table settled.csv.",
+    help="Write a table of the answers on which people disagree; it must be called settled.csv.",
 )
 @option("-o", "--output", value="FILE", help="Write the calibration for the gate.")
-@option("--fit", value="FILE", help="Fit a judge to the labels, for judge fitted:FILE.")
+@option(
+    "--fit",
+    value="FILE",
+    help="Write a judge that is fitted to the labels; use it as judge fitted:FILE.",
+)
 @option(
     "--method",
     choices=METHODS,
-    help="LABELS has pairs, as WikiEval: how to ask the judge about them.",
+    help="How to ask the judge about pairs; LABELS is then a file of pairs, as in WikiEval.",
 )
 @COLUMNS
 @setting("judge", help="The judge to ask about pairs")
@@ -77,14 +84,14 @@ TEMPLATES = "ragstone.tools.judging"
 @FORMAT
 def command(
     places: tuple[Path, ...],
-    run: Path,
-    scale: tuple[float, float],
+    run: Path | None,
+    scale: tuple[float, float] | None,
     settle: Path | None,
     output: Path | None,
     fit: Path | None,
     method: str | None,
     columns: tuple[str, ...],
-    form: str,
+    format_name: str,
     **flags: object,
 ) -> int:
     """Compare the judge of a run with human LABELS, and say whether it may block.
@@ -94,72 +101,102 @@ def command(
     or fail, or a number from 0 to 1 (or on --scale). Answers must be drawn at random, or
     with the probabilities in the tables, as `ragstone label` does.
 
-    With --fit, a judge of your own is fitted to labels of faithfulness, from 30 on: the
+    With --fit, a judge of your own is fitted to at least 30 labels of faithfulness: the
     offline judge, corrected by logistic regression. It is graded on labels that it has
-    not seen, beside the plain offline judge.
+    not seen, and compared with the plain offline judge.
 
     With --method, LABELS is a file of pairs of a better and a worse answer or context,
-    in WikiEval's layout or in other columns, and the judge is asked about each: by
-    statements and their support, or by the RAGAS paper's baselines GPT Score and GPT
-    Ranking.
+    in WikiEval's layout or with the columns named by --column. The judge is asked about
+    each pair: by statements and their support, or by the RAGAS paper's baselines GPT
+    Score and GPT Ranking.
 
     \b
     Examples:
       ragstone calibrate labels --run ragstone-run -o calibration.json
       ragstone calibrate wikieval.jsonl --method ranking --judge openai:gpt-5.4-mini
     """
+    table_options = {"--output": output, "--settle": settle}
+    label_options = {"--fit": fit, "--run": run, "--scale": scale, **table_options}
+    pair_options = {
+        "--judge": flags["judge"],
+        "--max-cost-usd": flags["max_cost_usd"],
+        "--column": columns or None,
+    }
     settings = settings_from(flags)
     if method is not None:
-        if output or fit or settle or len(places) != 1:
-            raise ConfigError(
-                "--method takes one file of pairs, and goes with neither --output, --fit nor --settle."
-            )
+        _refuse_options(label_options, "does not go with --method")
+        if len(places) != 1:
+            raise ConfigError("--method takes one file of pairs.")
         results = run_to_end(
             _ask_about_pairs(settings, places[0], columns_from(columns), method)
         )
-        show(form, results.document, results.text)
+        show(format_name, results.document, results.text)
         return 0
-    files = label_files(places)
+    _refuse_options(pair_options, "is for pairs, and needs --method")
+    run = run or Path(_DEFAULT_RUN)
     scores = read_side(run).scores
-    labels = read_labels(files, measured=tuple(scores.metrics), scale=scale)
-    if fit is not None:
-        return _fit(run, labels, fit, form)
-    report = calibrate(
-        scores,
-        labels,
-        required=read_policy(settings, of_stored=True).labels.min_agreement,
+    labels = read_labels(
+        label_files(places), measured=tuple(scores.metrics), scale=scale or (0.0, 1.0)
     )
+    if fit is not None:
+        _refuse_options(table_options, "does not go with --fit")
+        _fit(run, labels, fit, format_name)
+        return 0
+    policy = read_policy(settings, of_stored=True)
+    report = calibrate(scores, labels, required=policy.labels.min_agreement)
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")
-    show(form, report.document, report.text)
+    show(format_name, report.document, report.text)
     if settle is not None and report.unsettled:
         check_output(settle)
         write_disagreements(settle, report, labels)
         say(
-            f"wrote {shown_name(str(settle))}: label it as the others, and name it among LABELS.",
+            f"wrote {shown_name(str(settle))}: label it like the others, and name it among LABELS.",
+            err=True,
+        )
+    elif settle is not None:
+        say(
+            f"There is nothing to settle, so {shown_name(str(settle))} was not written.",
             err=True,
         )
     if output is not None:
-        name = shown_name(output.name)
+        # The policy names files relative to its own folder.
+        file = os.path.relpath(output, policy_folder(policy, settings.root))
+        value = json.dumps(file, ensure_ascii=False)
         say(
-            f'wrote {shown_name(str(output))}. The gate uses it with [labels] file = "{name}".',
+            f"wrote {shown_name(str(output))}. To let the gate use it, set file = {value} under [labels] in "
+            "thresholds.toml.",
             err=True,
         )
     return 0
 
 
+def _refuse_options(options: Mapping[str, object], objection: str) -> None:
+    """Raise ConfigError for the first option that has a value."""
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(f"{name} {objection}.", hint=f"Leave out {name}.")
+
+
 async def _ask_about_pairs(
     settings: Settings, path: Path, columns: Mapping[str, str], method: str
 ) -> Results:
-    """How often the judge prefers the better case. Its replies are cached, so that a
-    stopped command can be resumed."""
+    """Ask the judge about the pairs in `path`, and count how often it prefers the
+    better one.
+
+    The replies of a judge that costs money are cached, so that an interrupted command
+    can be continued.
+    """
     pairs = read_pairs(path, columns)
     cache = None
     if not provider_of(settings.judge.name).free:
         cache = settings.path(settings.run.out) / CACHE
         cache.parent.mkdir(parents=True, exist_ok=True)
     judge = build_judge(
-        settings.judge, golden_set=_questions(pairs), cache=cache, environ=os.environ
+        settings.judge,
+        golden_set=_golden_set_of(pairs),
+        cache=cache,
+        environ=os.environ,
     )
     try:
         return await measure_judge(judge, pairs, method, file=path.name)
@@ -167,22 +204,23 @@ async def _ask_about_pairs(
         await judge.close()
 
 
-def _questions(pairs: tuple[Pair, ...]) -> GoldenSet:
-    questions = {pair.group: Sample(pair.group, pair.better.question) for pair in pairs}
-    return GoldenSet(tuple(questions.values()))
+def _golden_set_of(pairs: tuple[Pair, ...]) -> GoldenSet:
+    """The questions of the pairs, one sample for each group."""
+    samples = {pair.group: Sample(pair.group, pair.better.question) for pair in pairs}
+    return GoldenSet(tuple(samples.values()))
 
 
-def _fit(run: Path, labels: Labels, out: Path, form: str) -> int:
-    # Numerics that a mere comparison does not need.
+def _fit(run: Path, labels: Labels, output: Path, format_name: str) -> None:
+    """Fit a judge to `labels` of `run`, write it to `output`, and print its grades."""
+    # Imported here: it loads numerics that a mere comparison does not need.
     from ragstone.tools.judging.fit import fit_judge
 
     fitted = fit_judge(RunDirectory.open(run), labels)
-    write_text(out, fitted.model_dump_json(indent=1) + "\n")
-    show(
-        form,
-        fitted.model_dump,
-        lambda: render_text_template(
-            "fitted.txt.j2", TEMPLATES, fitted=fitted, file=out
-        ),
-    )
-    return 0
+    write_text(output, fitted.model_dump_json(indent=1) + "\n")
+
+    def text() -> str:
+        return render_text_template(
+            "fitted.txt.j2", _TEMPLATES, fitted=fitted, file=output
+        )
+
+    show(format_name, fitted.model_dump, text)

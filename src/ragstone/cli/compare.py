@@ -26,7 +26,7 @@ def command(
     runs: tuple[Path, ...],
     golden: tuple[str, ...],
     thresholds: Path | None,
-    form: str,
+    format_name: str,
     output: Path | None,
     verbose: bool,
 ) -> int:
@@ -53,13 +53,13 @@ def command(
 
     if len(runs) > 2:
         raise click.UsageError("Expected at most one BASELINE and one RUN.")
-    form = cast(Format, form)
+    format_name = cast(Format, format_name)
     compared = compare(
         runs[0] if len(runs) == 2 else None,
         runs[-1],
         read_compare_policy(thresholds),
         golden=load_golden_set(golden) if golden else None,
     )
-    page = compared.page() if form == "html" else ()
-    show_report(compared.document, form, output, verbose=verbose, page=page)
+    page = compared.page() if format_name == "html" else ()
+    show_report(compared.document, format_name, output, verbose=verbose, page=page)
     return compared.verdict.exit_code

@@ -33,7 +33,7 @@ from ragstone.cli.output import check_output, linked, print_text
 @with_options(REPORT)
 def command(
     github: bool,
-    form: str,
+    format_name: str,
     output: Path | None,
     verbose: bool,
     failed: Path | None,
@@ -63,7 +63,7 @@ def command(
             "--failed is not for --github, which evaluates the whole golden set.",
             hint="Leave it out.",
         )
-    if github and (form != "text" or output is not None):
+    if github and (format_name != "text" or output is not None):
         raise ConfigError(
             "--format and --output are not for --github, which writes all formats to the run directory.",
             hint="Leave them out; the output 'run-directory' says where the reports are.",
@@ -84,12 +84,14 @@ def command(
 
     def show(outcome: GatedRun) -> None:
         page_file = outcome.run.path / REPORT_FILES["html"]
-        if form != "text" or output is not None:
-            if form == "html":
+        if format_name != "text" or output is not None:
+            if format_name == "html":
                 text = page_file.read_text(encoding="utf-8")
             else:
                 templates = own_templates(settings.root)
-                text = render(outcome.document, cast(Format, form), templates=templates)
+                text = render(
+                    outcome.document, cast(Format, format_name), templates=templates
+                )
             print_text(text, output)
             if output is None:
                 return

@@ -60,7 +60,7 @@ def command(
     columns: tuple[str, ...],
     force: bool,
     config: Path | None,
-    form: str,
+    format_name: str,
     history: Path | None,
 ) -> int:
     """Report on a golden set: tags, near-duplicates, lost references, the record of
@@ -96,7 +96,7 @@ def command(
     report = golden_report(
         golden, _visible_losses(settings, golden), corpus=corpus, history=runs
     )
-    show(form, report.json, report.text)
+    show(format_name, report.json, report.text)
     references = report.references
     lost = references is not None and (
         references.missing_ids or references.missing_passages

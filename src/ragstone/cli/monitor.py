@@ -69,7 +69,7 @@ def command(
     until: str | None,
     out: Path,
     drafts: Path | None,
-    form: str,
+    format_name: str,
     output: Path | None,
     history: Path | None,
     **flags: object,
@@ -110,7 +110,7 @@ def command(
             )
         monitored = run_to_end(monitor(plan, settings, context))
         text = context.redact(
-            (monitor_text if form == "text" else monitor_markdown)(monitored)
+            (monitor_text if format_name == "text" else monitor_markdown)(monitored)
         )
         address = os.environ.get(NOTIFY, "").strip()
         if address and monitored.verdict.exit_code:
@@ -119,7 +119,7 @@ def command(
                 context.say(problem)
     if output is not None:
         write_text(output, text)
-    elif form == "text":
+    elif format_name == "text":
         say(text.rstrip("\n"))
     else:
         click.echo(text, nl=False)

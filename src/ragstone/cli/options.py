@@ -136,8 +136,8 @@ FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
 def output_format(
     *names: str, what: str = "Output format."
 ) -> Callable[[Function], Function]:
-    """`--format`, the parameter `form`: one of `names`, the first by default."""
-    return option("--format", "form", choices=names, default=names[0], help=what)
+    """`--format`, the parameter `format_name`: one of `names`, the first by default."""
+    return option("--format", "format_name", choices=names, default=names[0], help=what)
 
 
 FORMAT = output_format("text", "json")

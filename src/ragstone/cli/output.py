@@ -51,7 +51,7 @@ def print_text(text: str, output: Path | None) -> None:
 
 def show_report(
     document: Document,
-    form: Format,
+    format_name: Format,
     output: Path | None,
     *,
     verbose: bool,
@@ -63,16 +63,18 @@ def show_report(
     from ragstone.report.render import render
     from ragstone.report.terminal import print_report
 
-    if output is None and form == "text":
+    if output is None and format_name == "text":
         print_report(document, verbose=verbose)
     else:
-        text = render(document, form, templates=templates, page=page)
+        text = render(document, format_name, templates=templates, page=page)
         print_text(text, output)
 
 
-def show(form: str, document: Callable[[], object], text: Callable[[], str]) -> None:
-    """Print a result in the format `form`: `document` as JSON, else `text`."""
-    if form == "json":
+def show(
+    format_name: str, document: Callable[[], object], text: Callable[[], str]
+) -> None:
+    """Print a result in the format `format_name`: `document` as JSON, else `text`."""
+    if format_name == "json":
         click.echo(json.dumps(document(), indent=2))
     else:
         say(text())

@@ -27,7 +27,7 @@ def command(
     drop: float,
     config: Path | None,
     thresholds: Path | None,
-    form: str,
+    format_name: str,
 ) -> int:
     """Calculate how many golden samples are needed to detect a drop.
 
@@ -60,7 +60,7 @@ def command(
         size=golden_size(settings) if run is None else None,
     )
     show(
-        form,
+        format_name,
         lambda: {**to_builtins(sample_plan), "needed": sample_plan.needed},
         lambda: plan_text(sample_plan),
     )

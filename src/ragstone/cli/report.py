@@ -68,7 +68,7 @@ _OF_DECIDE = {
 )
 def command(
     run: Path | None,
-    form: str,
+    format_name: str,
     output: Path | None,
     verbose: bool,
     sample: str | None,
@@ -112,7 +112,7 @@ def command(
         return 0
     show = partial(
         show_report,
-        form=cast(Format, form),
+        format_name=cast(Format, format_name),
         output=output,
         verbose=verbose,
         templates=own_templates(settings.root),
@@ -129,7 +129,7 @@ def command(
 
     terms = decision_terms(settings, _full_commit(commit), datetime.now(UTC).date())
     decision = decide_again(opened, terms, redact)
-    say(redact(decision.summary), err=output is None and form != "text")
+    say(redact(decision.summary), err=output is None and format_name != "text")
     show(decision.document)
     return decision.verdict.exit_code
 

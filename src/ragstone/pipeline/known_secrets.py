@@ -42,8 +42,7 @@ def known_secrets(environ: Mapping[str, str], settings: Settings) -> tuple[str, 
     secrets = {
         value
         for value in values
-        if len(value) >= MIN_SECRET_CHARACTERS
-        and value.casefold() not in _PLACEHOLDERS
+        if len(value) >= MIN_SECRET_CHARACTERS and value.casefold() not in _PLACEHOLDERS
     }
     # The longest first, so that a secret that contains another one is masked whole.
     return tuple(sorted(secrets, key=len, reverse=True))

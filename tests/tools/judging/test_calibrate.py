@@ -178,3 +178,30 @@ def test_what_is_settled_is_in_a_file_of_this_name(run: RunDirectory, tmp_path: 
         (tmp_path / f"{who}.csv").write_text(f"id,faithfulness\nq1,{label}\n")
     with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
         calibrated(tmp_path / "ann.csv", tmp_path / "bob.csv", "--run", run.path, "--settle", "open.csv")
+
+
+def test_the_command_says_when_there_is_nothing_to_settle(run: RunDirectory, tmp_path: Path) -> None:
+    labels, settled = tmp_path / "ann.csv", tmp_path / "settled.csv"
+    labels.write_text("id,faithfulness\nq1,pass\n")
+    options = ["--run", str(run.path), "--settle", str(settled)]
+    done = CliRunner().invoke(command, [str(labels), *options], catch_exceptions=False)
+    assert "There is nothing to settle" in done.stderr
+    assert not settled.exists()
+
+
+def test_a_table_or_a_calibration_does_not_go_with_fit(run: RunDirectory, tmp_path: Path) -> None:
+    labels = tmp_path / "ann.csv"
+    labels.write_text("id,faithfulness\nq1,pass\n")
+    for option in ("--output", "--settle"):
+        with pytest.raises(ConfigError, match=f"{option} does not go with --fit"):
+            calibrated(labels, "--run", run.path, "--fit", tmp_path / "judge.json", option, tmp_path / "x")
+
+
+def test_the_command_names_the_file_as_the_policy_does(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ann.csv").write_text("id,faithfulness\nq1,pass\n")
+    options = ["--run", str(run.path), "-o", "labels/calibration.json"]
+    done = CliRunner().invoke(command, ["ann.csv", *options], catch_exceptions=False)
+    assert 'set file = "labels/calibration.json" under [labels]' in done.stderr

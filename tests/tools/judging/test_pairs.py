@@ -129,10 +129,24 @@ def test_a_judge_prefers_the_better_of_two(
         assert {ROW["answer"], ROW["ungrounded_answer"]} <= set(judge.shown)
 
 
-def test_the_baselines_need_a_judge_that_offers_them_and_pairs_give_no_calibration(tmp_path: Path) -> None:
+def test_the_baselines_need_a_judge_that_offers_them(tmp_path: Path) -> None:
     for method in ("score", "ranking"):
         with pytest.raises(ConfigError, match=f"does not support the method '{method}'"):
             measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), method)
-    done = CliRunner().invoke(command, [str(write(tmp_path, ROW)), "--method", "statements", "--fit", "judge.json"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--method", "statements", "--fit", "judge.json"], "--fit does not go with --method."),
+        (["--method", "statements", "--run", "ragstone-run"], "--run does not go with --method."),
+        (["--method", "statements", "--scale", "1", "5"], "--scale does not go with --method."),
+        (["--judge", "offline"], "--judge is for pairs, and needs --method."),
+        (["--max-cost-usd", "1"], "--max-cost-usd is for pairs, and needs --method."),
+        (["--column", "question=q"], "--column is for pairs, and needs --method."),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(tmp_path: Path, options: list[str], says: str) -> None:
+    done = CliRunner().invoke(command, [str(write(tmp_path, ROW)), *options])
     assert isinstance(done.exception, ConfigError)
-    assert "goes with neither --output, --fit nor --settle" in str(done.exception)
+    assert says in str(done.exception)
