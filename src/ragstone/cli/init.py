@@ -39,51 +39,47 @@ def command(directory: Path, entrypoint: str | None) -> None:
     from ragstone.settings.load import read_text
     from ragstone.system.entrypoint import shown_entrypoint
 
-    survey_result = survey(directory)
-    proposal = survey_result.proposal or Proposal(PLACEHOLDER, "")
+    found = survey(directory)
+    placeholder = Proposal(PLACEHOLDER, "")
+    proposal = found.proposal or placeholder
+    is_other = entrypoint not in (None, proposal.entrypoint)
     say(
         render_text_template(
             "init_found.txt.j2",
             __package__,
             directory=str(directory.resolve()),
-            found=survey_result,
-            proposal=survey_result.proposal
-            if entrypoint in (None, proposal.entrypoint)
-            else None,
-            named=entrypoint is not None,
+            found=found,
+            proposal=None if is_other else found.proposal,
+            is_named=entrypoint is not None,
         )
     )
-    config, questions = directory / "ragstone.toml", directory / STARTER
-    made_up = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
+    config = directory / "ragstone.toml"
     config_text = read_text(config) if config.exists() else None
-    if (
-        entrypoint is None
-        and config_text is None
-        and sys.stdin.isatty()
-        and sys.stdout.isatty()
-    ):
+    is_at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if entrypoint is None and config_text is None and is_at_terminal:
         entrypoint = click.prompt(
             "Entrypoint of your RAG system", default=proposal.entrypoint
         )
-    if entrypoint not in (None, proposal.entrypoint):
-        proposal = Proposal(str(entrypoint), "")
+    if entrypoint is not None and entrypoint != proposal.entrypoint:
+        proposal = Proposal(entrypoint, "")
+    result = write_starter(directory, proposal, found)
+    # Read after writing: the golden set may be the one that was just written.
+    golden_file = directory / STARTER
+    made_up_questions = read_template("starter/golden.jsonl", "ragstone.pipeline.init")
+    is_made_up = golden_file.exists() and read_text(golden_file) == made_up_questions
+    is_here = directory.resolve() == Path.cwd()
+    is_address = "://" in proposal.entrypoint
     say(
         render_text_template(
             "init.txt.j2",
             __package__,
-            result=write_starter(directory, proposal, survey_result),
+            result=result,
             proposal=proposal,
-            is_unknown=proposal == Proposal(PLACEHOLDER, ""),
-            folder=""
-            if directory.resolve() == Path.cwd()
-            else shell_word(os.path.relpath(directory)),
-            kept=config_text,
+            is_unknown=proposal == placeholder,
+            folder=None if is_here else shell_word(os.path.relpath(directory)),
+            config_text=config_text,
             agreement=published_agreement("offline", DEFAULT_METRICS),
-            starter=STARTER
-            if questions.exists() and read_text(questions) == made_up
-            else "",
-            address=shown_entrypoint(proposal.entrypoint)
-            if "://" in proposal.entrypoint
-            else "",
+            starter=STARTER if is_made_up else None,
+            address=shown_entrypoint(proposal.entrypoint) if is_address else None,
         )
     )
