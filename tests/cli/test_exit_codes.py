@@ -85,10 +85,10 @@ def test_a_pipe_that_windows_says_is_closed_ends_no_command_and_nothing_else_is_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There, writing to such a pipe is an invalid argument: as one byte is to a counter of events here."""
-    with main._Outliving(os.eventfd(0), "w") as stream, pytest.raises(OSError, match="Invalid argument"):
+    with main._PipeOutput(os.eventfd(0), "w") as stream, pytest.raises(OSError, match="Invalid argument"):
         stream.write(b"x")
-    monkeypatch.setattr(main, "_CLOSED", {*main._CLOSED, errno.EINVAL})
-    with main._Outliving(os.eventfd(0), "w") as stream:
+    monkeypatch.setattr(main, "_NO_READER_ERRORS", {*main._NO_READER_ERRORS, errno.EINVAL})
+    with main._PipeOutput(os.eventfd(0), "w") as stream:
         assert stream.write(b"x") == 1
         assert stream.write(b"more") == 4
 

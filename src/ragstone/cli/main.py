@@ -9,6 +9,7 @@ import gc
 import importlib
 import io
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,7 +18,13 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import click
 
 from ragstone._version import __version__
-from ragstone.errors import EXIT_BUG, RagstoneError, suggestion
+from ragstone.errors import (
+    EXIT_BUG,
+    ConfigError,
+    Interrupted,
+    RagstoneError,
+    suggestion,
+)
 from ragstone.printable import ZERO_WIDTH_SPACE
 
 if TYPE_CHECKING:
@@ -46,29 +53,30 @@ _TOOL_COMMANDS = {
 }
 
 COMMANDS = _GATE_COMMANDS | _TOOL_COMMANDS
-"""Each command's line of help; the command itself is `command` in the module of its
-name."""
+"""Each command's line of help. The command itself is the function `command` in the
+module of the same name."""
 
-_OBJECTS_BETWEEN_COLLECTIONS = 200_000
+_GARBAGE_THRESHOLD = 200_000
+"""Objects that are allocated before Python looks for garbage. With its default of 700,
+that takes a tenth of the start, because imported objects are never garbage."""
+
+_USAGE_EXIT_CODE = ConfigError.exit_code
 
 
-class _Lazy(click.Group):
+class _LazyGroup(click.Group):
     """Loads a command's module only when it is called, so that --help stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:
+            module = importlib.import_module(f"ragstone.cli.{cmd_name}")
+            return cast(click.Command, module.command)
+        if not ctx.resilient_parsing:
             hint = suggestion(cmd_name, COMMANDS)
-            return (
-                None
-                if ctx.resilient_parsing
-                else ctx.fail(f"No such command '{cmd_name}'. {hint}")
-            )
-        return cast(
-            click.Command, importlib.import_module(f"ragstone.cli.{cmd_name}").command
-        )
+            ctx.fail(f"No such command '{cmd_name}'. {hint}")
+        return None
 
     def format_commands(
         self,
@@ -82,7 +90,7 @@ class _Lazy(click.Group):
 
 
 @click.group(
-    cls=_Lazy,
+    cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="ragstone", message="%(prog)s %(version)s")
@@ -95,68 +103,68 @@ def cli() -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the matching code."""
-    _outlive_readers()
-    # What is installed beside Ragstone does not change how files are validated, and
-    # looking for it takes time.
+    _wrap_output_streams()
+    # Plugins of other packages must not change how files are validated, and looking for
+    # them takes time.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Nor do arrays of scores need several threads, which use a tenth of a second while
-    # numpy loads them.
+    # The arrays of scores are small. Threads for them would delay the import of numpy by
+    # a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # What is imported stays: looking for garbage in it after every 700 objects takes a
-    # tenth of a start.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    # Nor is it looked through when the process ends, which takes a fifth of a gate.
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    # Without this, Python looks for garbage once more when the process ends, which takes
+    # a fifth of the time of a gate.
     atexit.register(gc.freeze)
+    arguments = None if argv is None else list(argv)
     try:
-        result = cli.main(
-            args=list(argv) if argv is not None else None, standalone_mode=False
-        )
+        result = cli.main(args=arguments, standalone_mode=False)
+        # Commands return their exit code; click returns that of --help.
         code = result if isinstance(result, int) else 0
     except RagstoneError as error:
-        _complain(str(error))
-        code = error.exit_code
-    except click.exceptions.Exit as error:
+        _print_error(str(error))
         code = error.exit_code
     except click.ClickException as error:
         error.show()
-        code = 2
+        code = _USAGE_EXIT_CODE
     except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted.")
-        code = 130
+        interrupted = Interrupted(signal.SIGINT)
+        _print_error(interrupted.message)
+        code = interrupted.exit_code
     except Exception:
         from ragstone.report.escape import terminal
 
-        click.echo(
-            terminal(traceback.format_exc()), err=True, nl=False
-        )  # it may quote anything
-        _complain(
+        # A traceback can quote text from anywhere.
+        click.echo(terminal(traceback.format_exc()), err=True, nl=False)
+        _print_error(
             "this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above."
         )
         code = EXIT_BUG
     sys.exit(code)
 
 
-_CLOSED = {errno.EPIPE, errno.ESHUTDOWN, *((errno.EINVAL,) if os.name == "nt" else ())}
-"""What writing to a pipe without a reader fails with."""
+_NO_READER_ERRORS = {errno.EPIPE, errno.ESHUTDOWN}
+"""The errors of writing to a pipe that nobody reads any more."""
+
+if os.name == "nt":
+    _NO_READER_ERRORS.add(errno.EINVAL)
 
 
-class _Outliving(io.FileIO):
-    """A stream whose reader may go, as that of ``| head``: then the rest goes
-    nowhere."""
+class _PipeOutput(io.FileIO):
+    """An output stream that goes on without its reader: after ``| head`` has read
+    enough, the remaining output is discarded."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            if error.errno not in _CLOSED:
+            if error.errno not in _NO_READER_ERRORS:
                 raise
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.fileno())
+            null_device = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null_device, self.fileno())
+            os.close(null_device)
             return memoryview(data).nbytes
 
 
-_IN_ASCII = "ragstone.ascii"
-_ASCII = {
+_ASCII_SUBSTITUTES = {
     "\u2714": "OK",  # the marks of a verdict, which is clear without them
     "\u2718": "X",
     "\u2192": "->",
@@ -177,48 +185,59 @@ _ASCII = {
 }
 
 
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that the output's encoding lacks, as cp1252 on a
-    Windows runner: never an error."""
+def _substitute_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Replace the characters that the output's encoding lacks, such as cp1252 on a
+    Windows runner. This is an error handler of `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
-    return "".join(_ASCII.get(character, "?") for character in lacking), error.end
+    text = "".join(_ASCII_SUBSTITUTES.get(character, "?") for character in lacking)
+    return text, error.end
 
 
-codecs.register_error(_IN_ASCII, _in_ascii)
+_ASCII_ERRORS = "ragstone.ascii"
+"""The name under which `codecs` knows `_substitute_ascii`."""
+
+codecs.register_error(_ASCII_ERRORS, _substitute_ascii)
 
 
-class _Screen(io.TextIOWrapper):
-    """A terminal: what keeps a log from running commands (`report.escape.terminal`) is
-    only in the way there."""
+class _TerminalOutput(io.TextIOWrapper):
+    """A terminal. The zero-width spaces that keep a log from running commands
+    (`report.escape.terminal`) would only be in the way there, and are left out."""
 
     def write(self, text: str) -> int:
         super().write(text.replace(ZERO_WIDTH_SPACE, ""))
         return len(text)
 
 
-def _outlive_readers() -> None:
-    """Let a command end as it would, with its own exit code, when nobody reads what it
-    prints any more."""
+def _wrap_output_streams() -> None:
+    """Make standard output and standard error tolerate a reader that has gone, and
+    characters that they can't encode, so that a command ends with its own exit code."""
     for name, stream in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
-        if not isinstance(stream, io.TextIOWrapper) or getattr(sys, name) is not stream:
-            continue
-        screen = stream.isatty()
-        raw = (
-            stream.buffer
-            if screen
-            else io.BufferedWriter(_Outliving(stream.fileno(), "w", closefd=False))
-        )
-        line_buffering, write_through = stream.line_buffering, stream.write_through
-        errors = _IN_ASCII if stream.errors == "strict" else stream.errors
-        text = (_Screen if screen else io.TextIOWrapper)(
-            raw, stream.encoding, errors, None, line_buffering, write_through
-        )
-        setattr(sys, name, text)
+        is_replaced = getattr(sys, name) is not stream  # as by pytest
+        if isinstance(stream, io.TextIOWrapper) and not is_replaced:
+            setattr(sys, name, _wrapped(stream))
 
 
-def _complain(message: str) -> None:
+def _wrapped(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """The stream to use instead of `stream`, with its encoding and its buffering."""
+    wrapper: type[io.TextIOWrapper] = _TerminalOutput
+    buffer = stream.buffer
+    if not stream.isatty():
+        wrapper = io.TextIOWrapper
+        pipe = _PipeOutput(stream.fileno(), "w", closefd=False)
+        buffer = io.BufferedWriter(pipe)
+    return wrapper(
+        buffer,
+        encoding=stream.encoding,
+        errors=_ASCII_ERRORS if stream.errors == "strict" else stream.errors,
+        newline=None,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def _print_error(message: str) -> None:
     from ragstone.cli.output import say
 
     say(f"error: {message}", err=True, label="error:")
