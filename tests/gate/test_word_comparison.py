@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ragstone.evaluation.rewording import Rewording
-from ragstone.evaluation.scores import RunScores
+from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.verdict import Check, GateVerdict
 from ragstone.gate.word_comparison import is_by_words
 from ragstone.report.headline import headline_of
@@ -66,6 +66,20 @@ def test_what_other_answers_lost_decides(
     if check.by_words:
         assert "By word comparison, " in str(headline_of(verdict, samples=N))
         assert verdict.explanation.attribution is None
+
+
+def test_metrics_without_an_answer_in_common_have_no_mean_until_words_are_left_out() -> None:
+    now = scores("faithfulness", [0.5] * 20 + [0.95] * (N - 20), reworded=range(20))
+    ids = list(now.samples)
+    first = MetricScores(
+        now["faithfulness"].values, answers={name: (now["faithfulness"].values[name], None) for name in ids}
+    )
+    second = MetricScores(dict.fromkeys(ids, 0.95), answers=dict.fromkeys(ids, (None, 0.95)))
+    now = replace(now, metrics={"faithfulness": first, "answer_correctness": second})
+    before = MetricScores(dict.fromkeys(ids, 0.95))
+    then = replace(scores("faithfulness", [0.95] * N), metrics=dict.fromkeys(now.metrics, before))
+    verdict = decide(now, then, metrics=dict.fromkeys(now.metrics, DROP), gate=ONLY_NAMED, system={"max_broken": 1.0})
+    assert [check.name for check in verdict.checks if check.by_words] == ["faithfulness.drop"]
 
 
 BOTH, GROUNDED, NEITHER = Rewording(True, True), Rewording(True, False), Rewording(False, True)
