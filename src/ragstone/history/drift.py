@@ -285,7 +285,9 @@ class _Watch:
         scores = scores_of(looks, self.samples.ids, metric)
         if rule.direction.lower_is_better:
             scores = 1.0 - scores
-        groups = np.array(self.samples.groups or range(len(self.samples.ids)))
+        groups = None
+        if self.samples.groups is not None:
+            groups = np.array(self.samples.groups)
         series = Series(scores, groups)
         if slice_ is not None:
             members = {
@@ -294,7 +296,9 @@ class _Watch:
                 if slice_ in facts.tags
             }
             is_member = np.array([code in members for code in self.samples.ids], bool)
-            series = Series(scores[:, is_member], groups[is_member])
+            series = Series(
+                scores[:, is_member], None if groups is None else groups[is_member]
+            )
         # What is accepted in this run, and was in no healthy run before.
         accepted_before: set[str] = set()
         for index in past.healthy:
