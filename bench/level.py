@@ -30,7 +30,7 @@ from ragstone.gate.verdict import GateVerdict, Status
 from ragstone.history.codes import compact
 from ragstone.history.drift import find_cause, measure_drift
 from ragstone.history.file import History
-from ragstone.history.level import at_level, looks_before, past_of
+from ragstone.history.level import at_level, past_of, runs_before
 from ragstone.history.lines import RunLine
 
 FIRST_RUNS = 20
@@ -66,11 +66,11 @@ class Branch:
         drift = measure_drift(self.history, line, compact(run, METRICS), run, POLICY)
         level = self.baseline
         if level is not None:
-            looks = looks_before(self.history, line)
+            runs = runs_before(self.history, line)
             # `past_of` compares versions of metrics that the line has scores for.
             scored = line.model_copy(update={"scores": dict.fromkeys(METRICS, "")})
             level = at_level(
-                level, run, {metric: past_of(looks, scored, metric).level(main=True) for metric in METRICS}
+                level, run, {metric: past_of(runs, scored, metric).reference_runs(is_main=True) for metric in METRICS}
             )
         return decide_gate(run, level, POLICY, drift=drift.checks)
 
@@ -135,7 +135,7 @@ def _named(branch: Branch, true: int) -> int:
     chosen = []
     for part in branch.history.runs[-1].below:
         past, runs = find_cause(branch.history, part.metric, lower_is_better=False)
-        if runs and past.open:
+        if runs and past.open_losses:
             named = [int(line.commit or "0", 16) for line in runs]
             chosen.append((len(named), min(abs(one - true) for one in (named[0], named[-1]))))
     return min(chosen)[1] if chosen else 99
@@ -143,8 +143,8 @@ def _named(branch: Branch, true: int) -> int:
 
 def _absorbed(branch: Branch, metric: int) -> bool:
     line = branch.history.runs[-1]
-    past = past_of(looks_before(branch.history, line), line, METRICS[metric])
-    level = past.level(main=True)
+    past = past_of(runs_before(branch.history, line), line, METRICS[metric])
+    level = past.reference_runs(is_main=True)
     return sum(int(look.line.commit or "0", 16) >= FIRST_RUNS for look in level) * 2 > len(level)
 
 

@@ -63,7 +63,7 @@ def measured(
 ) -> Drift:
     run = run or draw(number, lost)
     return measure_drift(
-        history, line(number, **fields), compacted(run), run, policy or policy_from_mapping(POLICY), main=main
+        history, line(number, **fields), compacted(run), run, policy or policy_from_mapping(POLICY), is_main=main
     )
 
 
@@ -128,14 +128,14 @@ def test_an_alarm_says_what_was_lost_since_when() -> None:
     assert check.current is not None
     assert check.baseline == pytest.approx(check.current - (check.estimate or 0.0))
     assert check.n == 120
-    for fact in ("is below its level since", "on 120 samples in common", "It came with"):
+    for fact in ("has been below its level since", "on 120 samples in common", "It came with"):
         assert fact in check.reason
 
 
 def test_a_loss_that_came_at_once_is_named_with_the_merge_that_brought_it() -> None:
     drift = measured(season(20, lambda n: 0.06 if n > 16 else 0.0), 20, 0.06)
     check = next(check for check in drift.checks if check.metric == "faithfulness")
-    assert check.reason.startswith("faithfulness is below its level since 0000011, 3 merges ago (0.75 → 0.")
+    assert check.reason.startswith("faithfulness has been below its level since 0000011, 3 merges ago (0.75 → 0.")
     assert check.reason.endswith("It came with the merge of 0000011.")
     assert {(part.metric, part.commit, part.merges) for part in drift.below} == {
         (name, commit(17), 3) for name in HEADLINE
@@ -251,7 +251,7 @@ def test_the_loss_of_a_metric_where_less_is_better_is_its_rise() -> None:
 
     assert alarms(0.12)
     for check in alarms(0.12):
-        assert "has risen by" in check.reason or "is above its level since" in check.reason
+        assert "has risen by" in check.reason or "has been above its level since" in check.reason
         assert check.current is not None
         assert check.baseline is not None
         assert check.current > check.baseline

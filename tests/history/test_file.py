@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ragstone.errors import RunDirectoryError
 from ragstone.history.codes import decode
 from ragstone.history.file import (
-    MAX_DAMAGED,
+    MAX_DAMAGED_LINES,
     MAX_LINE_BYTES,
     MAX_READ_BYTES,
     History,
@@ -106,9 +106,9 @@ def test_the_largest_number_that_every_reader_of_json_has_is_a_line(name: str) -
 
 @pytest.mark.heavy
 def test_a_file_with_nothing_but_damaged_lines_is_refused() -> None:
-    assert len(parse_history(b"x\n" * MAX_DAMAGED, "h").damaged) == MAX_DAMAGED
+    assert len(parse_history(b"x\n" * MAX_DAMAGED_LINES, "h").damaged) == MAX_DAMAGED_LINES
     with pytest.raises(RunDirectoryError, match="more than 100,000 of its lines are damaged"):
-        parse_history(b"x\n" * (MAX_DAMAGED + 1), "h")
+        parse_history(b"x\n" * (MAX_DAMAGED_LINES + 1), "h")
 
 
 def test_scores_that_are_not_of_their_samples_are_left_out_and_said() -> None:
@@ -156,27 +156,27 @@ def test_a_year_of_20_merges_a_week_with_200_samples_stays_under_5_mb() -> None:
         found = found.with_run(line(number, slices=slices), compacted(run))
     assert len(found.runs) == 1040
     assert 1_000_000 < len(found.text().encode()) < 5_000_000
-    assert found.within().runs == found.runs
+    assert found.trimmed().runs == found.runs
 
 
 @pytest.mark.heavy
 def test_beyond_its_bound_the_oldest_lines_go_and_those_of_healthy_runs_last() -> None:
     whole = history(60, samples=2000)
     size = len(whole.text())
-    less = whole.within(size - 100)
+    less = whole.trimmed(size - 100)
     assert less.runs == whole.runs[1:]
-    least = whole.within(size // 4)
+    least = whole.trimmed(size // 4)
     assert len(least.text()) <= size // 4
     assert least.runs == whole.runs[-len(least.runs) :]
     lasting = replace(
         whole, runs=tuple(run.model_copy(update={"eligible": run == whole.runs[0]}) for run in whole.runs)
     )
-    assert lasting.within(size // 2).runs[0] == lasting.runs[0]
+    assert lasting.trimmed(size // 2).runs[0] == lasting.runs[0]
 
 
 def test_old_lines_do_not_cost_new_runs_their_scores() -> None:
     whole = history(60, samples=200, slices={f"topic {tag}": line(0).metrics for tag in range(10)})
-    less = whole.within(len(whole.text()) // 2)
+    less = whole.trimmed(len(whole.text()) // 2)
     assert len(less.text()) <= len(whole.text()) // 2
     assert 20 < len(less.runs) < 40
     assert all(one.scores for one in less.runs)

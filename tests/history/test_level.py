@@ -17,7 +17,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.history.column import came_with
 from ragstone.history.drift import Drift, find_cause, measure_drift
 from ragstone.history.file import History, parse_history
-from ragstone.history.level import LEVEL_RUNS, MetricPast, at_level, looks_before, past_of
+from ragstone.history.level import LEVEL_RUNS, MetricPast, at_level, past_of, runs_before
 from tests.history.seasons import HEADLINE, commit, compacted, line, scores
 from tests.history.test_drift import POLICY, draw
 
@@ -49,10 +49,10 @@ class Branch:
 
     def past(self, metric: str = "faithfulness") -> MetricPast:
         now = line(self.merges)
-        return past_of(looks_before(self.history, now), now, metric)
+        return past_of(runs_before(self.history, now), now, metric)
 
     def level(self, *, main: bool = True) -> list[int]:
-        return [int(look.line.run, 16) for look in self.past().level(main=main)]
+        return [int(past_run.line.run, 16) for past_run in self.past().reference_runs(is_main=main)]
 
 
 def red(found: Drift) -> bool:
@@ -103,9 +103,9 @@ def test_a_pull_request_is_compared_with_main_as_it_is_and_says_so(branch: Branc
     assert branch.level(main=False) == [12, 13, 14]
     run = draw(15, 0.1)
     policy = policy_from_mapping(POLICY)
-    found = measure_drift(branch.history, line(15), compacted(run), run, policy, main=False)
+    found = measure_drift(branch.history, line(15), compacted(run), run, policy, is_main=False)
     assert found.checks == ()
-    assert found.warnings[0].startswith("The main branch is 0.1")
+    assert found.warnings[0].startswith("The main branch has been 0.1")
     assert "below its level of faithfulness since 000000c, 2 merges ago. This run is compared with" in found.warnings[0]
 
 
@@ -121,30 +121,30 @@ def test_a_recovery_is_shown_by_the_runs_since_and_they_enter_the_level(branch: 
 
 def test_a_drop_that_failed_or_is_not_settled_lasts(branch: Branch) -> None:
     branch.merge(0.012, decided=[drop(Status.INCONCLUSIVE, estimate=-0.03)])
-    assert [part.shown for part in branch.past().open] == [False]
+    assert [part.shown for part in branch.past().open_losses] == [False]
     again = branch.merge(0.012)
     statuses = {check.metric: check.status for check in again.checks if check.status is not Status.PASS}
     assert statuses.get("faithfulness") in (Status.INCONCLUSIVE, Status.FAIL)
     assert 12 not in branch.level()
     shown = dataclasses.replace(healthy())
     shown.merge(0.1, decided=[drop(Status.FAIL)])
-    assert all(part.shown for part in shown.past().open)
+    assert all(part.shown for part in shown.past().open_losses)
 
 
 @pytest.mark.heavy
 def test_a_drop_that_fails_again_keeps_a_loss_open_though_the_runs_since_look_recovered(branch: Branch) -> None:
     branch.merges_of(3, 0.1)
     branch.merge(0.0, decided=[drop(Status.FAIL)])
-    (part,) = branch.past().open
+    (part,) = branch.past().open_losses
     assert part.commit == commit(12)
 
 
 def test_a_false_alarm_is_red_for_two_runs_at_most_and_over_soon(branch: Branch) -> None:
     branch.merge(0.0, decided=[drop(Status.FAIL, estimate=-0.06)])
-    assert branch.past().open
+    assert branch.past().open_losses
     after = [red(branch.merge(0.0)) for _ in range(4)]
     assert not any(after[1:])
-    assert branch.past().open == ()
+    assert branch.past().open_losses == ()
     assert branch.level()[-2:] == [15, 16]
 
 
@@ -171,10 +171,10 @@ def test_a_slice_has_losses_of_its_own(branch: Branch) -> None:
     one = drop(Status.FAIL)
     sliced = Check(**{name: getattr(one, name) for name in one.__struct_fields__} | {"slice": "billing"})
     branch.merge(0.0, decided=[sliced], run=tagged(12, 0.0))
-    assert [(part.metric, part.slice) for part in branch.past().open] == [("faithfulness", "billing")]
+    assert [(part.metric, part.slice) for part in branch.past().open_losses] == [("faithfulness", "billing")]
     found = [branch.merge(0.0, run=tagged(branch.merges, 0.0)) for _ in range(3)]
     assert found[0].checks[0].name in ("billing/faithfulness.drift", "drift")
-    assert branch.past().open == ()
+    assert branch.past().open_losses == ()
 
 
 @pytest.mark.heavy
@@ -184,10 +184,10 @@ def test_another_run_of_a_commit_adds_nothing() -> None:
         branch.merge(0.0, github_run=number + 1)
     branch.merge(0.1, github_run=13)
     assert red(branch.merge(0.1, github_run=14))
-    again = branch.past().open
+    again = branch.past().open_losses
     for number in range(15, 19):
         assert red(branch.merge(0.0, github_run=number, commit=commit(13)))
-    assert branch.past().open == again
+    assert branch.past().open_losses == again
     assert branch.level() == [6, 7, 8, 9, 10, 11]
 
 
@@ -195,23 +195,25 @@ def test_a_loss_of_one_metric_does_not_hold_back_the_others() -> None:
     branch = Branch(ONE)
     branch.merges_of(12, 0.0)
     branch.merge(0.1)
-    assert [part.metric for part in branch.past().open] == ["faithfulness"]
-    assert [int(look.line.run, 16) for look in branch.past("context_recall").level(main=True)][-1] == 12
+    assert [part.metric for part in branch.past().open_losses] == ["faithfulness"]
+    assert [int(past_run.line.run, 16) for past_run in branch.past("context_recall").reference_runs(is_main=True)][
+        -1
+    ] == 12
 
 
 def test_another_judge_starts_the_level_anew(branch: Branch) -> None:
     branch.merges_of(2, 0.1)
     branch.merge(0.1, judge_key="b" * 16, judge="openai new")
     now = line(branch.merges, judge_key="b" * 16, judge="openai new")
-    past = past_of(looks_before(branch.history, now), now, "faithfulness")
-    assert (len(past.looks), past.open) == (1, ())
+    past = past_of(runs_before(branch.history, now), now, "faithfulness")
+    assert (len(past.runs), past.open_losses) == (1, ())
 
 
 @pytest.mark.heavy
 def test_the_runs_of_the_level_keep_their_scores_longest(branch: Branch) -> None:
     branch.merges_of(32, 0.1)
     size = len(branch.history.text().encode())
-    small = branch.history.within(size - 4000)
+    small = branch.history.trimmed(size - 4000)
     kept = {int(one.run, 16) for one in small.runs if one.scores}
     assert set(branch.level()) <= kept
     assert len(kept) < len(branch.history.runs)
@@ -222,9 +224,14 @@ def test_the_merge_that_did_it_is_named_from_the_history(branch: Branch) -> None
     branch.merges_of(3, 0.0)
     branch.merges_of(4, 0.1)
     past, runs = find_cause(branch.history, "faithfulness", lower_is_better=False)
-    assert past.open[0].commit == commit(15)
+    assert past.open_losses[0].commit == commit(15)
     assert [one.commit for one in runs] == [commit(15)]
     assert came_with(runs) == "It came with the merge of 000000f."
+
+
+def test_merges_that_may_have_brought_a_loss_are_each_named() -> None:
+    runs = [line(number) for number in (3, 5, 9)]
+    assert came_with(runs) == "It came with one of 3 merges: 0000003, 0000005, 0000009."
 
 
 def test_there_is_no_cause_without_runs() -> None:
@@ -235,7 +242,7 @@ def test_there_is_no_cause_without_runs() -> None:
 
 def test_the_baseline_gets_the_scores_of_the_level_sample_by_sample(branch: Branch) -> None:
     now, then = draw(12, 0.0), draw(11, 0.0)
-    found = at_level(then, now, {"faithfulness": branch.past().level(main=True)})
+    found = at_level(then, now, {"faithfulness": branch.past().reference_runs(is_main=True)})
     runs = [draw(number, 0.0)["faithfulness"].values for number in branch.level()]
     for name in list(now.samples)[:20]:
         each = [run[name] for run in runs]
@@ -251,7 +258,7 @@ def test_what_the_level_does_not_have_keeps_the_score_of_the_baseline(branch: Br
     values = {**then["faithfulness"].values, "late": 0.25}
     metrics = {"faithfulness": replace(then["faithfulness"], values=values)}
     both = RunScores("run", metrics, facts)
-    found = at_level(both, both, {"faithfulness": branch.past().level(main=True)})["faithfulness"]
+    found = at_level(both, both, {"faithfulness": branch.past().reference_runs(is_main=True)})["faithfulness"]
     assert (found.values["late"], found.values[new]) == (0.25, values[new])
     assert {"late", new}.isdisjoint(found.answers)
     assert len(found.answers[one]) == LEVEL_RUNS
@@ -263,7 +270,7 @@ def test_a_score_that_did_not_change_is_exactly_equal_though_it_is_stored_in_ste
     for number in range(3):
         history = history.with_run(line(number, metrics=("faithfulness",)), compacted(odd))
     now = line(3, metrics=("faithfulness",))
-    level = past_of(looks_before(history, now), now, "faithfulness").level(main=True)
+    level = past_of(runs_before(history, now), now, "faithfulness").reference_runs(is_main=True)
     found = at_level(odd, odd, {"faithfulness": level})["faithfulness"]
     assert found.values == odd["faithfulness"].values
     assert set(found.answers["s0"]) == {1 / 11}

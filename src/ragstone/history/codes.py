@@ -1,5 +1,5 @@
-"""Compact per-sample scores: eight characters identify a sample, three encode a
-score."""
+"""Compact per-sample scores for the history: a sample is identified by eight
+characters, and a score is encoded in two bytes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from ragstone.history.lines import RunLine, SamplesLine
 Floats = NDArray[np.float64]
 
 MAX_SCORES = 50_000
-"""Maximum number of scores to keep per run. For larger runs a fixed subset of the
-samples is kept."""
+"""Maximum number of scores to keep of a run. Of a larger run, the samples with the
+lowest codes are kept: the same ones in each run."""
 
 _NO_SCORE = 0xFFFF
+"""Encodes a missing score."""
 
 
 class Compact(Struct, frozen=True):
-    """A run's per-sample scores: the samples, and metric to codes in their order."""
+    """The per-sample scores of a run."""
 
     samples: SamplesLine
     scores: Mapping[str, str]
+    """The encoded scores of each metric, in the order of the samples."""
 
-    def kept_in(self, line: RunLine) -> RunLine:
+    def added_to(self, line: RunLine) -> RunLine:
         """`line` with these scores."""
         update = {"samples": self.samples.key, "scores": dict(self.scores)}
         return line.model_copy(update=update)
@@ -56,23 +58,23 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
     return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
 
 
-def sample_code(name: str, content_hash: str | None) -> str:
-    """The code of the sample with the id `name` and this content."""
-    text = f"{name}\0{content_hash}"
+def sample_code(sample_id: str, content_hash: str | None) -> str:
+    """The code of the sample with this id and content."""
+    text = f"{sample_id}\0{content_hash}"
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return base64.urlsafe_b64encode(digest[:6]).decode("ascii")
 
 
 def encode(values: Sequence[float | None]) -> str:
-    """Scores in [0, 1], or None for missing ones, as text: base64 of two bytes each."""
+    """Encode scores in [0, 1], None for a missing one, as base64 of two bytes each."""
     steps = np.rint(np.array(values, np.float64) * STEPS)
     numbers = np.where(np.isnan(steps), _NO_SCORE, steps).astype(">u2")
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
 def decode(text: str) -> Floats:
-    """The scores (n,) in `text`, NaN for missing ones. Raises ValueError for what is
-    none."""
+    """The scores (n,) that `text` encodes, NaN for a missing one. Raises ValueError if
+    it does not encode scores."""
     steps = np.frombuffer(base64.b64decode(text, validate=True), ">u2")
     is_missing = steps == _NO_SCORE
     if np.any(steps[~is_missing] > STEPS):

@@ -1,9 +1,10 @@
-"""Is the main branch below its level? Compares a run with the runs before it, as checks
-of the gate.
+"""Finds drift: compares a run with the runs of the main branch before it, and returns
+the result as checks of the gate.
 
-A loss is written into the line of its run. The newest run alone opens a suspicion,
-which is inconclusive; a second run turns it red. It lasts until recovery is shown or it
-is accepted, whatever one later run shows by itself.
+A loss is written into the history with the run that shows it. While only one run shows
+it, it is a suspicion, and its check is inconclusive; with a second run, the check
+fails. The loss lasts until recovery is shown or it is accepted, whatever one later run
+shows by itself.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGES, Action, Check, Status
 from ragstone.history.codes import Compact, sample_code
-from ragstone.history.column import Column, DriftRule, cause_of, mean_of, since
+from ragstone.history.column import Column, DriftRule, cause_of, mean_columns, since
 from ragstone.history.file import NEWEST, History
 from ragstone.history.level import (
-    Look,
     MetricPast,
-    looks_before,
+    ScoredRun,
     past_of,
+    runs_before,
     scores_of,
     was_run,
 )
@@ -38,29 +39,29 @@ from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
 from ragstone.stats.steps import BEFORE, LEVEL, Series, recovered_since
 
-_COMMON = 0.5
+_MIN_COMMON_SHARE = 0.5
 """A run is comparable if it has at least this share of the samples of the newest
 run."""
 
 _MIN_LOSS = 0.01
-"""The smallest loss that a recovery is told from; at least half of `max_drift`, so that
-a lasting one can be."""
+"""Recovery from a smaller loss is tested as recovery from this one: a smaller loss
+could hardly be told from none."""
 
 
 _NO_RULE = MetricRule()
-"""Instead of a rule for a metric that the policy does not name."""
+"""Stands for the rule of a metric that the policy does not name."""
 
 
 class Drift(Struct, frozen=True):
-    """The drift of a run."""
+    """What a comparison with earlier runs of the main branch adds to a run."""
 
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
     """Sentences for the top of the report."""
     notes: tuple[str, ...] = ()
-    """Sentences for its bottom."""
+    """Sentences for the end of the report."""
     below: tuple[BelowPart, ...] = ()
-    """The losses for the line of the run."""
+    """The losses to write into the line of the run."""
 
 
 def measure_drift(
@@ -70,47 +71,51 @@ def measure_drift(
     run: RunScores,
     policy: Policy,
     *,
-    main: bool = True,
+    is_main: bool = True,
     decided: Sequence[Check] = (),
 ) -> Drift:
     """Compare the run of `line`, with per-sample `scores`, with the runs in `history`.
 
-    `run` decides which rules of `policy` apply. `main` False: the run belongs to a pull
-    request. Then the report says what the main branch has lost, and only a loss that
-    begins with this run blocks. `decided` are the checks of a run that was decided: a
-    drop that failed, or is not settled, is a loss from then on.
+    `run` decides which rules of `policy` apply. If the run belongs to a pull request
+    (not `is_main`), the report says what the main branch has lost, and only a loss that
+    begins with this run blocks. `decided` are the checks of a run with a verdict: a
+    drop that failed or is inconclusive is a loss of the branch from then on.
     """
     rules = _rules(policy, run)
-    watch = _Watch(history, line, scores, run, rules, policy.drift.days)
-    new = watch.search(main=main)
-    if not main:
-        open_losses = chain.from_iterable(past.open for past in watch.pasts.values())
-        return replace(new, warnings=tuple(map(_notice, open_losses)), below=())
-    followed = watch.follow()
-    parts = (*(part for _, part in followed), *new.below)
-    below = {(part.metric, part.slice): part for part in parts}
+    comparison = _Comparison(history, line, scores, run, rules, policy.drift.days)
+    new_losses = comparison.find_new_losses(is_main=is_main)
+    if not is_main:
+        open_losses = chain.from_iterable(
+            past.open_losses for past in comparison.pasts.values()
+        )
+        return replace(new_losses, warnings=tuple(map(_notice, open_losses)), below=())
+    outcomes = comparison.follow_losses()
+    losses = (*(loss for _, loss in outcomes), *new_losses.below)
+    below = {(loss.metric, loss.slice): loss for loss in losses}
     for check in decided:
         if check.kind not in CHANGES or check.passed:
             continue
-        place = (check.metric or "", check.slice)
-        if place in below:  # it is not over, whatever else shows that it is
-            shown = check.failed or below[place].shown
-            below[place] = below[place].model_copy(
-                update={"shown": shown, "until": None}
-            )
+        metric = check.metric or ""
+        key = (metric, check.slice)
+        if key in below:
+            # The drop check sees the loss in this very run: it can't be over.
+            shown = check.failed or below[key].shown
+            below[key] = below[key].model_copy(update={"shown": shown, "until": None})
             continue
-        past = watch.pasts.get(place[0])
-        if past is not None and past.sound and watch.newest:
-            column = watch.column(place[0], [len(past.looks)], check.slice)
-            below[place] = column.part(
-                0, shown=check.failed, loss=abs(check.estimate or 0.0)
-            )
-    lasting = [check for check, _ in followed if not check.passed]
-    recovered = [check.reason for check, _ in followed if check.passed]
-    added = [check for check in new.checks if not lasting or not check.passed]
+        past = comparison.pasts.get(metric)
+        if past is not None and past.level_candidates and comparison.new_runs:
+            column = comparison.column(metric, [len(past.runs)], check.slice)
+            loss = abs(check.estimate or 0.0)
+            below[key] = column.part(0, shown=check.failed, loss=loss)
+    lasting_checks = [check for check, _ in outcomes if not check.passed]
+    recovery_notes = [check.reason for check, _ in outcomes if check.passed]
+    # No check says that nothing was lost while an earlier loss lasts.
+    new_checks = [
+        check for check in new_losses.checks if not lasting_checks or not check.passed
+    ]
     return Drift(
-        checks=(*lasting, *added),
-        notes=(*recovered, *new.notes),
+        checks=(*lasting_checks, *new_checks),
+        notes=(*recovery_notes, *new_losses.notes),
         below=tuple(below.values()),
     )
 
@@ -118,34 +123,34 @@ def measure_drift(
 def find_cause(
     history: History, metric: str, *, lower_is_better: bool
 ) -> tuple[MetricPast, tuple[RunLine, ...]]:
-    """What the history says about `metric` as of its newest run, and the runs one of
-    which brought a loss, if there was one.
+    """The past of `metric` up to its newest run, and the runs one of which brought the
+    loss, if there was one.
 
-    There are none with fewer than two comparable runs.
+    No run is named if fewer than two are comparable.
     """
-    runs = [line for line in history.gated if metric in line.scores]
-    if not runs:
+    lines = [line for line in history.gated if metric in line.scores]
+    if not lines:
         return MetricPast((), (), 0), ()
-    newest = runs[-1]
-    looks = looks_before(history, newest)
-    if not was_run(looks, newest):
-        looks = (*looks, Look(newest, history.samples[newest.samples or ""]))
-    past = past_of(looks, newest, metric)
-    if len(past.looks) < 2:
+    newest = lines[-1]
+    runs = runs_before(history, newest)
+    if not was_run(runs, newest):
+        runs = (*runs, ScoredRun(newest, history.samples[newest.samples or ""]))
+    past = past_of(runs, newest, metric)
+    if len(past.runs) < 2:
         return past, ()
-    scores = scores_of(past.looks, past.looks[-1].samples.ids, metric)
+    scores = scores_of(past.runs, past.runs[-1].samples.ids, metric)
     if lower_is_better:
         scores = 1.0 - scores
-    return past, cause_of(past.looks, Series(scores))
+    return past, cause_of(past.runs, Series(scores))
 
 
 _LossKey = tuple[str | None, tuple[str, ...], int]
-"""Of losses that began together: the tag of their samples, the names of the runs that
-are compared, and the first of these after the loss."""
+"""What losses that began together have in common: the tag of their samples, the
+fingerprints of the compared runs, and the index of the first run after the loss."""
 
 
-class _Watch:
-    """A run of the branch, or of a pull request, and the runs before it."""
+class _Comparison:
+    """A run of the main branch, or of a pull request, and the runs before it."""
 
     def __init__(
         self,
@@ -156,114 +161,120 @@ class _Watch:
         rules: Mapping[str, DriftRule],
         days: float,
     ) -> None:
-        self.line = scores.kept_in(line)
+        self.line = scores.added_to(line)
         self.samples = scores.samples
         self.run = run
-        self.oldest = line.time - timedelta(days=days)
+        self.oldest_time = line.time - timedelta(days=days)
         self.rules = rules
-        self.level = LEVEL
+        self.error_rate = LEVEL
         if len(rules) > 1:
-            self.level /= len(rules) + 1  # with their mean
-        looks = looks_before(history, line)
-        self.newest: tuple[Look, ...] = ()
-        if not was_run(looks, line):
-            self.newest = (Look(self.line, self.samples),)
+            self.error_rate /= len(rules) + 1  # one test each, and one of their mean
+        runs = runs_before(history, line)
+        self.new_runs: tuple[ScoredRun, ...] = ()
+        """This run, alone; empty if a run before it was of the same commit."""
+        if not was_run(runs, line):
+            self.new_runs = (ScoredRun(self.line, self.samples),)
         codes = set(self.samples.ids)
         comparable = [
-            look
-            for look in looks
-            if len(codes.intersection(look.samples.ids)) >= _COMMON * len(codes)
+            earlier
+            for earlier in runs
+            if len(codes.intersection(earlier.samples.ids))
+            >= _MIN_COMMON_SHARE * len(codes)
         ]
         self.pasts = {
             metric: past_of(comparable, self.line, metric) for metric in self.rules
         }
 
-    def follow(self) -> list[tuple[Check, BelowPart]]:
-        """The checks of the losses that were not over, and what is known of them with
-        this run."""
+    def follow_losses(self) -> list[tuple[Check, BelowPart]]:
+        """Say of each loss that was not over whether it is over with this run."""
         groups: dict[_LossKey, list[tuple[Column, BelowPart]]] = {}
         for metric, past in self.pasts.items():
-            for part in past.open:
-                place = past.place(part)
-                healthy = past.sound if past.start < place else past.healthy
-                before = [index for index in healthy if index < place][-NEWEST:]
-                after = range(place, len(past.looks) + len(self.newest))
-                places = [*before, *after[-NEWEST:]]
-                column = self.column(metric, places, part.slice)
+            for loss in past.open_losses:
+                first = past.start_of(loss)
+                # A drop accepted before the loss moved the level that it fell from.
+                is_level_moved = past.accepted_at < first
+                healthy = past.level_candidates if is_level_moved else past.healthy
+                before = [index for index in healthy if index < first][-NEWEST:]
+                after = range(first, len(past.runs) + len(self.new_runs))
+                indexes = [*before, *after[-NEWEST:]]
+                column = self.column(metric, indexes, loss.slice)
                 start = min(len(before), column.newest)
-                key = (part.slice, _names(column), start)
-                groups.setdefault(key, []).append((column, part))
-        followed = []
+                key = (loss.slice, _fingerprints(column), start)
+                groups.setdefault(key, []).append((column, loss))
+        outcomes = []
         for (_, _, start), losses in groups.items():
-            means = mean_of([column for column, _ in losses])
-            for column, part in losses:
-                followed.append(self._followed(column, start, part, means))
-        return followed
+            means = mean_columns([column for column, _ in losses])
+            for column, loss in losses:
+                outcomes.append(self._follow_loss(column, start, loss, means))
+        return outcomes
 
-    def _followed(
-        self, column: Column, start: int, part: BelowPart, means: Sequence[Column]
+    def _follow_loss(
+        self, column: Column, start: int, loss: BelowPart, means: Sequence[Column]
     ) -> tuple[Check, BelowPart]:
-        """The loss since the run `start`; `means` has the mean of what fell with it, if
-        that is several metrics."""
-        status = Status.FAIL if part.shown else Status.INCONCLUSIVE
-        if not self.newest:
-            return column.loss_check(start, status), part
+        """Say whether a loss since the run `start` is over; `means` has the mean of the
+        metrics that fell together, if there are several."""
+        status = Status.FAIL if loss.shown else Status.INCONCLUSIVE
+        if not self.new_runs:
+            return column.loss_check(start, status), loss
+        losing_columns = (column, *means)
         merges = column.merges_since(start)
-        was_shown = part.shown and merges > 1
-        limit = column.rule.max_drift / 2.0
+        was_shown = loss.shown and merges > 1
+        half_limit = column.rule.max_drift / 2.0
         recovery = recovered_since(
-            [lost.series for lost in (column, *means)],
+            [lost.series for lost in losing_columns],
             start,
-            max(_MIN_LOSS, limit, part.loss),
-            self.level,
+            max(_MIN_LOSS, half_limit, loss.loss),
+            self.error_rate,
             was_shown=was_shown,
         )
-        if column.allowed and column.excess_at(start) > -limit:
+        # What the accepted drop does not explain is too little to be shown as a loss.
+        if column.allowed and column.excess_at(start) > -half_limit:
             recovery = column.newest
         if recovery is not None:
-            until = column.looks[recovery].line.run
-            below = column.part(start, shown=part.shown, loss=part.loss, until=until)
+            until = column.runs[recovery].line.run
+            below = column.part(start, shown=loss.shown, loss=loss.loss, until=until)
             return column.loss_check(start, Status.PASS), below
         shown = merges > 0 and any(
-            lost.shows_loss_since(start, self.level) for lost in (column, *means)
+            lost.shows_loss_since(start, self.error_rate) for lost in losing_columns
         )
         status = Status.FAIL if shown else Status.INCONCLUSIVE
-        loss = -column.excess_at(start) if shown else part.loss
-        below = column.part(start, shown=shown or was_shown, loss=loss)
+        size = -column.excess_at(start) if shown else loss.loss
+        below = column.part(start, shown=shown or was_shown, loss=size)
         return column.loss_check(start, status), below
 
-    def search(self, *, main: bool) -> Drift:
-        """The losses that are new with this run, as checks; one check that passes if
-        there is none.
+    def find_new_losses(self, *, is_main: bool) -> Drift:
+        """Check each metric without an open loss; one check passes if none shows a
+        loss.
 
-        On `main`, the newest run alone is a suspicion; a pull request fails only for
-        what began with it.
+        On the main branch, a loss that only the newest run shows is a suspicion. A pull
+        request fails only for a loss that begins with it.
         """
-        steady = {metric: past for metric, past in self.pasts.items() if not past.open}
+        pasts = {
+            metric: past for metric, past in self.pasts.items() if not past.open_losses
+        }
         groups: dict[tuple[str, ...], list[Column]] = {}
-        for metric, past in steady.items():
-            # The healthy runs in the time that the policy looks back on.
-            sound = [
+        for metric, past in pasts.items():
+            recent = [
                 index
-                for index in past.sound
-                if past.looks[index].line.time >= self.oldest
+                for index in past.level_candidates
+                if past.runs[index].line.time >= self.oldest_time
             ]
-            if sound:
-                newest = len(past.looks) + len(self.newest) - 1
-                places = {*sound[:BEFORE], *sound[-NEWEST:], newest}
-                column = self.column(metric, sorted(places))
-                groups.setdefault(_names(column), []).append(column)
+            if recent:
+                newest = len(past.runs) + len(self.new_runs) - 1
+                indexes = {*recent[:BEFORE], *recent[-NEWEST:], newest}
+                column = self.column(metric, sorted(indexes))
+                groups.setdefault(_fingerprints(column), []).append(column)
         if not groups:
             note = "Drift is not measured yet: the history has no earlier run to compare with."
-            return Drift(notes=(note,) if steady else ())
+            return Drift(notes=(note,) if pasts else ())
         checks = []
         below = []
         for columns in groups.values():
-            for column, start in _losses(columns, self.level):
+            for column, start in _losses(columns, self.error_rate):
                 is_new = start == column.newest
-                status = Status.INCONCLUSIVE if main and is_new else Status.FAIL
+                status = Status.INCONCLUSIVE if is_main and is_new else Status.FAIL
                 check = column.loss_check(start, status)
-                if not main and not is_new:
+                if not is_main and not is_new:
                     check = replace(check, action=Action.WARN)
                 checks.append(check)
                 if column.rule.metric is not None:
@@ -274,15 +285,15 @@ class _Watch:
         return Drift(tuple(checks), below=tuple(below))
 
     def column(
-        self, metric: str, places: Sequence[int], slice_: str | None = None
+        self, metric: str, indexes: Sequence[int], slice_: str | None = None
     ) -> Column:
-        """The runs at `places` in the past of the metric, with the scores of the
-        samples of a slice."""
+        """The scores of `metric` in these runs of its past, the new run being the last;
+        with `slice_`, of the samples with this tag."""
         past = self.pasts[metric]
         rule = self.rules[metric]
-        runs = (*past.looks, *self.newest)
-        looks = tuple(runs[place] for place in places)
-        scores = scores_of(looks, self.samples.ids, metric)
+        all_runs = (*past.runs, *self.new_runs)
+        runs = tuple(all_runs[index] for index in indexes)
+        scores = scores_of(runs, self.samples.ids, metric)
         if rule.direction.lower_is_better:
             scores = 1.0 - scores
         groups = None
@@ -299,12 +310,12 @@ class _Watch:
             series = Series(
                 scores[:, is_member], None if groups is None else groups[is_member]
             )
-        # What is accepted in this run, and was in no healthy run before.
-        accepted_before: set[str] = set()
-        for index in past.healthy:
-            accepted_before.update(
-                entry.id for entry in past.looks[index].line.accepted
-            )
+        # Drops that were in force in a healthy run before are in its level already.
+        accepted_before = {
+            entry.id
+            for index in past.healthy
+            for entry in past.runs[index].line.accepted
+        }
         accepted = [
             entry.drop
             for entry in self.line.accepted
@@ -312,17 +323,16 @@ class _Watch:
             and entry.id not in accepted_before
         ]
         allowed = sum(accepted, start=0.0)
-        return Column(rule, looks, tuple(places), series, allowed, slice_)
+        return Column(rule, runs, tuple(indexes), series, allowed, slice_)
 
 
-def _names(column: Column) -> tuple[str, ...]:
-    """The runs of `column`, by name."""
-    return tuple(look.line.run for look in column.looks)
+def _fingerprints(column: Column) -> tuple[str, ...]:
+    """The fingerprints of the runs of `column`."""
+    return tuple(run.line.run for run in column.runs)
 
 
 def _rules(policy: Policy, run: RunScores) -> dict[str, DriftRule]:
-    """The requirement on each metric that the policy has a rule for, over all
-    samples."""
+    """The drift rule of each measured metric that the policy has a requirement on."""
     rules = {}
     in_force = policy.in_force
     for rule in resolve_rules(policy, run):
@@ -340,16 +350,16 @@ def _rules(policy: Policy, run: RunScores) -> dict[str, DriftRule]:
     return rules
 
 
-def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]:
-    """Those of `columns`, and of their mean, that show a loss, with its likeliest first
-    run, by index.
+def _losses(columns: Sequence[Column], error_rate: float) -> list[tuple[Column, int]]:
+    """Those of `columns`, and of their mean, that show a loss, each with the index of
+    the run it most probably began with.
 
-    Metrics that fell with the mean are named, so that they can be investigated or
-    accepted.
+    If the mean shows a loss, the metrics that fell with it are included, so that they
+    can be investigated or accepted.
     """
-    means = mean_of(columns)
-    starts = [column.start_of_loss(level) for column in columns]
-    start_of_mean = means[0].start_of_loss(level) if means else None
+    means = mean_columns(columns)
+    starts = [column.start_of_loss(error_rate) for column in columns]
+    start_of_mean = means[0].start_of_loss(error_rate) if means else None
     if start_of_mean is None:
         return [
             (column, start)
@@ -357,22 +367,21 @@ def _losses(columns: Sequence[Column], level: float) -> list[tuple[Column, int]]
             if start is not None
         ]
     changes = [column.excess_at(start_of_mean) for column in columns]
-    largest = min(changes)
-    fallen = []
+    largest_loss = min(changes)
+    losing_columns = []
     for column, start, change in zip(columns, starts, changes, strict=True):
-        limit = max(largest, -column.rule.max_drift / 2.0)
+        # It fell by half of what its rule allows; if none did, it fell most.
+        limit = max(largest_loss, -column.rule.max_drift / 2.0)
         if start is not None or change <= limit:
-            fallen.append(column)
-    return [(column, start_of_mean) for column in (*fallen, *means)]
+            losing_columns.append(column)
+    return [(column, start_of_mean) for column in (*losing_columns, *means)]
 
 
-def _notice(part: BelowPart) -> str:
-    """What a pull request says of a loss on the main branch."""
-    title = title_of(part.metric, part.slice)
-    may = "may be"
-    if part.shown:
-        may = "is"
+def _notice(loss: BelowPart) -> str:
+    """The warning of a pull request about a loss on the main branch."""
+    title = title_of(loss.metric, loss.slice)
+    verb = "has been" if loss.shown else "may have been"
     return (
-        f"The main branch {may} {figure(part.loss)} below its level of {title} {since(part.commit, part.merges)}. "
+        f"The main branch {verb} {figure(loss.loss)} below its level of {title} {since(loss.commit, loss.merges)}. "
         "This run is compared with the main branch as it is now, and does not fail for that."
     )

@@ -23,18 +23,18 @@ from ragstone.history.lines import (
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
-MAX_DAMAGED = 100_000
-"""Lines that can't be used. A file with more is none that was ever written: 5 MB are at
-most some 20,000 lines."""
+MAX_DAMAGED_LINES = 100_000
+"""A file with more damaged lines is not a history: Ragstone writes at most about 20,000
+lines, in 5 MB."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
 
 NEWEST = 24
-"""So many of the newest runs stay longest: in them, and in those at the anchor, a loss
-is looked for."""
+"""Number of the newest runs in which a loss is looked for; they are dropped last."""
 
 
 class History(Struct, frozen=True):
-    """Runs by time, the oldest first."""
+    """The runs of a main branch, the oldest first, and the sets of samples that they
+    refer to, by key."""
 
     runs: tuple[RunLine, ...] = ()
     samples: Mapping[str, SamplesLine] = {}
@@ -43,8 +43,8 @@ class History(Struct, frozen=True):
 
     @property
     def gated(self) -> tuple[RunLine, ...]:
-        """The runs with a verdict, which alone are the past of the main branch: windows
-        of production are not."""
+        """The runs with a verdict, which are compared; windows of production are
+        not."""
         return tuple(
             run for run in self.runs if run.verdict != "none" and run.window is None
         )
@@ -55,34 +55,36 @@ class History(Struct, frozen=True):
         return tuple(run for run in self.runs if run.window is not None)
 
     def with_run(self, line: RunLine, scores: Compact | None) -> History:
-        """With `line` added, replacing a line of the same run."""
+        """This history with `line` and its `scores` added, replacing a line of the same
+        run."""
         samples = dict(self.samples)
         if scores is not None:
             samples[scores.samples.key] = scores.samples
-            line = scores.kept_in(line)
+            line = scores.added_to(line)
         runs = [run for run in self.runs if run.attempt != line.attempt]
         return replace(self, runs=_by_time((*runs, line)), samples=samples)
 
-    def within(self, limit: int = MAX_WRITTEN_BYTES) -> History:
-        """Cut to at most `limit` bytes when written: the oldest lines go.
+    def trimmed(self, max_bytes: int = MAX_WRITTEN_BYTES) -> History:
+        """This history without its oldest runs, so that its file has at most
+        `max_bytes`.
 
-        Those of healthy runs go after those of broken ones: without a healthy run
-        before it, a loss can't be judged any more.
+        Healthy runs are dropped after others: without a healthy run before it, a loss
+        can't be judged.
         """
-        excess = len(self.text()) - limit
+        excess_bytes = len(self.text()) - max_bytes
         old = sorted(self.runs[:-NEWEST], key=lambda run: run.eligible)
         dropped: set[int] = set()
         for run in (*old, *self.runs[-NEWEST:]):
-            if excess <= 0:
+            if excess_bytes <= 0:
                 break
-            excess -= len(line_text(run)) + 1
+            excess_bytes -= len(line_text(run)) + 1  # with its line end
             dropped.add(id(run))
         runs = tuple(run for run in self.runs if id(run) not in dropped)
         return replace(self, runs=runs)._with_samples_in_use()
 
     def text(self) -> str:
-        """The file's text: each set of samples before the first line that refers to
-        it."""
+        """The text of the file: each set of samples stands before the first run that
+        refers to it."""
         lines = []
         written: set[str] = set()
         for run in self.runs:
@@ -93,17 +95,18 @@ class History(Struct, frozen=True):
         return "".join(f"{line}\n" for line in lines)
 
     def _with_samples_in_use(self) -> History:
-        used = {run.samples for run in self.runs}
+        """This history without the sets of samples that no run refers to."""
+        keys = {run.samples for run in self.runs}
         return replace(
             self,
-            samples={key: line for key, line in self.samples.items() if key in used},
+            samples={key: line for key, line in self.samples.items() if key in keys},
         )
 
 
 def read_history(path: Path) -> History:
-    """The history in `path`; an empty one if the file does not exist.
+    """The history in the file `path`; an empty one if the file does not exist.
 
-    Raises RunDirectoryError if it can't be read at all.
+    Raises RunDirectoryError if the file can't be read, or is not a history.
     """
     try:
         with open_regular(path) as stream:
@@ -118,46 +121,48 @@ def read_history(path: Path) -> History:
 
 
 def parse_history(body: bytes, where: str) -> History:
-    """The history in `body`. Lines that are damaged or of a later version are left out
-    and listed in `damaged`.
+    """The history in the bytes `body`, which were read from `where`. Lines that are
+    damaged or of another version are left out and listed in `damaged`.
 
-    Raises RunDirectoryError if it is larger than MAX_READ_BYTES, or has more than
-    MAX_DAMAGED such lines.
+    Raises RunDirectoryError if there are more than MAX_READ_BYTES, or more than
+    MAX_DAMAGED_LINES such lines.
     """
+    if len(body) > MAX_READ_BYTES:
+        raise _no_history(f"larger than {MAX_READ_BYTES:,} bytes", where)
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
     runs: dict[tuple[str, int | None, str | None], tuple[str, RunLine]] = {}
-    if len(body) > MAX_READ_BYTES:
-        raise _no_history(f"larger than {MAX_READ_BYTES:,} bytes", where)
     for number, raw in enumerate(body.split(b"\n"), start=1):
         if not raw.strip():
             continue
         place = f"{where}:{number}"
         try:
-            line = _parsed(raw)
+            line = _parse_line(raw)
         except ValueError as error:
             damaged.append(f"{place}: {error}; left out.")
-            if len(damaged) > MAX_DAMAGED:
-                many = f"more than {MAX_DAMAGED:,} of its lines are damaged"
-                raise _no_history(many, where) from None
+            if len(damaged) > MAX_DAMAGED_LINES:
+                reason = f"more than {MAX_DAMAGED_LINES:,} of its lines are damaged"
+                raise _no_history(reason, where) from None
             continue
         if isinstance(line, SamplesLine):
             samples[line.key] = line
         else:
             runs[line.attempt] = (place, line)
     checked = []
-    for place, line in runs.values():
-        why = _misfit(line, samples)
-        if why is not None:
-            damaged.append(f"{place}: {why}; it is kept without per-sample scores.")
-            line = line.model_copy(update={"samples": None, "scores": {}})
-        checked.append(line)
+    for place, run in runs.values():
+        scores_problem = _scores_problem(run, samples)
+        if scores_problem is not None:
+            damaged.append(
+                f"{place}: {scores_problem}; it is kept without per-sample scores."
+            )
+            run = run.model_copy(update={"samples": None, "scores": {}})
+        checked.append(run)
     return History(_by_time(checked), samples, tuple(damaged))._with_samples_in_use()
 
 
-def _no_history(why: str, where: str) -> RunDirectoryError:
+def _no_history(reason: str, where: str) -> RunDirectoryError:
     return RunDirectoryError(
-        f"{why}, so it is probably not a history.",
+        f"{reason}, so it is probably not a history.",
         where=where,
         hint="Move it away to start a new one.",
     )
@@ -171,24 +176,26 @@ def write_history(path: Path, history: History) -> None:
     replace_text(path, history.text())
 
 
-def _parsed(raw: bytes) -> AnyLine:
-    """A line of either kind. Raises ValueError that says why it is none."""
+def _parse_line(raw: bytes) -> AnyLine:
+    """Parse a line of either kind. Raises ValueError with the reason if it can't be
+    used."""
     if len(raw) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES:,} bytes")
     try:
         return line_adapter().validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
+        # The location starts with the kind of line.
         field_name = ".".join(map(str, first["loc"][1:]))
         if field_name == "schema_version":
             raise ValueError("the schema version is not 1") from None
-        what = f"{field_name or 'line'}: {first['msg']}"
-        raise ValueError(f"not a line of a history ({what})") from None
+        problem = f"{field_name or 'line'}: {first['msg']}"
+        raise ValueError(f"not a line of a history ({problem})") from None
 
 
-def _misfit(line: RunLine, samples: Mapping[str, SamplesLine]) -> str | None:
-    """Why the scores of `line` are not one for each of the samples that it refers to;
-    None if they are."""
+def _scores_problem(line: RunLine, samples: Mapping[str, SamplesLine]) -> str | None:
+    """Why the scores of `line` can't be assigned to its samples; None if there is one
+    for each, or none at all."""
     if line.samples is None and not line.scores:
         return None
     samples_line = samples.get(line.samples or "")
@@ -198,7 +205,7 @@ def _misfit(line: RunLine, samples: Mapping[str, SamplesLine]) -> str | None:
     try:
         lengths |= {len(decode(text)) for text in line.scores.values()}
     except ValueError:
-        lengths.add(-1)
+        lengths.add(-1)  # never equal to the number of samples
     return None if len(lengths) == 1 else "its scores don't fit its samples"
 
 

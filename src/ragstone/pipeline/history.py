@@ -19,7 +19,7 @@ from ragstone.history.codes import Compact, compact
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, write_history
-from ragstone.history.level import at_level, looks_before, past_of, was_run
+from ragstone.history.level import at_level, past_of, runs_before, was_run
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import is_relative
 
@@ -93,18 +93,18 @@ def compare_with_history(
         _codes(scores),
         scores,
         policy,
-        main=past.main,
+        is_main=past.main,
     )
     drift = replace(drift, warnings=(*damage(past.history), *drift.warnings))
     if baseline is None:
         return HistoryComparison(drift)
-    looks = [
-        look
-        for look in looks_before(past.history, line)
-        if not past.main or not was_run((look,), line)
+    earlier_runs = [
+        earlier
+        for earlier in runs_before(past.history, line)
+        if not past.main or not was_run((earlier,), line)
     ]
     levels = {
-        name: past_of(looks, line, name).level(main=past.main)
+        name: past_of(earlier_runs, line, name).reference_runs(is_main=past.main)
         for name in scores.metrics
         if not is_relative(name)
     }
@@ -136,7 +136,7 @@ def add_run(
     if past.main:
         drift = measure_drift(past.history, line, codes, scores, policy, decided=checks)
         line = line.model_copy(update={"below": drift.below})
-    return past.history.with_run(line, codes).within()
+    return past.history.with_run(line, codes).trimmed()
 
 
 def damage(history: History) -> Iterable[str]:
@@ -162,7 +162,7 @@ def add_runs(
         line = past.line(run, scores, policy)
         history = history.with_run(line, _codes(scores))
         added.append(line)
-    return history.within(), added
+    return history.trimmed(), added
 
 
 def _codes(scores: RunScores) -> Compact:

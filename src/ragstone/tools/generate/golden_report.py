@@ -1,4 +1,4 @@
-"""`ragstone golden`: what is in a golden set, what in it needs a look, and what size of
+"""`ragstone golden`: what is in a golden set, what in it needs a run, and what size of
 loss it shows."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
-from ragstone.history.level import Look, incomparable, scores_of
+from ragstone.history.level import ScoredRun, incomparable, scores_of
 from ragstone.metrics.registry import is_relative, lower_is_better
 from ragstone.pipeline.plan import PlannedMetric
 from ragstone.report.templates import render_text_template
@@ -194,15 +194,15 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     samples = [sample for sample in golden if not sample.draft]
     codes = [sample_code(sample.id, sample.content_hash()) for sample in samples]
     with_samples = [
-        Look(line, history.samples[line.samples])
+        ScoredRun(line, history.samples[line.samples])
         for line in history.gated
         if line.samples is not None
     ]
-    looks = with_samples[-MAX_RUNS:]
-    if not looks:
+    scored_runs = with_samples[-MAX_RUNS:]
+    if not scored_runs:
         return Records(0)
-    newest = looks[-1].line
-    shape = (len(looks), len(codes))
+    newest = scored_runs[-1].line
+    shape = (len(scored_runs), len(codes))
     # The lowest score (runs, samples) over the metrics that are comparable with the
     # newest run; NaN without one.
     worst = np.full(shape, np.nan)
@@ -211,14 +211,14 @@ def records_of(history: History, golden: GoldenSet) -> Records:
             continue
         rows = [
             row
-            for row, look in enumerate(looks)
-            if incomparable(look.line, newest, metric) is None
+            for row, run in enumerate(scored_runs)
+            if incomparable(run.line, newest, metric) is None
         ]
-        scores = scores_of([looks[row] for row in rows], codes, metric)
+        scores = scores_of([scored_runs[row] for row in rows], codes, metric)
         if lower_is_better(metric):
             scores = 1.0 - scores
         worst[rows] = np.fmin(worst[rows], scores)
-    records = Records(len(looks))
+    records = Records(len(scored_runs))
     for sample, own in zip(samples, worst.T, strict=True):
         scored = own[np.isfinite(own)]
         answered = scored >= PASS_MARK

@@ -17,7 +17,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, dollars, score, seconds
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
-from ragstone.history.column import commit_of
+from ragstone.history.column import run_name
 from ragstone.history.file import History
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import metric_title
@@ -149,7 +149,7 @@ def history_page(
         charts=charts,
         production=list(filter(None, production)),
         rows=rows,
-        versions=[run.release or run.system or commit_of(run) for run in versions],
+        versions=[run.release or run.system or run_name(run) for run in versions],
         comparison=comparison,
         repository=url(repository),
     )
@@ -306,6 +306,6 @@ class _PageBuilder(Struct):
 
 
 def _point_of(run: RunLine, value: float | None, shown: str) -> Point:
-    commit = commit_of(run)
+    commit = run_name(run)
     label = f"{commit}: {shown} ({run.verdict})"
     return Point(run.time, value, run.verdict, clip(label, 80))

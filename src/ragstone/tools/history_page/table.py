@@ -136,9 +136,9 @@ def loss_lines(history: History, policy: Policy) -> Iterator[str]:
         past, runs = find_cause(
             history, metric, lower_is_better=policy.lower_is_better(metric)
         )
-        for part in past.open:
+        for part in past.open_losses:
             title = title_of(part.metric, part.slice)
-            verb = "is" if part.shown else "may be"
+            verb = "has been" if part.shown else "may have been"
             cause = f" {came_with(runs)}" if runs else ""
             loss = figure(part.loss)
             beginning = since(part.commit, part.merges)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragstone.errors import ConfigError, suggestion
 from ragstone.history.codes import Floats
 from ragstone.history.file import History
-from ragstone.history.level import Look, incomparable, scores_of
+from ragstone.history.level import ScoredRun, incomparable, scores_of
 from ragstone.history.lines import RunLine
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
@@ -81,8 +81,11 @@ def paired_changes(
     ):
         return None
     samples = history.samples[after.samples]
-    looks = [Look(before, history.samples[before.samples]), Look(after, samples)]
-    earlier, later = scores_of(looks, samples.ids, metric)
+    runs = [
+        ScoredRun(before, history.samples[before.samples]),
+        ScoredRun(after, samples),
+    ]
+    earlier, later = scores_of(runs, samples.ids, metric)
     changes = later - earlier
     scored = np.isfinite(changes)
     if not scored.any():

@@ -98,7 +98,7 @@ async def monitor(
             plan.drafts, samples, window, scores, policy, context.redact
         )
     extended = history.with_run(line, None)
-    write_history(plan.history, extended.within())
+    write_history(plan.history, extended.trimmed())
     return Monitored(
         plan.period.name, line, verdict, before, counts, tuple(damage(history)), run
     )
