@@ -39,6 +39,9 @@ SEARCH = Retrieval("kettle", source="search")
 FAILED = ToolCall("lookup", {"id": 8}, error="no such order")
 FAILURE = "`lookup` fails: no such order"
 WRONG_ID = "`lookup`: id is 8, expected 7"
+NO_ID = "`lookup`: id is missing, expected 7"
+ID_9 = "`lookup`: id is 9, expected 8"
+TWO_LOOKUPS = response(lookup(id=7), lookup(id=9))
 THREE_LOOKUPS = response(*(lookup(id=number) for number in (8, 9, 7)))
 
 
@@ -120,12 +123,16 @@ TWO_IDS = sample(expected("lookup", id=7), expected("refund", id=7), expected("g
         (
             TO_7,
             response(lookup(to={"id": 7, "fast": True})),
-            Scored(0.0, "`lookup`: to.fast is true, expected nothing"),
+            Scored(0.0, "`lookup`: to.fast is true, expected no such argument"),
         ),
         (TWO_IDS, response(lookup(id=8), ToolCall("refund", {"id": 7})), Scored(1 / 2, WRONG_ID)),
-        (sample(expected("lookup", id=7)), calls("lookup"), Scored(0.0, "`lookup`: id is nothing, expected 7")),
+        (sample(expected("lookup", id=7)), calls("lookup"), Scored(0.0, "`lookup`: id is missing, expected 7")),
         (sample(expected("a", "b", id=7)), calls("c"), Scored(0.0, "`a or b` is not called")),
         (sample(expected("lookup"), expected("lookup", id=7), expected("lookup", id=8)), THREE_LOOKUPS, Scored(1.0)),
+        # 9 is wrong for either of them: it must not take the place of the right call.
+        (sample(expected("lookup", id=7), expected("lookup", id=8)), TWO_LOOKUPS, Scored(1 / 2, ID_9)),
+        (sample(expected("lookup", id=8), expected("lookup", id=7)), TWO_LOOKUPS, Scored(1 / 2, ID_9)),
+        (sample(expected("lookup", id=7), expected("refund")), calls("lookup", "refund"), Scored(0.0, NO_ID)),
         (sample(expected("lookup", id=7), in_order=True), THREE_LOOKUPS, Scored(1.0)),
     ],
 )
@@ -141,7 +148,7 @@ def test_the_note_is_the_first_wrong_argument_of_the_best_match(
         (
             sample(expected("lookup", id=7), expected("refund"), expected("notify")),
             response(ModelCall("m"), FAILED, ToolCall("cancel"), ToolCall("notify")),
-            [WRONG_ID, "`refund` is not called", "`cancel` is called though it is not expected", FAILURE],
+            [WRONG_ID, "`refund` is not called", "`cancel` is called, but no such call is expected", FAILURE],
         ),
         (sample(), response(FAILED), [FAILURE]),
         (sample(A, B, in_order=True), calls("b", "a"), ["`a` is called out of order"]),
@@ -159,7 +166,7 @@ WITHOUT_STEPS = Response("a", "b", (Context("text"),))
     ("name", "golden", "answer", "expected"),
     [
         # DeepEval's example: two tools are called where one is expected, tool correctness 1 of 1.
-        ("tool_selection", sample(A), calls("a", "b"), Scored(2 / 3, "1 of 1 expected called, 1 unexpected")),
+        ("tool_selection", sample(A), calls("a", "b"), Scored(2 / 3, "1 of 1 expected calls made, 1 unexpected")),
         ("tool_selection", sample(), calls("a"), NotApplicable("the sample expects no tool call")),
         ("tool_selection", sample(A), WITHOUT_STEPS, NotApplicable(NO_STEPS)),
         ("tool_arguments", sample(A), calls("a"), NotApplicable("the sample expects no arguments")),

@@ -1,5 +1,5 @@
-"""Tool calls: does an answer call the tools that it should, with the right arguments,
-and do they succeed?"""
+"""Tool calls: does the system call the tools that it should, with the right arguments,
+and do the calls succeed?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -20,10 +21,11 @@ from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import NO_STEPS, Response, Retrieval, ToolCall
 
-_SHOWN = 60
-NOTHING = "nothing"
-_ABSENT = object()
-"""The value of an argument that is not there."""
+_MAX_SHOWN_CHARACTERS = 60
+"""Longer values and errors are cut in a message."""
+
+_MISSING = object()
+"""Stands for the value of an argument that is missing on one of the two sides."""
 
 
 class MistakeKind(StrEnum):
@@ -40,57 +42,62 @@ _SENTENCES: Mapping[MistakeKind, str] = {
     MistakeKind.NOT_CALLED: "`{tool}` is not called",
     MistakeKind.OUT_OF_ORDER: "`{tool}` is called out of order",
     MistakeKind.WRONG_ARGUMENT: "`{tool}`: {argument} is {actual}, expected {expected}",
-    MistakeKind.UNEXPECTED: "`{tool}` is called though it is not expected",
+    MistakeKind.UNEXPECTED: "`{tool}` is called, but no such call is expected",
     MistakeKind.ERROR: "`{tool}` fails: {actual}",
 }
 
 
 class ToolMistake(Struct, frozen=True):
-    """One mistake in the calls of a tool; `tool` has all names of an expected call that
-    is missing: ``a or b``.
-
-    A wrong argument has the path to it (``address.city``, ``items[0]``), and both
-    values as JSON: `NOTHING` for one that is not there, or should not be. An error has
-    its text as `actual`.
-    """
+    """One mistake in the tool calls of an answer. Its text is a sentence for a
+    report."""
 
     kind: MistakeKind
     tool: str
+    """The name of the tool; all names that would do (``a or b``) if none of them is
+    called."""
     argument: str = ""
+    """The path to a wrong argument: ``address.city``, ``items[0]``."""
     expected: str = ""
+    """The value that a wrong argument should have, as JSON; ``no such argument`` if it
+    should not be passed."""
     actual: str = ""
+    """The value that a wrong argument has, as JSON, or ``missing``; the message of an
+    error."""
 
     def __str__(self) -> str:
         return _SENTENCES[self.kind].format(**asdict(self))
 
 
 def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]:
-    """What is wrong with the calls of an answer: first by expected call, then
-    unexpected calls, then errors.
+    """The mistakes in the tool calls of an answer: those of expected calls in their
+    order, then unexpected calls, then errors.
 
-    Empty if the answer came without steps. A sample without `tools` expects nothing: of
-    it, only errors are mistakes.
+    Empty if the steps of the answer were not recorded. Where the sample names no
+    `tools`, no call is unexpected, so that only errors are mistakes.
     """
     if response.without_steps:
         return ()
     calls = calls_of(sample, response)
     pairs = match_calls(sample, calls)
-    extra: list[ToolCall] = []
+    unexpected: list[ToolCall] = []
     if sample.tools:
         matched = set(pairs.values())
-        extra = [call for place, call in enumerate(calls) if place not in matched]
+        unexpected = [call for index, call in enumerate(calls) if index not in matched]
     mistakes: list[ToolMistake] = []
     for number, expected in enumerate(sample.tools):
         if number in pairs:
             mistakes += wrong_arguments(expected, calls[pairs[number]])
             continue
-        misplaced = next((call for call in extra if call.name in expected.names), None)
+        # A call of the right tool that is left over was made at the wrong place.
+        misplaced = next(
+            (call for call in unexpected if call.name in expected.names), None
+        )
         if misplaced is None:
             mistakes.append(_not_called(expected))
         else:
-            extra.remove(misplaced)
+            unexpected.remove(misplaced)
             mistakes.append(ToolMistake(MistakeKind.OUT_OF_ORDER, misplaced.name))
-    mistakes += [ToolMistake(MistakeKind.UNEXPECTED, call.name) for call in extra]
+    mistakes += [ToolMistake(MistakeKind.UNEXPECTED, call.name) for call in unexpected]
     return (*mistakes, *_errors(calls))
 
 
@@ -98,23 +105,28 @@ def _not_called(expected: ExpectedCall) -> ToolMistake:
     return ToolMistake(MistakeKind.NOT_CALLED, " or ".join(expected.names))
 
 
-def _first_of(mistakes: Sequence[ToolMistake]) -> str | None:
-    if not mistakes:
-        return None
-    return str(mistakes[0])
-
-
 def _errors(calls: Sequence[ToolCall]) -> list[ToolMistake]:
     return [
-        ToolMistake(MistakeKind.ERROR, call.name, actual=clipped(call.error, _SHOWN))
+        ToolMistake(
+            MistakeKind.ERROR,
+            call.name,
+            actual=clipped(call.error, _MAX_SHOWN_CHARACTERS),
+        )
         for call in calls
         if call.error is not None
     ]
 
 
+def _note(mistakes: Sequence[ToolMistake]) -> str | None:
+    """The note of a score: the first mistake; None if there is none."""
+    if not mistakes:
+        return None
+    return str(mistakes[0])
+
+
 def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
-    """The tool calls of an answer, in their order; a retrieval is one if `sample`
-    expects a call of its source."""
+    """The tool calls of an answer, in order. A retrieval counts as a call of its source
+    if `sample` expects such a call."""
     expected_names: set[str] = set()
     for expected in sample.tools:
         expected_names.update(expected.names)
@@ -129,136 +141,168 @@ def calls_of(sample: Sample, response: Response) -> list[ToolCall]:
 
 
 def match_calls(sample: Sample, calls: Sequence[ToolCall]) -> dict[int, int]:
-    """The call, by its place in `calls`, that each expected call is answered by: as
-    many as can be.
+    """Match expected calls with `calls` of the same name, by their indices: as many as
+    possible, and of these matchings the one with the fewest wrong arguments.
 
-    Each call answers one, by its name; where there is a choice, with the fewest wrong
-    arguments.
+    No call is matched twice. With `tools_in_order`, matched calls are in the order of
+    the expected ones.
     """
-    costs: list[dict[int, int]] = []
+    costs: list[Mapping[int, int]] = []
     for expected in sample.tools[:MAX_CALLS]:
-        cost_by_place: dict[int, int] = {}
-        for place, call in enumerate(calls):
+        wrong_by_index: dict[int, int] = {}
+        for index, call in enumerate(calls):
             if call.name in expected.names:
-                cost_by_place[place] = len(wrong_arguments(expected, call))
-        costs.append(cost_by_place)
+                wrong_by_index[index] = len(wrong_arguments(expected, call))
+        costs.append(wrong_by_index)
     if sample.tools_in_order:
-        return _longest_subsequence(costs, len(calls))
-    pairs: dict[int, int] = {}
-    for number in range(len(costs)):
-        _augment(number, costs, pairs, set())
-    return pairs
+        return _cheapest_subsequence(costs, len(calls))
+    return _cheapest_matching(costs, len(calls))
 
 
-def _augment(
-    number: int,
-    costs: Sequence[Mapping[int, int]],
-    pairs: dict[int, int],
-    visited: set[int],
-) -> bool:
-    """Find a call for the expected call `number`, moving others to other calls if need
-    be (Kuhn's algorithm)."""
-    for place in sorted(costs[number], key=costs[number].__getitem__):
-        if place in visited:
-            continue
-        visited.add(place)
-        holder = next(
-            (matched for matched, call in pairs.items() if call == place), None
-        )
-        if holder is None or _augment(holder, costs, pairs, visited):
-            pairs[number] = place
-            return True
-    return False
+def _cheapest_matching(
+    costs: Sequence[Mapping[int, int]], call_count: int
+) -> dict[int, int]:
+    """The largest matching of expected calls, whose `costs` with each call that can be
+    theirs are given by its index; of several, that with the lowest total cost."""
+    nearest = {
+        number: min(cost_by_index, key=cost_by_index.__getitem__)
+        for number, cost_by_index in enumerate(costs)
+        if cost_by_index
+    }
+    if len(set(nearest.values())) == len(nearest):
+        # No two expected calls compete for a call. Spares the import of scipy.optimize,
+        # which takes longer than a small run.
+        return nearest
+    from scipy.optimize import linear_sum_assignment
+
+    # One pair more is worth any number of wrong arguments.
+    no_match = 1 + sum(sum(cost_by_index.values()) for cost_by_index in costs)
+    matrix = np.full((len(costs), call_count), no_match)
+    for number, cost_by_index in enumerate(costs):
+        for index, cost in cost_by_index.items():
+            matrix[number, index] = cost
+    numbers, indices = linear_sum_assignment(matrix)
+    pairs = zip(numbers.tolist(), indices.tolist(), strict=True)
+    return {number: index for number, index in pairs if index in costs[number]}
 
 
-def _longest_subsequence(
-    costs: Sequence[Mapping[int, int]], calls: int
+class _Subsequence(Struct, frozen=True):
+    """A common subsequence of expected calls and calls."""
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    """The indices of an expected call and of its call."""
+    cost: int = 0
+    """The number of wrong arguments."""
+
+    @property
+    def preference(self) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+        """Larger for a longer subsequence, then for a lower cost; the pairs only make
+        the choice the same every time."""
+        return len(self.pairs), -self.cost, self.pairs
+
+
+def _cheapest_subsequence(
+    costs: Sequence[Mapping[int, int]], call_count: int
 ) -> dict[int, int]:
     """The longest common subsequence of expected calls and calls; of several, that with
-    the lowest cost."""
-    best: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())] * (
-        calls + 1
-    )
-    for number, places in enumerate(costs):
-        row = [best[0]]  # by the number of first calls: length, cost below 0, pairs
-        for place in range(calls):
-            candidates = [best[place + 1], row[place]]
-            if place in places:
-                length, gain, pairs = best[place]
-                candidates.append(
-                    (length + 1, gain - places[place], (*pairs, (number, place)))
+    the lowest cost. `costs` are as in `_cheapest_matching`."""
+    # best[count] is the best one of the expected calls so far and the first `count`
+    # calls.
+    best = [_Subsequence()] * (call_count + 1)
+    for number, cost_by_index in enumerate(costs):
+        row = [best[0]]
+        for index in range(call_count):
+            candidates = [best[index + 1], row[index]]
+            if index in cost_by_index:
+                shorter = best[index]
+                longer = _Subsequence(
+                    (*shorter.pairs, (number, index)),
+                    shorter.cost + cost_by_index[index],
                 )
-            row.append(max(candidates))
+                candidates.append(longer)
+            row.append(max(candidates, key=lambda candidate: candidate.preference))
         best = row
-    return dict(best[-1][2])
+    return dict(best[-1].pairs)
 
 
 def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> list[ToolMistake]:
-    """The arguments of `call` that are not as expected, each by the path to it."""
+    """The arguments of `call` that are not as expected; empty if `expected` names no
+    arguments."""
     if expected.arguments is None:
         return []
+    differences = _differences(expected.arguments, call.arguments, expected, path="")
     return [
         ToolMistake(
             MistakeKind.WRONG_ARGUMENT,
             call.name,
-            path.removeprefix("."),
-            _json(wanted),
-            _json(actual),
+            argument=difference.path.removeprefix("."),
+            expected=_json(difference.expected, "no such argument"),
+            actual=_json(difference.actual, "missing"),
         )
-        for path, wanted, actual in _differences(
-            expected.arguments, call.arguments, expected, ""
-        )
+        for difference in differences
     ]
 
 
+class _Difference(Struct, frozen=True):
+    """A place at which the arguments of a call differ from the expected ones."""
+
+    path: str
+    """The way to it, with a dot before each name: ``.address.city``."""
+    expected: Any
+    actual: Any
+
+
 def _differences(
-    wanted: Any, actual: Any, expected: ExpectedCall, path: str
-) -> Iterator[tuple[str, Any, Any]]:
-    """The paths, each name with a dot before it, at which two JSON values differ, with
-    both values there."""
-    match wanted, actual:
+    expected: Any, actual: Any, call: ExpectedCall, *, path: str
+) -> Iterator[_Difference]:
+    """The places at which two JSON values differ, by the match and the tolerance of
+    `call`."""
+    match expected, actual:
         case Mapping(), Mapping():
-            names = [*wanted, *actual] if expected.match == "exact" else wanted
+            names = [*expected, *actual] if call.match == "exact" else expected
             for name in dict.fromkeys(names):
                 yield from _differences(
-                    wanted.get(name, _ABSENT),
-                    actual.get(name, _ABSENT),
-                    expected,
-                    f"{path}.{name}",
+                    expected.get(name, _MISSING),
+                    actual.get(name, _MISSING),
+                    call,
+                    path=f"{path}.{name}",
                 )
-        case list(), list() if len(wanted) == len(actual):
-            for place, pair in enumerate(zip(wanted, actual, strict=True)):
-                yield from _differences(*pair, expected, f"{path}[{place}]")
-        case _ if not _is_equal(wanted, actual, expected.tolerance):
-            yield path, wanted, actual
+        case list(), list() if len(expected) == len(actual):
+            for index, pair in enumerate(zip(expected, actual, strict=True)):
+                yield from _differences(*pair, call, path=f"{path}[{index}]")
+        case _ if not _is_equal(expected, actual, call.tolerance):
+            yield _Difference(path, expected, actual)
 
 
-def _is_equal(wanted: object, actual: object, tolerance: float) -> bool:
-    match wanted, actual:
+def _is_equal(expected: object, actual: object, tolerance: float) -> bool:
+    match expected, actual:
         case (bool(), _) | (_, bool()):
-            return wanted is actual
+            # Not as numbers: True would equal 1.
+            return expected is actual
         case str(), str():
-            return wanted.strip() == actual.strip()
+            return expected.strip() == actual.strip()
         case ((int() | float()), str()):
-            return _is_equal(wanted, _number(actual), tolerance)
+            return _is_equal(expected, _parse_number(actual), tolerance)
         case ((int() | float()), (int() | float())):
+            # An integer can be too large to be compared as a float.
             with suppress(OverflowError):
-                return abs(actual - wanted) <= tolerance * abs(wanted)
-    return wanted == actual
+                return abs(actual - expected) <= tolerance * abs(expected)
+    return expected == actual
 
 
-def _number(text: str) -> float | None:
-    """The number that `text` is; None if it is none."""
+def _parse_number(text: str) -> float | None:
+    """The number that `text` writes; None if it writes none."""
     for parse in (int, float):
         with suppress(ValueError):
             return parse(text)
     return None
 
 
-def _json(value: object) -> str:
-    if value is _ABSENT:
-        return NOTHING
-    return clipped(json.dumps(value, ensure_ascii=False), _SHOWN)
+def _json(value: object, missing: str) -> str:
+    """`value` as JSON, clipped; `missing` in place of `_MISSING`."""
+    if value is _MISSING:
+        return missing
+    return clipped(json.dumps(value, ensure_ascii=False), _MAX_SHOWN_CHARACTERS)
 
 
 class _ToolMetric(BaseMetric):
@@ -275,11 +319,12 @@ class _ToolMetric(BaseMetric):
         if response.without_steps:
             return NotApplicable(NO_STEPS)
         calls = calls_of(sample, response)
-        return self._rate(sample, calls, match_calls(sample, calls))
+        return self._score_calls(sample, calls, match_calls(sample, calls))
 
-    def _rate(
+    def _score_calls(
         self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
     ) -> Scored:
+        """The score of `calls`, where `pairs` are those that `match_calls` matched."""
         raise NotImplementedError
 
 
@@ -287,7 +332,8 @@ class ToolSelection(_ToolMetric):
     """F1 of the calls that are made and those that are expected, by the names of the
     tools.
 
-    With `tools_in_order`, those count that are in the longest common subsequence.
+    With `tools_in_order`, only calls in the expected order count: those of the longest
+    common subsequence.
     """
 
     info = MetricInfo(
@@ -297,23 +343,24 @@ class ToolSelection(_ToolMetric):
         source="RAGAS documentation, tool call F1, by names; the note is DeepEval's tool correctness",
     )
 
-    def _rate(
+    def _score_calls(
         self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
     ) -> Scored:
-        matched = len(pairs)
-        expected = len(sample.tools)
-        unexpected = len(calls) - matched
-        note = f"{matched} of {expected} expected called, {unexpected} unexpected"
-        return Scored(2 * matched / (expected + len(calls)), note=note)
+        matched_count = len(pairs)
+        expected_count = len(sample.tools)
+        unexpected_count = len(calls) - matched_count
+        note = f"{matched_count} of {expected_count} expected calls made, {unexpected_count} unexpected"
+        f1 = 2 * matched_count / (expected_count + len(calls))
+        return Scored(f1, note=note)
 
 
 class ToolArguments(_ToolMetric):
-    """Expected calls that are made with the arguments they name ÷ all that name some;
-    the note is the first mistake."""
+    """Expected calls that are made with the right arguments ÷ all expected calls that
+    name arguments. The note is the first mistake."""
 
     info = MetricInfo(
         name="tool_arguments",
-        version="1",
+        version="2",
         blames="both",
         source="Berkeley Function Calling Leaderboard, AST evaluation: a call counts if all its arguments are right",
     )
@@ -323,11 +370,11 @@ class ToolArguments(_ToolMetric):
             return None
         return NotApplicable("the sample expects no arguments")
 
-    def _rate(
+    def _score_calls(
         self, sample: Sample, calls: Sequence[ToolCall], pairs: Mapping[int, int]
     ) -> Scored:
         total = 0
-        wrong: list[ToolMistake] = []
+        first_mistakes: list[ToolMistake] = []
         for number, expected in enumerate(sample.tools):
             if expected.arguments is None:
                 continue
@@ -335,13 +382,14 @@ class ToolArguments(_ToolMetric):
             mistakes = [_not_called(expected)]
             if number in pairs:
                 mistakes = wrong_arguments(expected, calls[pairs[number]])
-            wrong += mistakes[:1]
-        return Scored(1.0 - len(wrong) / total, note=_first_of(wrong))
+            first_mistakes += mistakes[:1]
+        wrong_share = len(first_mistakes) / total
+        return Scored(1.0 - wrong_share, note=_note(first_mistakes))
 
 
 class ToolErrors(BaseMetric):
-    """Tool calls that failed ÷ all tool calls of an answer. Not applicable without
-    any."""
+    """Tool calls that failed ÷ all tool calls of an answer. Not applicable to an answer
+    without tool calls."""
 
     info = MetricInfo(
         name="tool_errors",
@@ -359,4 +407,4 @@ class ToolErrors(BaseMetric):
         if not calls:
             return NotApplicable("the answer has no tool call")
         errors = _errors(calls)
-        return Scored(len(errors) / len(calls), note=_first_of(errors))
+        return Scored(len(errors) / len(calls), note=_note(errors))
