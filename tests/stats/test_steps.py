@@ -24,12 +24,22 @@ def draw(runs: int, *, lost: range = NO_RUN, loss: float = 0.14, n: int = 80, se
     return Series(np.array(scores))
 
 
+def back_at(scores: float, *, runs: int = 12) -> Series:
+    """60 questions that score 1, then 0.5 in two runs, then `scores` in the newest one."""
+    noise = np.random.default_rng(1).normal(0.0, 0.02, (runs + 3, 60))
+    means = np.array([0.95] * runs + [0.45] * 2 + [scores])
+    return Series(np.clip(means[:, None] + noise, 0.0, 1.0))
+
+
 @pytest.mark.parametrize(
     ("series", "allowed", "shown"),
     [
         pytest.param(draw(20), 0.0, False, id="unchanged"),
         pytest.param(draw(16, lost=range(12, 16)), 0.0, True, id="a lasting loss"),
         pytest.param(draw(16, lost=range(12, 16)), 0.2, False, id="a loss that is allowed"),
+        pytest.param(back_at(0.45), 0.1, True, id="a loss beyond what is allowed"),
+        pytest.param(back_at(0.85), 0.1, False, id="the newest run is back at the accepted level"),
+        pytest.param(back_at(0.95), 0.0, False, id="the newest run is back at the level"),
         pytest.param(Series(np.array([[1.0] * 40, [0.0] * 40])), 0.0, False, id="two runs are no level"),
     ],
 )
@@ -38,10 +48,10 @@ def test_which_loss_is_shown(series: Series, allowed: float, shown: bool) -> Non
 
 
 def test_a_loss_has_a_first_run_and_lasts_until_a_rise_is_shown() -> None:
-    chances = draw(16, lost=range(12, 16)).first_run_chances(24)
-    assert abs(chances[0][1] - 12) <= 1
-    assert sorted(index for _, index in chances) == list(range(1, 16))
-    assert sum(chance for chance, _ in chances) == pytest.approx(1.0)
+    firsts = draw(16, lost=range(12, 16)).likely_first_runs(24)
+    assert abs(firsts[0].index - 12) <= 1
+    assert sorted(first.index for first in firsts) == list(range(1, 16))
+    assert sum(first.probability for first in firsts) == pytest.approx(1.0)
     assert recovered_since([draw(18, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True) is None
     back = recovered_since([draw(26, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True)
     assert back is not None

@@ -14,8 +14,9 @@ from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import Interval
+from ragstone.stats.arrays import Floats
 from ragstone.stats.estimate import Estimate
-from ragstone.stats.losses import Change, Floats, row_means
+from ragstone.stats.losses import Change, row_means
 
 ROUNDING = 1e-9
 

@@ -69,19 +69,18 @@ class Column(Struct, frozen=True):
         loss at this error rate."""
         steps = self.series.steps(self.allowed)
         if any(step.shows(self.rule.max_drift, error_rate) for step in steps):
-            _, likeliest = self.series.first_run_chances(NEWEST)[0]
-            return likeliest
+            return self.series.likely_first_runs(NEWEST)[0].index
         return None
 
     def shows_loss_since(self, start: int, error_rate: float) -> bool:
         """Whether a loss since the run `start` is shown at this error rate."""
-        steps = self.series.steps_at(start, self.allowed)
+        steps = self.series.steps_to(start, self.allowed)
         return any(step.shows(self.rule.max_drift, error_rate) for step in steps)
 
     def step_at(self, start: int) -> Step | None:
         """The step with the largest loss to the runs from `start` on; None if they have
         no sample in common with the runs before."""
-        steps = self.series.steps_at(start, self.allowed)
+        steps = self.series.steps_to(start, self.allowed)
         return min(steps, key=lambda step: step.change, default=None)
 
     def excess_at(self, start: int) -> float:
@@ -172,9 +171,9 @@ def cause_of(runs: Sequence[ScoredRun], series: Series) -> tuple[RunLine, ...]:
     probability `_MIN_CAUSE_PROBABILITY`. They need not be neighbours."""
     suspects: list[int] = []
     probability = 0.0
-    for chance, index in series.first_run_chances(NEWEST):
-        suspects.append(index)
-        probability += chance
+    for first_run in series.likely_first_runs(NEWEST):
+        suspects.append(first_run.index)
+        probability += first_run.probability
         if probability >= _MIN_CAUSE_PROBABILITY:
             break
     return tuple(runs[index].line for index in sorted(suspects))

@@ -18,12 +18,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from ragstone.stats.arrays import Bools, Floats, Ints
 from ragstone.stats.intervals import p_proportion_at_most
-from ragstone.stats.losses import Change, Floats, Ints
+from ragstone.stats.losses import Change
 
-Bools = NDArray[np.bool_]
 Places = tuple[int, ...]
 """Which of a question's scores are called those before."""
 

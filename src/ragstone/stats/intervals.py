@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ragstone.stats.arrays import Floats, Ints
 from ragstone.stats.estimate import Estimate
-
-Floats = NDArray[np.float64]
-Groups = NDArray[np.int64]
 
 _DRAWN = 1_000_000
 """So many weights are drawn for an interval, in at most _MAX_DRAWS sets of them."""
@@ -29,7 +26,7 @@ def mean_interval(
     *,
     confidence: float = 0.95,
     bounds: tuple[float, float] = (0.0, 1.0),
-    groups: Groups | None = None,
+    groups: Ints | None = None,
 ) -> Estimate:
     """The interval for the mean of independent `values` (n,) within `bounds`.
 
@@ -71,7 +68,7 @@ def mean_interval(
 
 
 def _gaffke_limits(
-    values: Floats, tail: float, bounds: tuple[float, float], groups: Groups | None
+    values: Floats, tail: float, bounds: tuple[float, float], groups: Ints | None
 ) -> tuple[float, float]:
     """The limits for the mean of `values`, each of which misses it with at most the
     probability `tail`.

@@ -25,8 +25,8 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from ragstone.stats.arrays import Floats, Ints
 from ragstone.stats.score_model import (
     UNEXPECTED_NOW,
     SampledMeans,
@@ -34,9 +34,6 @@ from ragstone.stats.score_model import (
     drawn_choices,
     learn,
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MEAN_WEIGHT = 2.0
 """Weight of the mean over the metrics, relative to one of them."""

@@ -18,10 +18,8 @@ from math import lgamma
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ragstone.stats.arrays import Floats, Ints
 
 LEVELS = 21
 """Scores are rounded to so many levels, from 0 to 1, wherever their probability is

@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from ragstone.stats.arrays import Floats, Ints
 from ragstone.stats.losses import (
     SMALL_SHARE,
     Draws,
@@ -25,9 +25,6 @@ from ragstone.stats.losses import (
     standardised,
 )
 from ragstone.stats.score_model import SampledMeans, ScoreModel, grid, learn, means_anew
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 POWER = 0.8
 """The probability with which a loss is to be found."""

@@ -2,11 +2,11 @@
 whether it is over.
 
 The scores of the newest runs are compared with those of runs before them by the test
-for drops (stats/losses.py): it learns how much each question's score moves by chance,
-and how often an answer comes again, so that an answer that did not change counts once.
-It learns from both sides: every look is a new chance of an error, and where most
-answers stay the same, a few runs before are hardly more than one. The constants were
-chosen with `bench/level.py`.
+for drops (stats/losses.py). It learns how much each question's score moves by chance,
+and how often an answer is repeated in the next run, so that an answer that did not
+change counts once. It learns from both sets of runs, since where most answers stay the
+same, a few runs before tell hardly more than one. The constants were chosen with
+`bench/level.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from ragstone.stats.arrays import Floats, Ints
 from ragstone.stats.losses import (
     CLEARLY_NONE,
     MIN_RUNS,
@@ -27,31 +27,29 @@ from ragstone.stats.losses import (
 )
 from ragstone.stats.score_model import learn
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 LEVEL = 2e-3
-"""Error rate of a step, for all columns together."""
+"""The error rate of a step, for all series together."""
 WINDOWS = (1, 2, 4, 8)
-"""So many of the newest runs are compared with those before them."""
+"""How many of the newest runs are compared with those before them, one after the
+other."""
 BEFORE = 12
-"""Maximum number of runs that the newest ones are compared with: those before them, and
-those at the anchor."""
+"""The maximum number of runs that the newest ones are compared with."""
 MIN_BEFORE = 2
-"""Minimum number of runs before the newest ones: one alone says nothing about noise."""
+"""The minimum number of runs before the newest ones: one alone says nothing about
+noise."""
 
 _MIN_ERRORS = 3.0
-"""A fall of fewer standard errors is not looked at more closely."""
-_LUCK = 50.0
-"""One run shows a recovery only by itself if its p-value is so many times smaller."""
-_STILL_BELOW = 0.05
-"""The p-value at which the newest runs still show half of a loss."""
-_UNSUSPECTED = 0.1
-"""The p-value above which the newest runs are no longer suspected of a loss."""
-_UNSUSPECTED_RUNS = 2
-_UNSHOWN_RUNS = 8
-"""So many runs above `_UNSUSPECTED` end a loss that was only suspected, and one that
-was shown."""
+"""A fall of fewer standard errors is not drawn: it shows no loss."""
+_STRICTER_FOR_ONE_RUN = 50.0
+"""A single run shows a recovery if its p-value is this many times below the level: it
+may be a lucky one."""
+_MAX_P_HALF_LOST = 0.05
+"""The largest p-value with which the newest runs still show half of a loss."""
+_MAX_P_SUSPECTED = 0.1
+"""The largest p-value with which the newest runs are suspected of a loss."""
+# After so many runs that are not suspected, a loss is over.
+_RUNS_TO_END_SUSPECTED_LOSS = 2
+_RUNS_TO_END_SHOWN_LOSS = 8
 
 
 class Step(Struct, frozen=True):
@@ -59,41 +57,49 @@ class Step(Struct, frozen=True):
 
     change: float
     before: range
-    """The runs before it."""
+    """The indices of the runs before the step."""
     test: Change
+    """The scores of both sets, for the test."""
 
     @property
     def excess(self) -> float:
-        """The change beyond what is allowed."""
+        """The change beyond the accepted loss, below 0 for a further loss."""
         return self.change - self.test.expected
 
     def shows(self, limit: float, level: float) -> bool:
-        """Whether a loss beyond what is allowed, of at least half of `limit`, is shown
+        """Whether a loss beyond the accepted one, of at least half of `limit`, is shown
         at the error rate `level`.
 
-        None is shown if the newest run is back at the level already.
+        No loss is shown if the newest run made good more than half of it.
         """
         if len(self.before) < MIN_BEFORE or self.excess > -limit / 2.0:
             return False
-        newest = float(np.nanmean(self.test.now[:, -1] - row_means(self.test.then)))
-        if newest > self.excess / 2.0:
+        changes = self.test.now[:, -1] - row_means(self.test.then)
+        if np.nanmean(changes) - self.test.expected > self.excess / 2.0:
             return False
         return loss_p_value(self.test, min_errors=_MIN_ERRORS) <= level
+
+
+class FirstRun(Struct, frozen=True):
+    """A run that may be the first after a lasting loss."""
+
+    index: int
+    probability: float
 
 
 class Series(Struct, frozen=True):
     """The scores of questions in several runs, where more is better."""
 
     scores: Floats
-    """(t, n): those of n questions in t runs, NaN where there is none."""
+    """(t, n): the scores of n questions in t runs, NaN where there is none."""
     groups: Ints | None = None
-    """(n,): labels of related questions."""
+    """(n,): labels, equal for related questions."""
 
     def step(self, before: range, after: range, *, allowed: float = 0.0) -> Step | None:
         """The step from the runs `before` to the runs `after`; None if they have no
         question in common.
 
-        `allowed` is the fall that counts as none.
+        `allowed` is the accepted loss.
         """
         then = self.scores[before]
         now = self.scores[after]
@@ -104,9 +110,9 @@ class Series(Struct, frozen=True):
             return None
         test = Change(
             common,
-            now[:, common].T,
-            then[:, common].T,
-            self.groups,
+            now=now[:, common].T,
+            then=then[:, common].T,
+            groups=self.groups,
             expected=-allowed,
             apart=after.start - before.stop >= BEFORE,
             pooled=True,
@@ -114,53 +120,62 @@ class Series(Struct, frozen=True):
         return Step(float(test.values.mean()), before, test)
 
     def steps(self, allowed: float = 0.0) -> Iterator[Step]:
-        """The steps to the newest 1, 2, 4 … runs, from those just before them and from
-        the first ones."""
+        """The steps to the newest 1, 2, 4 and 8 runs, from the runs just before them
+        and from the first runs of the series."""
         for runs in WINDOWS:
             start = len(self.scores) - runs
-            if runs <= start:
-                yield from self.steps_at(start, allowed)
+            if runs <= start:  # no fewer runs before than after
+                yield from self.steps_to(start, allowed)
 
-    def steps_at(self, start: int, allowed: float = 0.0) -> Iterator[Step]:
-        """The steps to the runs from `start` on, from those just before them and from
-        the first ones."""
-        bases = [range(max(0, start - BEFORE), start)]
+    def steps_to(self, start: int, allowed: float = 0.0) -> Iterator[Step]:
+        """The steps to the runs from `start` on, from the runs just before them and, if
+        there are more, from the first runs of the series."""
+        ranges_before = [range(max(0, start - BEFORE), start)]
         if start > BEFORE:
-            bases.append(range(min(BEFORE, start // 2)))
-        for base in bases:
-            step = self.step(base, range(start, len(self.scores)), allowed=allowed)
+            # A slow loss is small beside the runs just before.
+            ranges_before.append(range(min(BEFORE, start // 2)))
+        for before in ranges_before:
+            step = self.step(before, range(start, len(self.scores)), allowed=allowed)
             if step is not None:
                 yield step
 
-    def first_run_chances(self, newest: int) -> list[tuple[float, int]]:
-        """The probability of each of the `newest` runs to be the first after a lasting
-        loss, if there was one, and its index; the likeliest first.
+    def likely_first_runs(self, newest: int) -> list[FirstRun]:
+        """Which of the `newest` runs may be the first after a lasting loss, if there
+        was one; the likeliest first.
 
-        By the fall of the mean at each place, with a flat prior.
+        By the fall of the mean at each run, with a flat prior.
         """
         oldest = max(0, len(self.scores) - 1 - newest)
         scores = self.scores[oldest:]
         scores = scores[:, np.isfinite(scores).any(axis=0)]
         t, n = scores.shape
         centred = np.nan_to_num(scores - np.nanmean(scores, axis=0)).mean(axis=1)
+        # The fall at each place: the mean of the runs before it less that of the runs
+        # from it on.
         places = np.arange(1, t)
         sums = np.cumsum(centred)
         falls = sums[:-1] / places - (sums[-1] - sums[:-1]) / (t - places)
+        # The fall in standard errors is largest at the likeliest place. Noise is learnt
+        # from the runs before it, if these are enough.
         likeliest = int(places[np.argmax(falls * np.sqrt(places * (t - places)))])
         model = learn(scores[:likeliest].T if likeliest >= MIN_RUNS else scores.T)
         variances = np.array(
             [model.variance_of_change(place, t - place).sum() for place in range(1, t)]
         )
+        # Logarithms of the likelihood ratios of a normal fall and of none.
         exponents = np.maximum(0.0, falls * n) ** 2 / variances / 2.0
         weights = np.exp(exponents - exponents.max())
-        chances = weights / weights.sum()
-        order = np.argsort(-chances, kind="stable")
-        return [(float(chances[place]), oldest + 1 + int(place)) for place in order]
+        probabilities = weights / weights.sum()
+        likeliest_first = places[np.argsort(-probabilities, kind="stable")].tolist()
+        return [
+            FirstRun(oldest + place, float(probabilities[place - 1]))
+            for place in likeliest_first
+        ]
 
     def fall_p_value(
         self, before: range, after: range, *, min_errors: float = CLEARLY_NONE
     ) -> float:
-        """The p-value of "no loss" between these runs; 1 without a question in
+        """The p-value of "no loss" between these runs; 1 if they have no question in
         common."""
         step = self.step(before, after)
         if step is None:
@@ -171,45 +186,49 @@ class Series(Struct, frozen=True):
 def recovered_since(
     series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool
 ) -> int | None:
-    """The run from which on the `loss` of the first of `series` since the run `start`
-    is over, if that is shown.
+    """The index of the run since which a `loss` is over that began with the run
+    `start`; None if no recovery is shown.
 
-    A rise in any of `series` (a metric, the mean of those that fell together) shows it
-    at the error rate `level`, if the newest runs don't show half of the loss; so do
-    enough runs in which none of them is suspected any more.
+    The first of `series` is that of the metric that lost; the others are means of
+    metrics that fell together. A rise in any of them shows the recovery at the error
+    rate `level`, if the newest runs don't show half of the loss. So do enough runs in
+    which none of the series is suspected of a loss: more if the loss `was_shown`.
     """
     t = len(series[0].scores)
     healthy = range(max(0, start - BEFORE), start)
-    min_runs = _UNSHOWN_RUNS if was_shown else _UNSUSPECTED_RUNS
-    rising = [replace(column, scores=1.0 - column.scores) for column in series]
+    min_runs = _RUNS_TO_END_SHOWN_LOSS if was_shown else _RUNS_TO_END_SUSPECTED_LOSS
+    # Upside down, so that a rise is a fall.
+    mirrored = [replace(one, scores=1.0 - one.scores) for one in series]
     for runs in WINDOWS:
         first = t - runs
         if first <= start:
             return None
         newest = range(first, t)
         lost = range(max(start, first - BEFORE), first)
-        half = series[0].step(healthy, newest, allowed=loss / 2.0)
-        shows_half = half is not None and (
-            half.change < -loss / 2.0 or loss_p_value(half.test) <= _STILL_BELOW
+        beyond_half = series[0].step(healthy, newest, allowed=loss / 2.0)
+        is_half_lost = beyond_half is not None and (
+            beyond_half.excess < 0.0
+            or loss_p_value(beyond_half.test) <= _MAX_P_HALF_LOST
         )
-        if not shows_half:
-            rise = min(
-                column.fall_p_value(lost, newest, min_errors=_MIN_ERRORS)
-                for column in rising
+        if not is_half_lost:
+            rise_p_value = min(
+                one.fall_p_value(lost, newest, min_errors=_MIN_ERRORS)
+                for one in mirrored
             )
-            if rise <= (level / _LUCK if runs == 1 else level):
+            if rise_p_value <= (level / _STRICTER_FOR_ONE_RUN if runs == 1 else level):
                 return first
         if runs >= min_runs and all(
-            column.fall_p_value(healthy, newest) > _UNSUSPECTED for column in series
+            one.fall_p_value(healthy, newest) > _MAX_P_SUSPECTED for one in series
         ):
             return first
     return None
 
 
-def mean_series(columns: Sequence[Series]) -> Series:
-    """The mean over the metrics that a question has, where it has all of them."""
-    scores = np.stack([column.scores for column in columns])
-    has = np.isfinite(scores).any(axis=1, keepdims=True)
+def mean_series(metrics: Sequence[Series]) -> Series:
+    """The mean over the metrics that a question has in any run; NaN in the runs in
+    which it lacks one of them."""
+    scores = np.stack([series.scores for series in metrics])
+    has_metric = np.isfinite(scores).any(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        mean = np.where(has, scores, 0.0).sum(axis=0) / has.sum(axis=0)
-    return replace(columns[0], scores=mean)
+        mean = np.where(has_metric, scores, 0.0).sum(axis=0) / has_metric.sum(axis=0)
+    return replace(metrics[0], scores=mean)

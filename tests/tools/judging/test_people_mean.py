@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.intervals import Floats, mean_interval
+from ragstone.stats.arrays import Floats
+from ragstone.stats.intervals import mean_interval
 from ragstone.tools.judging.people_mean import inverse_weights, people_mean
 
 

@@ -8,7 +8,8 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from ragstone.stats.intervals import Floats, Groups, mean_interval
+from ragstone.stats.arrays import Floats, Ints
+from ragstone.stats.intervals import mean_interval
 
 
 class PeopleMean(Struct, frozen=True):
@@ -41,8 +42,8 @@ def people_mean(
     weights: Floats,
     all_scores: Floats,
     *,
-    groups: Groups | None = None,
-    all_groups: Groups | None = None,
+    groups: Ints | None = None,
+    all_groups: Ints | None = None,
     confidence: float = 0.95,
 ) -> PeopleMean:
     """The mean label of all answers.
