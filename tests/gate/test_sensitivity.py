@@ -95,9 +95,9 @@ def test_the_rule_that_a_loss_is_simulated_by(gate: Any, run: Any, first: int, a
     tests = number_of_tests(1, parts=True)
     rule = loss_rule(0.1, policy, run, tests=tests)
     alpha = policy.alpha / tests
-    assert (rule.first, rule.answers, rule.allowed) == (first, answers, 0.1)
-    assert (rule.fails, rule.asks) == pytest.approx((shares[0] * alpha, shares[1] * alpha))
-    assert loss_rule(0.1, policy, run, tests=4 * tests).fails < rule.fails
+    assert (rule.first_answers_per_question, rule.answers_per_question, rule.allowed) == (first, answers, 0.1)
+    assert (rule.max_p_to_fail, rule.max_p_to_ask) == pytest.approx((shares[0] * alpha, shares[1] * alpha))
+    assert loss_rule(0.1, policy, run, tests=4 * tests).max_p_to_fail < rule.max_p_to_fail
 
 
 @pytest.mark.parametrize(("metrics", "parts"), [(1, False), (1, True), (2, False)])

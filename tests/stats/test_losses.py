@@ -98,7 +98,7 @@ def test_related_questions_are_one_and_a_loss_that_is_expected_is_none() -> None
 def test_a_part_is_told_from_as_many_questions_of_the_whole() -> None:
     whole = change(right(100, 100, 6), right(92, 100))
     part, healthy = (
-        Change(whole.units[of], whole.now[of], whole.then[of], part=True, whole=whole)
+        Change(whole.units[of], whole.after[of], whole.before[of], is_part=True, metric_change=whole)
         for of in (slice(-10, None), slice(10))
     )
     _, of_part, of_healthy = p_of(whole, part, healthy)
@@ -111,7 +111,7 @@ def test_a_part_is_told_from_as_many_questions_of_the_whole() -> None:
 def test_parts_share_a_seventh_of_the_error_rate(parts: int) -> None:
     flaky = drawn(np.full(100, 0.7), 6, np.random.default_rng(4))
     whole = change(flaky, flaky[:, :1])
-    part = Change(whole.units[:40], whole.now[:40] * 0.4, whole.then[:40], part=True)
+    part = Change(whole.units[:40], whole.after[:40] * 0.4, whole.before[:40], is_part=True)
     alone = p_of(part)[0]
     assert alone * 7 * parts / 20 < p_of(whole, *[part] * parts)[1] < alone * 7 * parts * 20
 
@@ -132,7 +132,7 @@ def test_the_mean_is_over_the_metrics_that_a_question_has_in_all_its_answers() -
     gap = Change(np.array([1, 2]), np.array([[0.0], [np.nan]]), np.array([[0.5], [1.0]]))
     mean = mean_change([first, gap])
     assert mean.units.tolist() == [0, 1]
-    assert mean.now.ravel().tolist() == mean.then.ravel().tolist() == [1.0, 0.5]
+    assert mean.after.ravel().tolist() == mean.before.ravel().tolist() == [1.0, 0.5]
 
 
 @pytest.mark.heavy

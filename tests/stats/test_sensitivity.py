@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ragstone.stats.losses import Change, loss_p_value
 from ragstone.stats.score_model import learn
 from ragstone.stats.sensitivity import (
-    LOST,
+    LOST_SHARE,
     LossRule,
     model_of_one_run,
     model_of_pairs,
@@ -54,7 +54,7 @@ def test_the_loss_of_the_run_itself_does_not_enter() -> None:
 
 def test_more_answers_at_first_show_no_more_but_cost_no_second_look() -> None:
     model = learn(scores(np.full(80, 0.9), 6, 1, 1))
-    at_once = visible_loss(model, LossRule(FAILS, FAILS, 6, ALLOWED, 6, first=6))
+    at_once = visible_loss(model, LossRule(FAILS, FAILS, 6, ALLOWED, 6, first_answers_per_question=6))
     asked_again = visible_loss(model, LossRule(FAILS, ASKS, 6, ALLOWED, 6))
     assert at_once is not None
     assert asked_again is not None
@@ -98,9 +98,9 @@ def test_the_smallest_loss_is_true_within_three_points(n: int, statements: int) 
         loss = visible_loss(learn(then), LossRule(FAILS, ASKS, 6, ALLOWED, 6))
         assert loss is not None
         for less, shown in fails.items():
-            lost = max(0, round((loss + less) * n / (LOST * float(chances.mean()))))
+            lost = max(0, round((loss + less) * n / (LOST_SHARE * float(chances.mean()))))
             changed = chances.copy()
-            changed[np.random.default_rng(seed).permutation(n)[:lost]] *= 1.0 - LOST
+            changed[np.random.default_rng(seed).permutation(n)[:lost]] *= 1.0 - LOST_SHARE
             now = scores(changed, 6, statements, seed + 1000)
             both = Change(np.arange(n), now, then)
             first = Change(both.units, now[:, :1], then)

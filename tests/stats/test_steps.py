@@ -79,5 +79,5 @@ def test_an_unchanged_branch_shows_a_loss_in_few_runs() -> None:
     for seed in range(20):
         for runs in runs_looked_at:
             steps = Series(draw(30, seed=seed).scores[:runs]).steps()
-            shown += any(step.test.now.shape[1] > 1 and step.shows(0.05, LEVEL) for step in steps)
+            shown += any(step.test.after.shape[1] > 1 and step.shows(0.05, LEVEL) for step in steps)
     assert shown <= 0.01 * 20 * len(runs_looked_at)

@@ -108,7 +108,7 @@ def drops_of(pairing: Pairing, rules: Sequence[Rule]) -> Iterator[Drop]:
             then = np.rint(then * STEPS) / STEPS
         places = [place_of[sample_id] for sample_id in samples]
         units = np.array(places)
-        change = Change(units, now, then, groups, expected)
+        change = Change(units, after=now, before=then, groups=groups, expected=expected)
         yield Drop(rule, samples, bound, change)
 
 
@@ -122,7 +122,7 @@ def changes_of(drops: Sequence[Drop]) -> list[Change]:
         change = drop.change
         if drop.rule.slice is not None:
             whole = wholes.get(drop.rule.metric)
-            change = replace(change, part=True, whole=whole)
+            change = replace(change, is_part=True, metric_change=whole)
         changes.append(change)
     return changes
 

@@ -239,7 +239,7 @@ def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -
     runs.
     """
     for drop in drops:
-        scores = drop.change.then
+        scores = drop.change.before
         differing = (np.ptp(scores, axis=1) > 0.0).sum()
         max_differing = (1.0 - SAME_ANSWERS) * len(scores)
         if differing > max_differing:

@@ -171,8 +171,8 @@ def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None
     It is one of so many `tests` that share the error rate.
     """
     pairs = Questions(drop.change)
-    then = pairs.then
-    now = pairs.now
+    then = pairs.before
+    now = pairs.after
     first = now.shape[1]
     if evidence.confirmed:
         repeats = evidence.policy.gate.confirm_repeats

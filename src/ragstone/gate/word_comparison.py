@@ -53,10 +53,10 @@ def without_word_losses(drops: Sequence[Drop], evidence: Evidence) -> list[Drop]
         change = drop.change
         by_words = _only_by_words(drop.rule.metric, drop.samples, evidence)
         lost = np.logical_and(by_words, drop.values < 0.0)
-        now = change.now.copy()
-        means_before = row_means(change.then)
-        now[lost] = means_before[lost, None]
-        without_loss = replace(change, now=now)
+        after = change.after.copy()
+        means_before = row_means(change.before)
+        after[lost] = means_before[lost, None]
+        without_loss = replace(change, after=after)
         without_losses.append(replace(drop, change=without_loss))
     return without_losses
 

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.grouping import group_labels
 from ragstone.history.lines import RunLine, SamplesLine
-
-Floats = NDArray[np.float64]
+from ragstone.stats.arrays import Floats
 
 MAX_SCORES = 50_000
 """Maximum number of scores to keep of a run. Of a larger run, the samples with the

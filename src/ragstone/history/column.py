@@ -126,8 +126,8 @@ class Column(Struct, frozen=True):
             check = replace(
                 check,
                 estimate=step.excess,
-                current=shown(mean_score(step.test.now)),
-                baseline=shown(mean_score(step.test.then)),
+                current=shown(mean_score(step.test.after)),
+                baseline=shown(mean_score(step.test.before)),
                 n=len(step.test.units),
             )
         return replace(check, reason=self._reason(start, check))

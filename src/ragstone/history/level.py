@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.scores import STEPS, RunScores
 from ragstone.gate.comparability import is_judged
-from ragstone.history.codes import Floats, decode, sample_code
+from ragstone.history.codes import decode, sample_code
 from ragstone.history.file import History
 from ragstone.history.lines import BelowPart, RunLine, SamplesLine
+from ragstone.stats.arrays import Floats
 
 LEVEL_RUNS = 6
 """Number of healthy runs whose mean is the level. With more, the noise of the current

@@ -1,1 +1,1 @@
-"""Statistics: numpy arrays in, plain dataclasses out; independent of the domain."""
+"""Statistics: numpy arrays in, plain records out; independent of the domain."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Estimate(Struct, frozen=True):
-    """A number with a two-sided interval. A limit is infinite where there are too few
+    """A number with a two-sided interval. A limit is infinite if there are too few
     values to bound that side."""
 
     estimate: float
@@ -15,6 +15,6 @@ class Estimate(Struct, frozen=True):
     confidence: float
     """In (0, 1)."""
     method: str
-    """The interval, for a reader."""
+    """The name of the interval, for a reader of the report."""
     n: int
     """The number of values."""

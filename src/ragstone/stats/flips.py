@@ -1,13 +1,13 @@
-"""Which questions broke or were mended: their scores before and now don't overlap.
+"""Which questions broke or were mended: the scores before the change and those after it
+don't overlap.
 
-Two sets of scores of one question, `l` before and `k` now, don't overlap if the worst
-of one is far better than the best of the other. If all scores come from one source, it
-is chance which of them are called the newest ones, and every choice of `l` of the `l +
-k` scores is as likely to be those before: the best `l` are so with a probability of 1 /
-C(l + k, l). An answer that stays the same over several runs is drawn once, so equal
-scores in a row count once. With that, an exact binomial test says whether as many
-questions broke by chance (a permutation test within each question: E. Edgington and P.
-Onghena, "Randomization Tests", 2007, chapter 3).
+Two sets of scores of one question, `l` before and `k` after, don't overlap if the worst
+of one is far better than the best of the other. If nothing changed, every choice of `l`
+of the `l + k` scores is as likely to be those before, so the best `l` are with the
+probability 1 / C(l + k, l). An answer that stays the same over several runs is only one
+observation, so equal scores in a row count once. With these probabilities, an exact
+binomial test says whether as many questions break by chance (a permutation test within
+each question: E. Edgington and P. Onghena, "Randomization Tests", 2007, chapter 3).
 """
 
 from __future__ import annotations
@@ -23,51 +23,51 @@ from ragstone.stats.arrays import Bools, Floats, Ints
 from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.stats.losses import Change
 
-Places = tuple[int, ...]
-"""Which of a question's scores are called those before."""
+Choice = tuple[int, ...]
+"""A choice of the scores of a question that could be those before, by their indices."""
 
 GAP = 0.5
-"""The worst score of one side and the best of the other differ by at least this, from
-one change of half a score on."""
+"""Scores don't overlap if the worst of one side and the best of the other differ by at
+least this."""
 
 FAILURE_CHANCE = 0.5
-"""The probability that a question on which the system fails now and did not before
-looks so by chance: that of one score before and one now."""
+"""The probability that a question on which the system began to fail looks so by chance:
+that of one score before and one after."""
 
 
 class Flips(Struct, frozen=True):
-    """The questions that broke or were mended."""
+    """Which of n questions broke or were mended."""
 
     broken: Bools
-    """(n,)"""
+    """(n,): whether a question broke."""
     mended: Bools
-    """(n,)"""
+    """(n,): whether a question was mended."""
     chance: Floats
-    """(n,): the probability that chance alone makes the scores of a question look
-    broken; 0 where no order of its scores does."""
+    """(n,): the probability that the scores of a question look broken by chance; 0
+    where no choice of its scores does."""
 
     @property
     def p_value(self) -> float:
         """The probability of as many broken questions by chance, if nothing changed.
 
-        Where the chances of questions differ, it is that of as many with their mean,
-        which is no smaller (W. Hoeffding, "On the distribution of the number of
+        Where `chance` differs between questions, its mean is taken, which gives no
+        smaller probability (W. Hoeffding, "On the distribution of the number of
         successes in independent trials", 1956, theorem 5).
         """
-        broken = int(self.broken.sum())
-        possible = max(1, int(np.count_nonzero(self.chance)))
-        return p_proportion_at_most(
-            broken, possible, float(self.chance.sum()) / possible
-        )
+        broken_count = int(self.broken.sum())
+        breakable_count = max(1, int(np.count_nonzero(self.chance)))
+        mean_chance = float(self.chance.sum()) / breakable_count
+        return p_proportion_at_most(broken_count, breakable_count, mean_chance)
 
     def with_failures(self, failed: Bools) -> Flips:
-        """Count the questions on which the system fails, `failed` (n,), as broken."""
+        """The flips with the questions that the system `failed` (n,) counted as
+        broken."""
         chance = np.where(failed, FAILURE_CHANCE, self.chance)
         return Flips(self.broken | failed, self.mended & ~failed, chance)
 
     def of_groups(self, labels: Ints) -> Flips:
-        """The flips of groups of related questions: one broke if one of its questions
-        did and none was mended."""
+        """The flips of groups of related questions, which have equal `labels` (n,): a
+        group broke if one of its questions did and none was mended."""
         names = np.unique(labels)
         broken = np.isin(names, labels[self.broken])
         mended = np.isin(names, labels[self.mended])
@@ -75,63 +75,65 @@ class Flips(Struct, frozen=True):
         return Flips(broken & ~mended, mended & ~broken, chance)
 
 
-def flips_of(changes: Sequence[Change], same: Bools) -> Flips:
-    """The flips of questions in several metrics, whose units are indices of questions;
-    `same` (questions,) are those with one answer now, given once or several times.
+def flips_of(changes: Sequence[Change], has_one_answer: Bools) -> Flips:
+    """The flips of questions over the `changes` of several metrics, whose units are
+    indices of questions.
 
-    A question broke if it did in a metric and was mended in none, and the other way
-    round.
+    `has_one_answer` (questions,) says which questions have a single answer after the
+    change, whether given once or several times. A question broke if it did in a metric
+    and was mended in none, and the other way round.
     """
-    questions = len(same)
-    broken = np.zeros(questions, dtype=np.bool_)
-    mended = np.zeros(questions, dtype=np.bool_)
-    choices_that_look_broken: dict[int, set[Places]] = defaultdict(set)
-    choices_that_look_mended: dict[int, set[Places]] = defaultdict(set)
-    choices = np.ones(questions)
+    question_count = len(has_one_answer)
+    broken = np.zeros(question_count, dtype=np.bool_)
+    mended = np.zeros(question_count, dtype=np.bool_)
+    broken_choices: dict[int, set[Choice]] = defaultdict(set)
+    mended_choices: dict[int, set[Choice]] = defaultdict(set)
+    choice_counts = np.ones(question_count)
     for change in changes:
-        both = np.concatenate([change.then, change.now], axis=1)
-        spread = np.nanmax(both, axis=1) - np.nanmin(both, axis=1)
+        scores = np.concatenate([change.before, change.after], axis=1)
+        spread = np.nanmax(scores, axis=1) - np.nanmin(scores, axis=1)
         for row in np.flatnonzero(spread >= GAP):
             unit = change.units[row]
-            earlier = change.then[row][np.isfinite(change.then[row])]
-            latest = change.now[row][np.isfinite(change.now[row])]
-            if not latest.size or not earlier.size:
+            before = change.before[row][np.isfinite(change.before[row])]
+            after = change.after[row][np.isfinite(change.after[row])]
+            if not after.size or not before.size:
                 continue
-            broken[unit] |= earlier.min() - latest.max() >= GAP
-            mended[unit] |= latest.min() - earlier.max() >= GAP
-            # Scores of runs that are equal to the one before: perhaps of one answer.
-            earlier = earlier[np.diff(earlier, prepend=np.nan) != 0.0]
-            if same[unit]:
-                latest = latest[:1]
-            scores = np.concatenate([earlier, latest])
-            choices_that_look_broken[unit] |= _apart(scores, earlier.size)
-            choices_that_look_mended[unit] |= _apart(-scores, earlier.size)
-            choices[unit] = math.comb(scores.size, earlier.size)
-    # In one metric it broke, in none it was mended.
-    looks_broken = [
-        len(choices_that_look_broken[unit] - choices_that_look_mended[unit])
-        for unit in range(questions)
+            broken[unit] |= before.min() - after.max() >= GAP
+            mended[unit] |= after.min() - before.max() >= GAP
+            # A score that is equal to that of the run before may be of the same answer.
+            before = before[np.diff(before, prepend=np.nan) != 0.0]
+            if has_one_answer[unit]:
+                after = after[:1]
+            observed = np.concatenate([before, after])
+            broken_choices[unit] |= _best_choice(observed, before.size)
+            mended_choices[unit] |= _best_choice(-observed, before.size)
+            choice_counts[unit] = math.comb(observed.size, before.size)
+    # Choices that look broken in a metric and mended in none.
+    broken_counts = [
+        len(broken_choices[unit] - mended_choices[unit])
+        for unit in range(question_count)
     ]
-    return Flips(broken & ~mended, mended & ~broken, np.array(looks_broken) / choices)
+    chance = np.array(broken_counts) / choice_counts
+    return Flips(broken & ~mended, mended & ~broken, chance)
 
 
-def _apart(scores: Floats, highest: int) -> set[Places]:
-    """The places of the `highest` scores, if they are apart from the others: the choice
-    that looks as if they fell."""
+def _best_choice(scores: Floats, size: int) -> set[Choice]:
+    """The choice of the best `size` scores as those before, which looks broken; none if
+    they overlap with the others."""
     order = np.argsort(-scores, kind="stable")
-    if scores[order[highest - 1]] - scores[order[highest]] < GAP:
+    if scores[order[size - 1]] - scores[order[size]] < GAP:
         return set()
-    return {tuple(sorted(order[:highest].tolist()))}
+    return {tuple(sorted(order[:size].tolist()))}
 
 
 def least_broken(
     questions: int, *, more_than: float, chance: float, p: float, at_least: int
 ) -> int | None:
-    """The fewest broken questions of `questions`, none mended, that are more than the
-    share `more_than`, at least `at_least`, and not explained by `chance` at the
-    probability `p`; None if not even all of them are enough.
+    """The smallest number of broken `questions`, with none mended, that is a larger
+    share than `more_than`, no smaller than `at_least`, and comes about by chance with
+    at most the probability `p`; None if not even all questions are enough.
 
-    `chance` is that of one question, as of `Flips`; 0 for a system that doesn't vary.
+    `chance` is that of one question, as in `Flips`; 0 for a system that doesn't vary.
     """
     for broken in range(at_least, questions + 1):
         if broken > more_than * questions and chance**broken <= p:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ragstone.stats.arrays import Floats, Ints
 from ragstone.stats.losses import (
-    CLEARLY_NONE,
+    MIN_ERRORS,
     MIN_RUNS,
     Change,
     loss_p_value,
@@ -38,7 +38,7 @@ MIN_BEFORE = 2
 """The minimum number of runs before the newest ones: one alone says nothing about
 noise."""
 
-_MIN_ERRORS = 3.0
+_MIN_ERRORS_OF_STEP = 3.0
 """A fall of fewer standard errors is not drawn: it shows no loss."""
 _STRICTER_FOR_ONE_RUN = 50.0
 """A single run shows a recovery if its p-value is this many times below the level: it
@@ -74,10 +74,10 @@ class Step(Struct, frozen=True):
         """
         if len(self.before) < MIN_BEFORE or self.excess > -limit / 2.0:
             return False
-        changes = self.test.now[:, -1] - row_means(self.test.then)
+        changes = self.test.after[:, -1] - row_means(self.test.before)
         if np.nanmean(changes) - self.test.expected > self.excess / 2.0:
             return False
-        return loss_p_value(self.test, min_errors=_MIN_ERRORS) <= level
+        return loss_p_value(self.test, min_errors=_MIN_ERRORS_OF_STEP) <= level
 
 
 class FirstRun(Struct, frozen=True):
@@ -101,21 +101,20 @@ class Series(Struct, frozen=True):
 
         `allowed` is the accepted loss.
         """
-        then = self.scores[before]
-        now = self.scores[after]
-        common = np.flatnonzero(
-            np.isfinite(then).any(axis=0) & np.isfinite(now).any(axis=0)
-        )
+        scores_before = self.scores[before]
+        scores_after = self.scores[after]
+        has_before = np.isfinite(scores_before).any(axis=0)
+        common = np.flatnonzero(has_before & np.isfinite(scores_after).any(axis=0))
         if not len(common):
             return None
         test = Change(
             common,
-            now=now[:, common].T,
-            then=then[:, common].T,
+            after=scores_after[:, common].T,
+            before=scores_before[:, common].T,
             groups=self.groups,
             expected=-allowed,
-            apart=after.start - before.stop >= BEFORE,
-            pooled=True,
+            is_apart=after.start - before.stop >= BEFORE,
+            is_pooled=True,
         )
         return Step(float(test.values.mean()), before, test)
 
@@ -173,7 +172,7 @@ class Series(Struct, frozen=True):
         ]
 
     def fall_p_value(
-        self, before: range, after: range, *, min_errors: float = CLEARLY_NONE
+        self, before: range, after: range, *, min_errors: float = MIN_ERRORS
     ) -> float:
         """The p-value of "no loss" between these runs; 1 if they have no question in
         common."""
@@ -212,7 +211,7 @@ def recovered_since(
         )
         if not is_half_lost:
             rise_p_value = min(
-                one.fall_p_value(lost, newest, min_errors=_MIN_ERRORS)
+                one.fall_p_value(lost, newest, min_errors=_MIN_ERRORS_OF_STEP)
                 for one in mirrored
             )
             if rise_p_value <= (level / _STRICTER_FOR_ONE_RUN if runs == 1 else level):

@@ -10,10 +10,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.history.codes import Floats
 from ragstone.history.file import History
 from ragstone.history.level import ScoredRun, incomparable, scores_of
 from ragstone.history.lines import RunLine
+from ragstone.stats.arrays import Floats
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 
