@@ -48,7 +48,7 @@ class BrokenQuestions(Checker):
             limit = f" (at most {percent(allowed)} may)"
         elif is_over and changes.suspected:
             status = Status.INCONCLUSIVE
-            limit = "" if changes.shown else ", which may be chance"
+            limit = "" if changes.shown else ", by their number alone perhaps by chance"
         elif share > allowed:
             limit = ", which chance explains"
         named = ""
