@@ -46,7 +46,7 @@ NO_DROPS = policy_from_mapping({"gate": {"only_named": True}, "metrics": {"faith
     ("rules", "numbers", "says"),
     [
         (policy(), {"drop": 3.0}, r"--drop 0\.03"),
-        (policy(), {"drop": 0.0}, "0 < drop <= 1"),
+        (policy(), {"drop": 0.0}, "above 0 and at most 1, found 0"),
         (NO_DROPS, {"drop": 0.03}, "max_drop"),
     ],
 )

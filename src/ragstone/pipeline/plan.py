@@ -24,22 +24,27 @@ from ragstone.stats.sensitivity import POWER, visible_loss
 
 
 class PlannedMetric(Struct, frozen=True):
-    """One row of the plan.
+    """One row of the plan: what its golden set must have to detect a drop of a metric.
 
-    `needed` samples detect the plan's drop; None: no golden set does (the drop is
-    within the allowed `max_drop`). `detectable` is the drop that the `n` samples of the
-    run detect; None if they detect none. `key` is the policy's key for what is allowed:
-    `max_rise` where less is better. `blocks` is False if the rule only warns.
+    The names of the fields are those of `ragstone plan --format json`.
     """
 
     metric: str
     source: str
+    """Which scores the plan is based on, in words."""
     max_drop: float
+    """The allowed drop."""
     needed: int | None
+    """The number of samples that detect the plan's drop; None if no golden set does,
+    because the drop is allowed."""
     n: int
+    """The number of samples in the run or in the golden set; 0 if it is unknown."""
     detectable: float | None
+    """The drop that `n` samples detect; None if they detect none."""
     key: str = "max_drop"
+    """The policy's key for the allowed drop: `max_rise` where less is better."""
     blocks: bool = True
+    """Whether a larger drop blocks; otherwise it only warns."""
 
 
 class SamplePlan(Struct, frozen=True):
@@ -52,8 +57,8 @@ class SamplePlan(Struct, frozen=True):
 
     @property
     def needed(self) -> int | None:
-        """How many samples detect the drop in every metric (that blocks, if any does);
-        None if one never does."""
+        """The number of samples that detect the drop in every metric that blocks, or in
+        every metric if none blocks; None if no number does."""
         rows = [row for row in self.metrics if row.blocks] or self.metrics
         counts = [row.needed for row in rows if row.needed is not None]
         return max(counts) if len(counts) == len(rows) else None
@@ -70,14 +75,15 @@ def plan(
     """Plan the size of a golden set, by simulating the test for drops on questions like
     those of `run`.
 
-    Without a run, typical scores are assumed, `offline` says that the offline judge
-    will score it, and `size` is that of the golden set, if known. Raises ConfigError
-    for numbers out of range, or if the policy checks nothing that the run measured.
+    Without a run, typical scores are assumed; `offline` then says whether the offline
+    judge will score, and `size` is the size of the golden set, if it is known. Raises
+    ConfigError for a drop out of range, and if the policy checks nothing that the run
+    measured.
     """
     if not 0.0 < drop <= 1.0:
         raise ConfigError(
-            f"need 0 < drop <= 1, got {drop:g}.",
-            hint="Three points are --drop 0.03.",
+            f"the drop must be above 0 and at most 1, found {drop:g}.",
+            hint="For a drop of 3 points, such as from 0.90 to 0.87, use --drop 0.03.",
         )
     measured: Collection[str] = ()
     if run is not None:
@@ -92,22 +98,25 @@ def plan(
         scores = known_scores(rule, run, size=size)
         if scores is None:
             continue
-        looks = loss_rule(rule.max_drop, policy, run, tests=tests)
+        loss_test = loss_rule(rule.max_drop, policy, run, tests=tests)
+        detectable = None
+        if scores.n:
+            detectable = visible_loss(scores.model, loss_test)
         rows.append(
             PlannedMetric(
-                rule.metric,
-                scores.source,
-                rule.max_drop,
-                scores.samples_needed(looks, drop),
-                scores.n,
-                visible_loss(scores.model, looks) if scores.n else None,
-                rule.direction.change_key,
+                metric=rule.metric,
+                source=scores.source,
+                max_drop=rule.max_drop,
+                needed=scores.samples_needed(loss_test, drop),
+                n=scores.n,
+                detectable=detectable,
+                key=rule.direction.change_key,
                 blocks=rule.drop_action is Action.BLOCK,
             )
         )
     if not rows:
         raise ConfigError(
-            "the policy has no allowed drop for any metric of this run, so there is nothing to plan for.",
+            "the policy limits no drop of a metric in this run, so there is nothing to plan for.",
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
     return SamplePlan(drop, policy.alpha, tuple(rows))
