@@ -1,5 +1,4 @@
-"""Floors for a new policy: what the present system clears by more than its own
-noise."""
+"""Floors for a new policy, which the present system clears by more than its noise."""
 
 from __future__ import annotations
 
@@ -19,31 +18,33 @@ from ragstone.report.templates import render_text_template
 from ragstone.stats.sensitivity import TYPICAL_CHANGED
 
 RULES = read_table("names.toml", __package__)["floors"]
+"""How floors are chosen; names.toml explains each value."""
 
 
 class MeasuredFloor(NamedTuple):
-    """The floor of a metric, from its `mean` on `questions` questions."""
+    """The floor of a metric, from the mean of its scores."""
 
     metric: str
     mean: float
     questions: int
+    """How many questions have a score."""
     floor: float
 
 
 def measured_floors(run: Path) -> tuple[list[MeasuredFloor], str]:
-    """The floors from the run in the folder `run`, with their tables; none if it is not
-    finished, or has few scores."""
+    """The floors from the run in the folder `run`, and their tables in TOML. There are
+    none if the run can't be read, is not finished, or has few scores."""
     try:
         directory = RunDirectory.open(run)
         scores, _ = without_drafts(directory.scores())
     except RagstoneError:
-        return [], ""  # what is wrong with it is said by the command that needs it
+        return [], ""  # the first command that needs the run says what is wrong with it
     floors = floors_of(scores) if directory.manifest.state == "finished" else []
     return floors, floors_toml(floors, directory.manifest, run.name)
 
 
 def floors_toml(floors: list[MeasuredFloor], manifest: Manifest, folder: str) -> str:
-    """The tables of the policy, with a comment on how they were chosen."""
+    """The tables of the floors for a policy, with a comment on how they were chosen."""
     values = RULES | {
         "floors": floors,
         "manifest": manifest,
@@ -54,8 +55,8 @@ def floors_toml(floors: list[MeasuredFloor], manifest: Manifest, folder: str) ->
 
 
 def floors_of(scores: RunScores) -> list[MeasuredFloor]:
-    """A floor above 0 for each metric with enough scores; by the offline judge, if its
-    drops block. Pure."""
+    """A floor above 0 for each metric with enough scores. Of the scores of the offline
+    judge, only the metrics whose drops block get one. Pure."""
     is_offline = scores.manifest is not None and scores.manifest.judge.offline
     other_words = RULES["other_words"] if is_offline else 0.0
     floors = []
@@ -65,10 +66,12 @@ def floors_of(scores: RunScores) -> list[MeasuredFloor]:
         if len(values) < RULES["min_questions"] or not has_rule:
             continue
         mean = float(values.mean())
-        # The noise of this mean and of a later run's, of the answers that may change.
+        # The noise of the difference between two runs, in which this share of the
+        # answers changes.
         variance = 2.0 * TYPICAL_CHANGED * values.var(ddof=1)
         noise = RULES["errors"] * math.sqrt(variance / len(values))
         margin = max(noise, 1.0 / len(values)) + other_words
+        # Rounded down to two decimals; 1e-9 makes up for the error of floats.
         floor = math.floor(100.0 * (mean - margin) + 1e-9) / 100.0
         if floor > 0.0:
             floors.append(MeasuredFloor(name, mean, len(values), floor))

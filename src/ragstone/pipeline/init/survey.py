@@ -1,5 +1,5 @@
-"""What a folder says about its RAG system and its golden set. Files are read within
-bounds, and none through a link."""
+"""Finds the RAG system and the golden set of a folder. Files are read up to a limited
+size, and none through a link."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ from ragstone.pipeline.init.entrypoints import NAMES, PATTERNS, Module, Proposal
 from ragstone.system.entrypoint import recognised
 from ragstone.system.environment import may_pass
 
-STARTER = "golden/golden.jsonl"  # the golden set that is written where there is none
-MAX_FILES, MAX_FILES_OF_FOLDER, MAX_DEPTH, MAX_GOLDEN_CANDIDATES = 5_000, 500, 5, 20
-MAX_SOURCE_BYTES, MAX_DATA_BYTES = 500_000, 10_000_000
+STARTER = "golden/golden.jsonl"
+"""The golden set that is written where there is none."""
+
+# What is examined: more would take too long.
+MAX_FILES = 5_000
+MAX_FILES_OF_FOLDER = 500
+MAX_DEPTH = 5
+MAX_GOLDEN_CANDIDATES = 20
+MAX_SOURCE_BYTES = 500_000
+MAX_DATA_BYTES = 10_000_000
+"""Of a notebook, of a golden set, and of all modules together."""
 
 
 class Survey(NamedTuple):
-    """What a folder says."""
+    """What was found in a folder."""
 
     proposal: Proposal | None
     golden_file: str | None
@@ -34,23 +42,18 @@ class Survey(NamedTuple):
     sources: list[str]
     """Patterns of its source files."""
     variables: list[str]
-    """What its source reads of the environment."""
+    """The environment variables that its source reads."""
     services: list[str]
-    """Folders that look like services of their own."""
+    """Folders in it that look like services of their own."""
     python: str | None
+    """The interpreter of its virtual environment."""
     python_version: str | None
 
 
 def survey(directory: Path) -> Survey:
+    """Look for an entrypoint, a golden set and a virtual environment in `directory`."""
     files = _list_files(directory)
-    modules: list[Module] = []
-    size, limits = 0, {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
-    for path in files:
-        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
-            text = read_text(directory, path, limits[path.suffix])
-            size += len(text)
-            if size <= MAX_DATA_BYTES:
-                modules.append(entrypoints.parse_module(path, text))
+    modules = _read_modules(directory, files)
     golden_file, golden = _find_golden(directory, files)
     patterns, variables = set[str](), set[str]()
     paths = [module.path for module in modules]
@@ -59,7 +62,7 @@ def survey(directory: Path) -> Survey:
         patterns.add(f"{path.parts[0]}/**" if is_in_folder else f"*{path.suffix}")
     for module in modules:
         variables.update(PATTERNS["variable"].findall(module.text))
-        # What an SDK reads by itself.
+        # An SDK reads its vendor's key from the environment by itself.
         vendors = PATTERNS["sdk"].findall(module.text)
         variables.update(f"{vendor.upper()}_API_KEY" for vendor in vendors)
     services = {
@@ -80,13 +83,29 @@ def survey(directory: Path) -> Survey:
     )
 
 
+def _read_modules(directory: Path, files: list[PurePosixPath]) -> list[Module]:
+    """The modules and notebooks among `files`, the nearest first, without tests."""
+    modules: list[Module] = []
+    total_size = 0
+    limits = {".py": MAX_SOURCE_BYTES, ".ipynb": MAX_DATA_BYTES}
+    for path in files:
+        if path.suffix in limits and not PATTERNS["test"].fullmatch(path.stem):
+            text = read_text(directory, path, limits[path.suffix])
+            total_size += len(text)
+            if total_size <= MAX_DATA_BYTES:
+                modules.append(entrypoints.parse_module(path, text))
+    return modules
+
+
 def _find_python(directory: Path) -> tuple[str | None, str | None]:
-    """The interpreter of the folder's environment, and its version."""
-    for place in NAMES["pythons"]:
-        if (directory / place).exists():
-            config = read_text(directory, f"{place.partition('/')[0]}/pyvenv.cfg")
+    """The interpreter of the folder's virtual environment and its version, if they are
+    known."""
+    for path in NAMES["pythons"]:
+        if (directory / path).exists():
+            environment = path.partition("/")[0]
+            config = read_text(directory, f"{environment}/pyvenv.cfg")
             version = PATTERNS["python_version"].search(config)
-            return place, None if version is None else version[1]
+            return path, None if version is None else version[1]
     return None, None
 
 
@@ -94,19 +113,20 @@ def _list_files(directory: Path) -> list[PurePosixPath]:
     """The files below `directory`, nearest first, without links, hidden folders,
     environments, tests and runs."""
     files: list[PurePosixPath] = []
-    for place, folders, names in os.walk(directory):  # which follows no links
-        folder = PurePosixPath(Path(place).relative_to(directory).as_posix())
+    for root, folders, names in os.walk(directory):  # which follows no links
+        folder = PurePosixPath(Path(root).relative_to(directory).as_posix())
         if {"pyvenv.cfg", MANIFEST} & set(names):
             folders.clear()
             continue
-        usual = {name for name in folders if name.isprintable() and name[0] != "."}
-        folders[:] = sorted(usual - {*NAMES["skipped"]})
+        # Changed in place: os.walk goes on with the folders that remain.
+        visible = {name for name in folders if name.isprintable() and name[0] != "."}
+        folders[:] = sorted(visible - {*NAMES["skipped"]})
         if len(folder.parts) == MAX_DEPTH:
             folders.clear()
         readable = [
             folder / name
             for name in sorted(names)
-            if name.isprintable() and not Path(place, name).is_symlink()
+            if name.isprintable() and not Path(root, name).is_symlink()
         ]
         files += readable[:MAX_FILES_OF_FOLDER]
         if len(files) > MAX_FILES:
@@ -117,8 +137,8 @@ def _list_files(directory: Path) -> list[PurePosixPath]:
 def read_text(
     directory: Path, path: PurePosixPath | str, limit: int = MAX_SOURCE_BYTES
 ) -> str:
-    """The text of a file below `directory`; nothing if it can't be read, leads out, or
-    has more than `limit` bytes."""
+    """The text of a file below `directory`; empty if it can't be read, is outside the
+    folder, or has more than `limit` bytes."""
     with suppress(OSError):
         return read_regular(directory / path, limit=limit, within=directory).decode(
             "utf-8-sig", "replace"
@@ -127,18 +147,17 @@ def read_text(
 
 
 def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
-    """The surest proposal; of those that are equally sure, the one of the nearest
-    file."""
+    """The surest proposal; of equally sure ones, that of the nearest file. None if
+    nothing in the source takes a question."""
     proposals: list[Proposal] = []
     models: dict[str, list[str]] = {}
     for module in modules:
         models |= module.fields()
-    # That of the Dockerfile's command, or else the source's.
-    named_port = PATTERNS["command_port"].search(read_text(directory, "Dockerfile"))
+    docker_port = PATTERNS["command_port"].search(read_text(directory, "Dockerfile"))
     for module in modules:
         port = entrypoints.port_of(module.text)
-        if named_port is not None:
-            port = int(named_port[1])
+        if docker_port is not None:
+            port = int(docker_port[1])
         with suppress(RecursionError):
             proposals += entrypoints.source_proposals(module)
             proposals += entrypoints.route_proposals(module, models, port)
@@ -153,8 +172,8 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
 def _find_golden(
     directory: Path, files: list[PurePosixPath]
 ) -> tuple[str | None, GoldenSet | None]:
-    """The nearest file with a telling name that reads as a golden set with something to
-    compare answers with."""
+    """The nearest file that is named like a golden set, and can be read as one that has
+    something to compare answers with."""
     candidates = [
         path
         for path in files

@@ -1,5 +1,5 @@
-"""Writes the starter files of a gate: nothing over an existing file, outside the
-folder, or through a link."""
+"""Writes the starter files of a gate. No existing file is overwritten, and nothing is
+written outside of the repository or through a link."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ from ragstone.report.templates import read_template, render_text_template
 from ragstone.system.entrypoint import parse_entrypoint
 from ragstone.system.http_service import without_secrets
 
-PLACEHOLDER = (
-    "python:my_package.rag:answer"  # what is written if no entrypoint is known
-)
-RUN = "ragstone-run"
+PLACEHOLDER = "python:my_package.rag:answer"
+"""The entrypoint that is written if none is known."""
+
+RUN_FOLDER = "ragstone-run"
 WORKFLOW = ".github/workflows/ragstone.yml"
 
 
 class Written(NamedTuple):
-    """What was written, by paths relative to the folder; `kept` existed before. `keys`
-    are what the workflow takes from the secrets of the repository, `floors` went to
-    thresholds.toml, `ignores`: run directories went to .gitignore."""
+    """What was written. Paths are relative to the folder."""
 
     written: list[str]
     kept: list[str]
+    """Files that existed before, and were not changed."""
     keys: list[str]
+    """Variables that the workflow takes from the secrets of the repository."""
     floors: list[MeasuredFloor]
-    ignores: bool
+    """The floors that were written to thresholds.toml."""
+    ignores_runs: bool
+    """Whether the run directory was added to .gitignore."""
 
 
 def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Written:
@@ -53,6 +55,7 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
     home = directory.resolve()
     repositories = (path for path in (home, *home.parents) if (path / ".git").exists())
     root = next(repositories, home)
+    # "" for the root of the repository, else "backend/".
     folder = f"{home.relative_to(root).as_posix()}/".removeprefix("./")
     workflow, gate = _find_workflow(root, home)
     keys = list(filter(PATTERNS["secret"].search, survey.variables))
@@ -74,42 +77,43 @@ def write_starter(directory: Path, proposal: Proposal, survey: Survey) -> Writte
         "placeholder": PLACEHOLDER,
     }
     texts = {
-        "ragstone.toml": _rendered("ragstone.toml", **values),
+        "ragstone.toml": _render("ragstone.toml", **values),
         POLICY_FILE: starter_policy(),
-        os.path.relpath(root / workflow, home): _rendered("workflow.yml", **values),
+        os.path.relpath(root / workflow, home): _render("workflow.yml", **values),
     }
     if survey.golden_file is None:
         texts[STARTER] = read_template("starter/golden.jsonl", __package__)
     if proposal.glue is not None:
         texts[GLUE_FILE] = proposal.glue
     written = _write_new(root, home, texts)
-    floors, table = measured_floors(home / RUN)
+    floors, tables = measured_floors(home / RUN_FOLDER)
     no_floors = read_template("starter/no_floors.toml", __package__)
     policy = home / POLICY_FILE
-    kept = [place for place in texts if place not in written]
-    if floors and _edit(policy, lambda text: text.replace(no_floors, table)):
-        kept = [place for place in kept if place != POLICY_FILE]
+    kept = [path for path in texts if path not in written]
+    if floors and _edit(policy, lambda text: text.replace(no_floors, tables)):
+        kept = [path for path in kept if path != POLICY_FILE]
     else:
         floors = []
     has_git = (root / ".git").exists() or (home / ".gitignore").exists()
-    ignores = has_git and _edit(home / ".gitignore", _ignoring_runs)
-    return Written(written, kept, keys, floors, ignores)
+    ignores_runs = has_git and _edit(home / ".gitignore", _ignore_runs)
+    return Written(written, kept, keys, floors, ignores_runs)
 
 
 def starter_policy() -> str:
-    """The policy before there is a run to choose floors from."""
-    return _rendered(
+    """The policy that is written before there is a run to choose floors from."""
+    return _render(
         "thresholds.toml", floors=read_template("starter/no_floors.toml", __package__)
     )
 
 
-def _rendered(name: str, **values: object) -> str:
+def _render(name: str, **values: object) -> str:
+    """The starter file `name`, filled in from its template."""
     return render_text_template(f"starter/{name}.j2", __package__, **values) + "\n"
 
 
 def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
-    """The workflow of the gate in `home`, and the name of the gate if another one has
-    the first workflow."""
+    """The workflow of the gate in `home`. The gate gets a name, the second value, if
+    WORKFLOW runs the gate of another folder."""
     folder = home.relative_to(root).as_posix()
     config = PATTERNS["config"].search(read_text(root, WORKFLOW))
     if config is None or (config[1] or ".") == folder:
@@ -120,7 +124,8 @@ def _find_workflow(root: Path, home: Path) -> tuple[str, str | None]:
 
 
 def _find_requirements(root: Path, home: Path) -> str | None:
-    """The file that the system is installed from, relative to the repository."""
+    """The file with the system's dependencies, relative to the repository; None if
+    there is none."""
     for folder in (home, root):
         for name in NAMES["requirements"]:
             file = folder / str(name)
@@ -131,37 +136,38 @@ def _find_requirements(root: Path, home: Path) -> str | None:
 
 
 def _write_new(root: Path, home: Path, texts: Mapping[str, str]) -> list[str]:
-    """Write the files that are not there yet: their places. Raises ConfigError before
-    any if one is behind a link."""
-    paths = {place: Path(os.path.normpath(home / place)) for place in texts}
-    missing = {place: path for place, path in paths.items() if not path.exists()}
+    """Write the files of `texts` that don't exist yet, and return their paths. Raises
+    ConfigError before it writes anything if one would be behind a link."""
+    paths = {name: Path(os.path.normpath(home / name)) for name in texts}
+    missing = {name: path for name, path in paths.items() if not path.exists()}
     for path in missing.values():
         with disk_errors(path, "can't be written"):
             for part in (path, *path.parents[: path.parents.index(root)]):
                 refuse_link(part)
-    for place, path in missing.items():
+    for name, path in missing.items():
         with disk_errors(path, "can't be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(texts[place], encoding="utf-8", newline="\n")
+            path.write_text(texts[name], encoding="utf-8", newline="\n")
     return list(missing)
 
 
 def _edit(path: Path, change: Callable[[str], str]) -> bool:
-    """Whether `change` changes the text of a file; no other byte of it does. Raises
-    ConfigError, also for a link."""
+    """Replace the text of a file by `change` of it, and return whether they differ.
+    Raises ConfigError, also for a link."""
     with disk_errors(path, "can't be changed"):
         refuse_link(path)
-        body = read_regular(path, limit=MAX_SOURCE_BYTES) if path.exists() else b""
-        changed = change(body.decode("utf-8", "surrogateescape")).encode(
-            "utf-8", "surrogateescape"
-        )
-        if changed != body:
-            path.write_bytes(changed)
-    return changed != body
+        before = read_regular(path, limit=MAX_SOURCE_BYTES) if path.exists() else b""
+        # Bytes that are not UTF-8 are written back as they were.
+        text = change(before.decode("utf-8", "surrogateescape"))
+        after = text.encode("utf-8", "surrogateescape")
+        if after != before:
+            path.write_bytes(after)
+    return after != before
 
 
-def _ignoring_runs(text: str) -> str:
-    if RUN in text:
-        return text
-    before = f"{text.rstrip()}\n" if text.strip() else ""
-    return f"{before}{RUN}/\n"
+def _ignore_runs(gitignore: str) -> str:
+    """The text of a .gitignore, with a line for the run directory."""
+    if RUN_FOLDER in gitignore:
+        return gitignore
+    before = f"{gitignore.rstrip()}\n" if gitignore.strip() else ""
+    return f"{before}{RUN_FOLDER}/\n"
