@@ -108,7 +108,7 @@ async def _decided(
         policy,
         ComparedRun.baseline(comparison.run),
         job.now().date(),
-        level=True,
+        uses_level=True,
     )
     changes = changes_by_a_fork(CommitFiles(job, api, head.head_sha), settings, policy)
     rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)

@@ -52,17 +52,17 @@ FailOn = Literal["fail", "inconclusive", "never"]
 
 
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
-    """`policy` for the samples of `golden`, and a warning if a limit left out some that
-    it names."""
+    """The part of `policy` that applies to the samples of `golden`, and a warning if a
+    limit left out samples or slices that the policy names."""
     if not golden.limited:
         return policy, ()
     tags = set(chain.from_iterable(sample.tags for sample in golden))
-    part = policy.for_part({sample.id for sample in golden}, tags)
-    if part == policy:
-        return part, ()
-    drawn = counted(len(golden), "sample")
-    return part, (
-        f"The limit leaves {drawn} of the golden set: must-pass samples and slices that are left out are not checked.",
+    applicable = policy.for_part({sample.id for sample in golden}, tags)
+    if applicable == policy:
+        return policy, ()
+    samples = counted(len(golden), "sample")
+    return applicable, (
+        f"The limit leaves {samples} of the golden set: must-pass samples and slices that are left out are not checked.",
     )
 
 
@@ -73,12 +73,12 @@ class ComparedRun(Struct, frozen=True):
     run: RunDirectory | None = None
     """None for a plain score file."""
     details: RunDirectory | None = None
-    """The records behind `scores` if they are not those of `run`: the same answers,
-    judged again."""
+    """The run with the records behind `scores`, if the answers of `run` were judged
+    again."""
     stored_ids: Mapping[str, str] = {}
-    """The ids in the records of samples that `scores` calls otherwise."""
+    """The ids that samples have in the records, where those in `scores` differ."""
     drafts: RunScores = NO_RUN
-    """The scores of samples that count in no check; they are not in `scores`."""
+    """The scores of drafts, which count in no check and are not in `scores`."""
 
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
@@ -88,8 +88,8 @@ class ComparedRun(Struct, frozen=True):
 
     @classmethod
     def baseline(cls, run: RunDirectory | None) -> ComparedRun | None:
-        """The baseline in a directory. One that can't be read is a BaselineError, not
-        an error of the current run."""
+        """The baseline in a directory; None without one. Raises BaselineError if it
+        can't be read."""
         try:
             return None if run is None else cls.of(run)
         except RunDirectoryError as error:
@@ -101,25 +101,26 @@ class ComparedRun(Struct, frozen=True):
         return None if self.run is None else self.run.manifest.day
 
     def find(self, ids: Sequence[str]) -> dict[str, SampleRecord]:
-        """The records of `ids`, if there are records."""
+        """The records of the samples `ids`, of those that have one."""
         with lookup(self if ids else None) as record_of:
             records = {name: record_of(name) for name in ids}
         return {name: record for name, record in records.items() if record is not None}
 
-    def beside(self, current: ComparedRun) -> ComparedRun:
-        """This run as the baseline of `current`: with the ids that samples with the
-        same content have there."""
-        scores, stored = with_ids_of(current.scores, self.scores)
-        ids = {
-            name: self.stored_ids.get(before, before) for name, before in stored.items()
+    def with_ids_of(self, current: ComparedRun) -> ComparedRun:
+        """This run with the ids that samples with the same content have in `current`,
+        so that it can be the baseline."""
+        scores, renamed = with_ids_of(current.scores, self.scores)
+        stored_ids = {
+            new: self.stored_ids.get(old, old) for new, old in renamed.items()
         }
-        return replace(self, scores=scores, stored_ids={**self.stored_ids, **ids})
+        stored_ids = {**self.stored_ids, **stored_ids}
+        return replace(self, scores=scores, stored_ids=stored_ids)
 
 
 @contextmanager
 def lookup(side: ComparedRun | None) -> Iterator[Lookup]:
-    """Look up records one by one, by the ids of the scores of `side`. Without records,
-    none is found."""
+    """Look up records one by one, by the ids in the scores of `side`. A score file has
+    no records, so none is found."""
     source = None if side is None else side.details or side.run
     if side is None or source is None:
         yield lambda _: None
@@ -137,19 +138,19 @@ class Terms(Struct, frozen=True):
     """None for a plain score file."""
     required: bool = False
     """Whether there must be a baseline."""
-    level: bool = False
-    """The baseline was found on a branch, so the run is compared with the level of that
-    branch where its history has one."""
+    uses_level: bool = False
+    """Whether the run is compared with the level of the branch, where its history has
+    one: if the baseline was found on a branch."""
 
     @property
     def baseline_run(self) -> RunDirectory | None:
-        """The run directory to compare with."""
+        """The run directory to compare with; None without one."""
         return None if self.baseline is None else self.baseline.run
 
     @property
     def accepted(self) -> InForce:
-        """The accepted drops in force. Drops can be accepted between run directories,
-        not between score files."""
+        """The accepted drops in force. There are none between score files, which no
+        entry can name."""
         run = self.baseline_run
         if self.today is None or (self.baseline is not None and run is None):
             return InForce()
@@ -168,16 +169,16 @@ def decide(
 ) -> GateVerdict:
     """The verdict on `current`, with its warnings, notes and commands.
 
-    `past` is the history to compare with. `notes` and `warnings` are from the caller,
+    `past` is the history to compare with. `notes` and `warnings` of the caller are
     shown before those of the verdict. `folder` is the folder in which to run the
-    commands that a report shows. `unproven` says what was left out, so that the run can
-    fail but not pass.
+    commands that a report shows. `unproven` is a sentence on what was left out: with
+    it, the run can fail but not pass.
     """
     run, baseline, policy = current.run, terms.baseline, terms.policy
     accepted, corpus, history = terms.accepted, Corpus(), HistoryComparison()
     reference = None
     if baseline is not None:
-        baseline = baseline.beside(current)
+        baseline = baseline.with_ids_of(current)
         reference = baseline.scores
     if past is not None and run is not None:
         history = compare_with_history(
@@ -186,7 +187,7 @@ def decide(
             current.scores,
             policy,
             accepted.drops,
-            reference if terms.level else None,
+            reference if terms.uses_level else None,
         )
     verdict = decide_gate(
         current.scores,
@@ -196,7 +197,7 @@ def decide(
         drift=history.drift.checks,
         changes_of=partial(_sample_changes, current, baseline, corpus),
     )
-    before = [
+    first_findings = [
         *findings("job", Level.NOTE, notes),
         *findings("level", Level.NOTE, history.notes),
         *findings("drafts", Level.NOTE, _draft_notes(current)),
@@ -206,30 +207,31 @@ def decide(
         *findings("accepted", Level.ASIDE, accepted.removable),
         *findings("drift", Level.WARNING, history.drift.warnings),
     ]
-    after = [*findings("drift", Level.NOTE, history.drift.notes)]
+    last_findings = [*findings("drift", Level.NOTE, history.drift.notes)]
     if baseline is not None:
         golden = golden_set_change(current.scores, baseline.scores, current.drafts)
-        before = [*golden_set_finding(golden), *before]
+        first_findings = [*golden_set_finding(golden), *first_findings]
         changes = changes_since(current.scores, baseline.scores, corpus, golden)
-        after += [
+        last_findings += [
             Finding(CHANGED, Level.FACT, change.how, change.what, change)
             for change in changes
         ]
-    after += oracle_findings(current, policy.gate.confidence)
-    after += _offers(verdict, run, terms, folder)
-    verdict = verdict.with_findings(*before, after=after)
+    last_findings += oracle_findings(current, policy.gate.confidence)
+    last_findings += _accept_commands(verdict, run, terms, folder)
+    verdict = verdict.with_findings(*first_findings, after=last_findings)
     return verdict if unproven is None else verdict.unproven(unproven)
 
 
-def _offers(
+def _accept_commands(
     verdict: GateVerdict, run: RunDirectory | None, terms: Terms, folder: str | None
 ) -> Iterator[Finding]:
-    """The commands that accept what fails `run`, to be run in `folder`."""
+    """The commands by which the failing drops of `run` can be accepted, to be run in
+    `folder`."""
     policy, baseline = terms.policy, terms.baseline_run
     if run is None or baseline is None:
         return
     thresholds = policy.file
-    if thresholds is not None and folder is not None:
+    if thresholds is not None and folder is not None:  # the folder of the policy
         thresholds = Path(thresholds).name
     for offer in offers(verdict.checks, policy.gate):
         command = offer.command(
@@ -245,8 +247,9 @@ def _offers(
 def oracle_findings(
     current: ComparedRun, confidence: float = 0.95
 ) -> tuple[Finding, ...]:
-    """Retrieval and generation by the oracle half of a run, as a finding with intervals
-    at `confidence`; none without one. Raises RunDirectoryError."""
+    """A finding that divides what is missing into retrieval and generation, with
+    intervals at `confidence`; none for a run without an oracle half. Raises
+    RunDirectoryError."""
     run = current.run
     if run is None or run.rounds.oracle is None:
         return ()
@@ -258,7 +261,7 @@ def oracle_findings(
 
 
 def _draft_notes(current: ComparedRun) -> Iterator[str]:
-    """A sentence on the drafts and their scores."""
+    """A sentence about the drafts and their scores, if there are any."""
     drafts = current.drafts
     if not drafts.samples:
         return
@@ -272,8 +275,8 @@ def _draft_notes(current: ComparedRun) -> Iterator[str]:
 def _turned_into_drafts(
     current: ComparedRun, baseline: ComparedRun | None
 ) -> Iterator[str]:
-    """A warning about drafts that counted in the baseline, so that no failure is
-    silenced unseen."""
+    """A warning about drafts that counted in the baseline: to make a sample a draft
+    must not hide its failure."""
     if baseline is None:
         return
     before = baseline.scores.samples
@@ -284,7 +287,7 @@ def _turned_into_drafts(
             names.append(name)
     if names:
         samples = counted(len(names), "sample")
-        yield f"Now drafts, which count in no check: {samples} that counted in the baseline: {some(names)}."
+        yield f"{samples} counted in the baseline, and are drafts now, which count in no check: {some(names)}."
 
 
 def _sample_changes(
@@ -294,8 +297,8 @@ def _sample_changes(
     ids: Sequence[str],
     paired: Collection[str],
 ) -> dict[str, SampleChange]:
-    """What became of the samples `ids`, of which some are `paired`, from their
-    records."""
+    """How the samples `ids` changed since the baseline, by their records. Only those in
+    `paired` are compared with their record there."""
     changes: dict[str, SampleChange] = {}
     if not ids:
         return changes
@@ -310,7 +313,7 @@ def _sample_changes(
 
 
 def exit_code_of(verdict: GateVerdict, fail_on: FailOn | None) -> int:
-    """The verdict's exit code; with ``never``, only errors remain."""
+    """The verdict's exit code; with ``never``, 0 unless the verdict is an error."""
     if fail_on == "never" and verdict.status in {Status.FAIL, Status.INCONCLUSIVE}:
         return EXIT_PASS
     return verdict.exit_code
@@ -324,15 +327,15 @@ def run_document(
     *,
     advisory: bool = False,
 ) -> Document:
-    """The document of a verdict, with the samples named in it in full. `advisory`: the
-    job goes on whatever it is."""
+    """The document of a verdict, with the samples that got worse in full. If
+    `advisory`, the job goes on whatever the verdict is."""
     regressions = verdict.explanation.regressions
-    names = dict.fromkeys(regression.sample_id for regression in regressions)
-    ids = tuple(names)[:MAX_DETAILS]
+    regressed_ids = dict.fromkeys(regression.sample_id for regression in regressions)
+    ids = tuple(regressed_ids)[:MAX_DETAILS]
     failures = first_failures(current.scores, MAX_DETAILS)
     scores, details = None, {}
     if baseline is not None:
-        baseline = baseline.beside(current)
+        baseline = baseline.with_ids_of(current)
         scores, details = baseline.scores, baseline.find(ids)
     return document_of(
         verdict,

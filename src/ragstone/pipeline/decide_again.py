@@ -203,7 +203,7 @@ def _verdict(
         baseline,
         terms.today,
         required=has_baseline,
-        level=past is not None,
+        uses_level=past is not None,
     )
     verdict = decide(current, decision_terms, past=past)
     scored = {name for name, scores in current.scores.metrics.items() if scores.values}

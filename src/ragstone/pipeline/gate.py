@@ -1,5 +1,5 @@
-"""The gate in four steps: read, evaluate, decide, write. Each takes what those before
-it found, and returns its own."""
+"""The gate in four steps: read, evaluate, decide and write. Each step takes what the
+steps before it returned."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ REPORT_FILES: dict[Format, str] = {
     "html": "report.html",
 }
 
-
 NO_VERDICT = "the gate was stopped before its verdict"
+"""Why a run can't be a baseline, as a clause, until the gate has decided on it."""
 
 
 class GateOutcome(Struct, frozen=True):
-    """A verdict and what reports show of it, free of secrets."""
+    """A verdict, and the document that its reports show, without secrets."""
 
     verdict: GateVerdict
     document: Document
@@ -65,9 +65,10 @@ class GateOutcome(Struct, frozen=True):
 
 
 class GatedRun(GateOutcome, frozen=True):
-    """The outcome of a gate that evaluated: the `run` has its reports."""
+    """The outcome of a gate that evaluated the system."""
 
     run: RunDirectory
+    """The run, with its reports."""
 
 
 class GateRequest(Struct, frozen=True):
@@ -78,31 +79,34 @@ class GateRequest(Struct, frozen=True):
     """With `fail-on` applied."""
     fail_on: FailOn | None = None
     baseline: RunDirectory | None = None
-    """Trusted, as `past` is."""
-    baseline_named: bool = False
-    """Whether the user named it; else it is the newest of a branch, as is `past`."""
+    """The run to compare with, from a trusted place."""
+    is_baseline_named: bool = False
+    """Whether the user named the baseline; otherwise it is the newest run of a
+    branch."""
     baseline_required: bool = False
     earlier: RunDirectory | None = None
     """A run of the same files, whose answers count too."""
     base: BaseSystem | None = None
-    """A system to ask in the same job and compare with; then `baseline` only provides
-    judgements and its lineage."""
+    """A system to ask in the same job and to compare with. The `baseline` then provides
+    only judgements and its lineage."""
     past: RunHistory | None = None
+    """The history of the branch, from a trusted place."""
     templates: Templates | None = None
     links: Links = NO_LINKS
     role: Role = field(default_factory=Role)
     notes: tuple[str, ...] = ()
-    """Shown before those of the verdict, as `warnings` are."""
+    """Sentences that the report shows before those of the verdict."""
     warnings: tuple[str, ...] = ()
     folder: str | None = None
-    """The folder in which to run the commands that a report shows; None: any."""
+    """The folder in which to run the commands that a report shows; None if they work
+    anywhere."""
     unproven: str | None = None
-    """What the run leaves out, so that it can't pass."""
+    """Why the run can fail but not pass: a sentence on what was left out."""
 
 
 class GateInputs(Struct, frozen=True):
-    """Everything that the gate compares with: before the evaluation as it was, after it
-    as it can be compared."""
+    """The request, and what the run is compared with. `evaluate` updates what `read`
+    found, because only then is it known how the baseline can be compared."""
 
     request: GateRequest
     terms: Terms
@@ -113,7 +117,7 @@ class GateInputs(Struct, frozen=True):
 async def gate(request: GateRequest, context: RunContext) -> GatedRun:
     """Evaluate, decide and write the reports.
 
-    Raises RagstoneError if there can be no verdict; any verdict is returned.
+    A verdict is returned whatever it is. Raises RagstoneError if there can be none.
     """
     refuse_impossible(request)
     with (
@@ -129,7 +133,7 @@ async def gate(request: GateRequest, context: RunContext) -> GatedRun:
 
 def refuse_impossible(request: GateRequest) -> None:
     """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or
-    have nothing to tell."""
+    would measure nothing."""
     plan = request.run
     plan.refuse_conflicts(compares_base=request.base is not None)
     if plan.oracle:
@@ -137,11 +141,10 @@ def refuse_impossible(request: GateRequest) -> None:
 
 
 # -- read
-# --------------------------------------------------------------------------------------------------------------
 
 
 def read(request: GateRequest, context: RunContext) -> GateInputs:
-    """What the run is compared with. Raises BaselineError."""
+    """Read what the run is compared with. Raises BaselineError."""
     has_base = request.base is not None
     policy, undrawn = policy_for(request.policy, request.run.golden)
     terms = Terms(
@@ -149,27 +152,29 @@ def read(request: GateRequest, context: RunContext) -> GateInputs:
         ComparedRun.baseline(request.baseline),
         context.now().date(),
         required=request.baseline_required or has_base,
-        level=not has_base and not request.baseline_named,
+        uses_level=not has_base and not request.is_baseline_named,
     )
     return GateInputs(request, terms, request.notes, undrawn + request.warnings)
 
 
 # -- evaluate
-# ----------------------------------------------------------------------------------------------------------
 
 
 async def evaluate(
     inputs: GateInputs, session: Session, folder: Path
 ) -> tuple[RunDirectory, GateInputs]:
-    """Evaluate, and make the baseline comparable. `folder` is private and empty."""
+    """Evaluate the system, and make the baseline comparable with the run.
+
+    `folder` must be empty, and out of reach of the user's code.
+    """
     request, terms, plan = inputs.request, inputs.terms, session.plan
-    notes, base = inputs.notes, request.base
-    baseline = terms.baseline_run
+    baseline, base = terms.baseline_run, request.base
+    notes = inputs.notes
     run = await session.evaluate(
         baseline=baseline,
         base=base,
         policy_hash=policy_hash(request.policy),
-        # Whoever ends the job from here on leaves a run that is no baseline.
+        # If the job is stopped from here on, the run is no baseline.
         fact=request.role.fact(baseline, NO_VERDICT),
     )
     if request.earlier is not None:
@@ -180,25 +185,27 @@ async def evaluate(
             notes += (f"Counts the answers of {runs} of the same files.",)
         else:
             session.context.say(
-                "The answers of an earlier run of the same files are not counted: its system, questions, judge or "
-                "baseline are others."
+                "The answers of an earlier run of the same files are not counted, because its system, questions, judge "
+                "or baseline differ."
             )
     if base is not None:
-        before = base_run(run)
-        return run, replace(
-            inputs,
-            terms=replace(
-                terms, baseline=ComparedRun.baseline(before), required=True, level=False
-            ),
-            notes=(*notes, *base.notes, *missing_note(base, before)),
+        asked_base = base_run(run)
+        terms = replace(
+            terms,
+            baseline=ComparedRun.baseline(asked_base),
+            required=True,
+            uses_level=False,
         )
+        notes = (*notes, *base.notes, *missing_note(base, asked_base))
+        return run, replace(inputs, terms=terms, notes=notes)
     current = ComparedRun(run.scores(), run)
     rejudged = await rejudge(
         terms.baseline, current, request.policy, session, folder=folder
     )
     drop_carried(plan.out, BASE_COMMIT)
     cost = run.manifest.cost.plus(rejudged.cost)
-    return run.with_manifest(run.manifest.model_copy(update={"cost": cost})), replace(
+    run = run.with_manifest(run.manifest.model_copy(update={"cost": cost}))
+    return run, replace(
         inputs,
         terms=replace(terms, baseline=rejudged.baseline),
         notes=notes,
@@ -207,17 +214,16 @@ async def evaluate(
 
 
 # -- decide
-# ------------------------------------------------------------------------------------------------------------
 
 
 async def decide_run(
     inputs: GateInputs, run: RunDirectory, session: Session
 ) -> Confirmed:
-    """The verdict, confirmed with more answers if the policy says so; then the oracle
-    half, which explains it."""
+    """Decide, and confirm the verdict with more answers if the policy says so. Then run
+    the oracle half, which only explains the verdict."""
     request, terms = inputs.request, inputs.terms
 
-    def decided(run: RunDirectory) -> GateVerdict:
+    def decide_on(run: RunDirectory) -> GateVerdict:
         return decide(
             ComparedRun.of(run),
             terms,
@@ -228,13 +234,12 @@ async def decide_run(
             unproven=request.unproven,
         )
 
-    confirmed = await confirm_run(
-        Confirmed(run, decided(run)), decided, request.policy, session
-    )
+    first = Confirmed(run, decide_on(run))
+    confirmed = await confirm_run(first, decide_on, request.policy, session)
     run, verdict = session.with_whole_cost(confirmed.run), confirmed.verdict
     if not session.plan.oracle:
         return Confirmed(run, verdict)
-    # Whoever ends the job from here on leaves a run with its verdict.
+    # If the job is stopped from here on, the run has its verdict.
     run = update_manifest(run, verdict=verdict.status.value)
     run = await follow_with_oracle(run, session)
     shares = oracle_findings(ComparedRun.of(run), terms.policy.gate.confidence)
@@ -242,20 +247,21 @@ async def decide_run(
 
 
 # -- write
-# -------------------------------------------------------------------------------------------------------------
 
 
 def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GatedRun:
     """Write the verdict and the reports into the run, and the baseline too if the run
     must carry it.
 
-    The document is redacted here, once, before anything is rendered from it; so is the
-    reason in the manifest.
+    Secrets are removed from the document here, before anything is rendered from it, and
+    from the reason in the manifest.
     """
     request, terms, role = inputs.request, inputs.terms, inputs.request.role
     run, verdict, past = decided.run, decided.verdict, request.past
     if run.manifest.golden.selected:
-        role, past = replace(role, refusal=SELECTED), None
+        # A run of chosen samples is no baseline, and not part of the history.
+        role = replace(role, refusal=SELECTED)
+        past = None
     fact = baseline_fact(verdict, role, terms)
     fact = fact.model_copy(update={"reason": context.redact(fact.reason)})
     run = run.with_manifest(
@@ -283,13 +289,13 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GatedR
     if past is not None:
         history = add_run(past, run, current.scores, request.policy, verdict.checks)
         past.store(run, history)
-    for name, file in REPORT_FILES.items():
+    for format_name, file_name in REPORT_FILES.items():
         page: Iterable[str] = ()
-        if name == "html":
+        if format_name == "html":
             page = page_of(
                 current, verdict, terms.baseline, context.redact, request.links
             )
-        text = render(document, name, templates=request.templates, page=page)
-        replace_text(run.path / file, text)
+        text = render(document, format_name, templates=request.templates, page=page)
+        replace_text(run.path / file_name, text)
     code = exit_code_of(verdict, request.fail_on)
     return GatedRun(verdict, document, code, run)

@@ -115,7 +115,7 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
         policy=policy,
         fail_on=gate.fail_on,
         baseline=baseline,
-        baseline_named=baseline is not None,
+        is_baseline_named=baseline is not None,
         baseline_required=baseline is not None,
         past=past,
         templates=own_templates(settings.root),

@@ -1,4 +1,4 @@
-"""The samples of the HTML page, made from the records of both runs."""
+"""The HTML page of a verdict, with the samples of both runs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def page_of(
 ) -> Iterator[str]:
     """The lines of the page of a verdict (`report.page`), with every sample.
 
-    Records are read one at a time, and only for their texts. The scores of `baseline`
-    need not be comparable: its answers are.
+    Records are read one at a time, and only for their texts. The answers of `baseline`
+    are shown even if its scores can't be compared.
     """
-    then = None
+    baseline_scores = None
     if baseline is not None:
-        baseline = baseline.beside(current)
-        then = baseline.scores
+        baseline = baseline.with_ids_of(current)
+        baseline_scores = baseline.scores
 
     def samples() -> Iterator[tuple[SampleRow, Callable[[], Json | None]]]:
-        with lookup(current) as record_of, lookup(baseline) as before_of:
+        with lookup(current) as record_of, lookup(baseline) as baseline_record_of:
 
             def texts(sample_id: str) -> Json | None:
-                now = record_of(sample_id)
-                if now is None:
+                record = record_of(sample_id)
+                if record is None:
                     return None
-                return sample_texts(now, before_of(sample_id), redact)
+                return sample_texts(record, baseline_record_of(sample_id), redact)
 
-            table = RunSamples(verdict, current.scores, then, links)
+            table = RunSamples(verdict, current.scores, baseline_scores, links)
             for row in table.rows(drafts=current.drafts):
                 yield row, partial(texts, row.id)
 
