@@ -1,4 +1,4 @@
-"""`ragstone check`."""
+"""`ragstone check`: validate the setup, and ask one question."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from ragstone.formatting import dollars, seconds
 from ragstone.gate.verdict import Action
 from ragstone.github.api.event import HOSTS
 from ragstone.judge.llm.account_settings import judge_hosts
+from ragstone.judge.llm.prices import CostEstimate
 from ragstone.pipeline.check import CheckResult, check
 from ragstone.pipeline.open_request import open_request
 from ragstone.report.escape import clip, one_line
 from ragstone.report.filters import sentence
 from ragstone.report.templates import render_text_template
 
-_SHOWN = 200
-"""Characters of an answer or a context."""
+_MAX_SHOWN_CHARACTERS = 200
+"""Longer answers and contexts are cut."""
 
 
 @click.command(name="check")
@@ -39,36 +40,31 @@ def command(**flags: object) -> int:
             result = run_to_end(check(opened.request, context))
         hosts = [f"{host}:443" for host in HOSTS]
         hosts = [*judge_hosts(settings.judge, context.environ), *hosts]
-    judge, estimate, must = result.judge, result.estimate, result.policy.must_pass
-    fitted = None
+    judge = result.judge
+    fitted_model = None
     if judge.provider == "fitted":
-        # With the digest that judge.model_digests takes.
-        fitted = f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
-    cost, budget_usd = estimate.sentence(), settings.judge.max_cost_usd
-    if estimate.calls:
-        cost += f" ({estimate.assumptions})"
-    usd = estimate.usd or 0.0
-    if budget_usd is not None and usd > budget_usd:
-        cost += f"\nbudget       {dollars(budget_usd)} is less than that: a run may stop early with code 5"
-    must_pass = dict.fromkeys(must.ids)
+        # With the digest, to be copied to judge.model_digests.
+        fitted_model = f"{judge.model} sha256:{dict(judge.parameters)['sha256']}"
+    must_pass = result.policy.must_pass
+    must_pass_ids = dict.fromkeys(must_pass.ids)
     for sample in result.golden:
-        if not sample.draft and (must.every or sample.bounds):
-            must_pass[sample.id] = None
+        if not sample.draft and (must_pass.every or sample.bounds):
+            must_pass_ids[sample.id] = None
     text = render_text_template(
         "check.txt.j2",
         __package__,
         found=result,
         unanswerable=sum(not sample.answerable for sample in result.golden),
-        fitted=fitted,
-        blocks=", ".join(_rules(result, Action.BLOCK)),
-        warns=", ".join(_rules(result, Action.WARN)),
-        must_pass=list(must_pass),
+        fitted_model=fitted_model,
+        blocks=", ".join(_bounds(result, Action.BLOCK)),
+        warns=", ".join(_bounds(result, Action.WARN)),
+        must_pass_ids=list(must_pass_ids),
         baseline=result.baseline,
-        cost=cost,
-        measured=bool(result.baseline) and not settings.gate.baseline_commit,
+        cost=_cost_text(result.estimate, settings.judge.max_cost_usd),
+        is_measured=bool(result.baseline) and not settings.gate.baseline_commit,
         hosts=hosts,
         seconds=seconds,
-        short=lambda text: clip(one_line(text), _SHOWN),
+        short=lambda text: clip(one_line(text), _MAX_SHOWN_CHARACTERS),
     )
     say(text)
     for problem in result.problems:
@@ -76,12 +72,25 @@ def command(**flags: object) -> int:
     return result.rehearsal.exit_code if result.problems else 0
 
 
-def _rules(result: CheckResult, action: Action) -> Iterator[str]:
-    """The bounds of the policy that block, or those that only warn."""
+def _cost_text(estimate: CostEstimate, budget_usd: float | None) -> str:
+    """The cost of judging in words, with a line about the budget if that is less."""
+    text = estimate.sentence()
+    if estimate.calls:
+        text += f" ({estimate.assumptions})"
+    usd = estimate.usd or 0.0
+    if budget_usd is not None and usd > budget_usd:
+        text += f"\nbudget       {dollars(budget_usd)} is less than that: a run may stop early with code 5"
+    return text
+
+
+def _bounds(result: CheckResult, action: Action) -> Iterator[str]:
+    """The bounds of the policy with this `action`, by metric, such as ``faithfulness
+    min 0.8``."""
     metrics = result.policy.in_force
-    applying = {size.name for size in result.sizes if size.applies}
+    applicable = {scope.metric for scope in result.scopes if scope.samples}
     for rule in result.rules:
-        is_in_force = rule.written or rule.metric in applying
+        # A default rule is in force only where its metric is measured.
+        is_in_force = rule.written or rule.metric in applicable
         if rule.slice is not None or rule.key not in metrics or not is_in_force:
             continue
         written = metrics[rule.key]

@@ -1,4 +1,4 @@
-"""Validate everything a run needs, ask the system one question, and estimate the cost
+"""Validates everything a run needs, asks the system one question, and estimates the cost
 of judging."""
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from ragstone.report.templates import render_lines
 from ragstone.system.response import Response, System, called_tools
 
 
-class MetricSize(Struct, frozen=True):
+class MetricScope(Struct, frozen=True):
     """How many samples a metric applies to."""
 
-    name: str
-    applies: int
+    metric: str
+    samples: int
     excuse: str | None = None
     """The most frequent reason why it does not apply to the others, if there are
     any."""
@@ -53,23 +53,26 @@ class CheckResult(Struct, frozen=True):
     policy: Policy
     judge: JudgeIdentity
     first: Rehearsed
-    """The question of the first round."""
+    """The first round: its system, the question and the answer."""
     estimate: CostEstimate
     """What judging all rounds costs."""
     baseline: str | None
+    """The name of the baseline; None without one."""
     resolution: str | None
+    """A sentence on the drop that the golden set detects."""
     agreement: str
-    """How far the judge agrees with people."""
+    """How far the judge agrees with people, in words."""
     rehearsal: GateVerdict
-    sizes: tuple[MetricSize, ...]
+    """The verdict on a run with the best possible scores."""
+    scopes: tuple[MetricScope, ...]
     rules: tuple[Rule, ...] = ()
     warnings: tuple[str, ...] = ()
     part: str | None = None
-    """Which half of the system is evaluated; None for the whole."""
+    """The half of the system that is evaluated; None for the whole."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What keeps every run from a verdict, a sentence each."""
+        """Sentences on what keeps any run from a verdict."""
         return tuple(
             check.reason
             for check in self.rehearsal.checks
@@ -78,11 +81,11 @@ class CheckResult(Struct, frozen=True):
 
 
 async def check(request: GateRequest, context: RunContext) -> CheckResult:
-    """Raise the error that `gate` would raise, or describe the run: the same steps,
-    with one question a round.
+    """Take the steps of `gate` with one question for each round, and describe the run.
+    Raises the errors that `gate` would raise.
 
-    Makes no judge call and writes nothing. The gate is rehearsed with the best scores
-    that a run could have: what it can't decide then, it never can.
+    Makes no judge call and writes nothing. The gate decides on the best scores that a
+    run could have: what it can't decide then, it never can.
     """
     refuse_impossible(request)
     plan = request.run
@@ -98,22 +101,24 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
         ]
         measures = plan.metrics.measures(metrics, context)
         await _call_functions(measures, session.judge, rehearsed[0])
-        unrecorded = await _unrecorded(plan.system.build(context), plan.golden)
-        return _described(inputs, session, rehearsed, unrecorded)
+        system = plan.system.build(context)
+        recording_warnings = await _check_recorded_answers(system, plan.golden)
+        return _describe(inputs, session, rehearsed, recording_warnings)
     finally:
         await session.close()
 
 
-def _described(
+def _describe(
     inputs: GateInputs,
     session: Session,
     rehearsed: Sequence[Rehearsed],
-    unrecorded: Sequence[str],
+    recording_warnings: Sequence[str],
 ) -> CheckResult:
-    plan, policy, judge = session.plan, inputs.terms.policy, session.judge.identity
-    golden, metrics, first = plan.golden, plan.selected_metrics(), rehearsed[0]
-    part, request = plan.system.settings.part, inputs.request
-    base = request.base
+    """The result of the check, by what each round `rehearsed`."""
+    plan, request, first = session.plan, inputs.request, rehearsed[0]
+    policy, judge = inputs.terms.policy, session.judge.identity
+    golden, metrics = plan.golden, plan.selected_metrics()
+    part, base = plan.system.settings.part, request.base
     round_ = session.round(
         golden, first.system, metrics, plan.out, policy_hash=policy_hash(policy)
     )
@@ -123,13 +128,14 @@ def _described(
     estimate = first.cost
     for later in rehearsed[1:]:
         estimate = estimate.plus(later.cost)
-    sizes = []
+    scopes = []
     for metric in metrics:
         excuses = list(map(metric.excuse, golden))
         reasons = [excuse.reason for excuse in excuses if excuse is not None]
-        why = most_common(reasons) if reasons else None
-        sizes.append(MetricSize(metric.info.name, len(golden) - len(reasons), why))
-    # The base commit's perfect run would be as good.
+        excuse = most_common(reasons) if reasons else None
+        samples = len(golden) - len(reasons)
+        scopes.append(MetricScope(metric.info.name, samples, excuse))
+    # The best possible run of the base commit has the same scores.
     terms = replace(
         inputs.terms,
         baseline=inputs.terms.baseline if base is None else best,
@@ -147,7 +153,7 @@ def _described(
         first=first,
         estimate=estimate,
         baseline=baseline,
-        sizes=tuple(sizes),
+        scopes=tuple(scopes),
         rehearsal=decide(best, terms),
         rules=resolve_rules(policy, best.scores),
         part=part,
@@ -161,21 +167,22 @@ def _described(
                 policy=policy,
                 floors_warn=FLOORS_WARN if judge.offline else "",
             ),
-            *unrecorded,
+            *recording_warnings,
         ),
         agreement=agreement_with_people(judge, policy.calibration, names),
         resolution=_resolution(inputs, names, judge),
     )
 
 
-async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
-    """A warning about samples without a recorded answer, if answers are recorded.
+async def _check_recorded_answers(system: System, golden: GoldenSet) -> tuple[str, ...]:
+    """Warnings about samples without a recorded answer, and about tools that no answer
+    calls; none for a system that is not a recording.
 
-    Asking for them costs nothing.
+    Reading recorded answers costs nothing, so all of them are read.
     """
     if system.can_be_asked_again:
         return ()
-    lacking: list[str] = []
+    unanswered: list[str] = []
     called: set[str] = set()
     try:
         await system.start()
@@ -183,16 +190,16 @@ async def _unrecorded(system: System, golden: GoldenSet) -> tuple[str, ...]:
             response = await system.ask(sample)
             called |= called_tools(response)
             if response.failure is not None:
-                lacking.append(sample.id)
+                unanswered.append(sample.id)
     finally:
         await system.close()
     expected_calls = chain.from_iterable(sample.tools for sample in golden)
     expected = {" or ".join(call.names) for call in expected_calls}
     warnings = list(unknown_tools(expected, called))
-    if lacking:
+    if unanswered:
         samples = counted(len(golden), "sample")
-        missing = f"{len(lacking)} of {samples} have no usable recorded answer: {some(lacking)}."
-        warnings.insert(0, missing)
+        warning = f"{len(unanswered)} of {samples} have no usable recorded answer: {some(unanswered)}."
+        warnings.insert(0, warning)
     return tuple(warnings)
 
 
@@ -204,8 +211,8 @@ def remarks(
     golden: GoldenSet,
     **values: object,
 ) -> list[str]:
-    """Sentences on a golden set, a policy and a response that are valid, and unlikely to
-    be what was meant. `part`: the response is of that half alone. Pure."""
+    """Sentences about a golden set, a policy and a response that are valid, but unlikely
+    to be what was meant. `part` is the half of the system that responded. Pure."""
     answer, contexts = response.answer.strip(), response.contexts
     ids = [one_line(context.id) for context in contexts if context.id is not None]
     relevant: dict[str, None] = {}
@@ -231,8 +238,8 @@ def remarks(
 
 
 async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) -> None:
-    """Call the functions of custom metrics once. Raises SystemUnderTestError for one
-    that fails."""
+    """Call the function of each custom metric once. Raises SystemUnderTestError if one
+    fails."""
     sample, response = first.sample, first.response
     try:
         await measures.start()
@@ -243,7 +250,7 @@ async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) ->
                 raise SystemUnderTestError(
                     f"the function of a metric failed on the first answer ({sample.id}): {failure.reason}",
                     where=f"metrics.{name}",
-                    hint="Return True, False, a number from 0 to 1, or None if it does not apply.",
+                    hint="It must return True, False, a number from 0 to 1, or None if the metric does not apply.",
                 ) from None
     finally:
         await measures.close()
@@ -252,14 +259,15 @@ async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) ->
 def _resolution(
     inputs: GateInputs, metrics: Sequence[str], judge: JudgeIdentity
 ) -> str | None:
-    """The drop that this number of samples detects, using the baseline's scores or else
-    typical variances."""
+    """A sentence on the drop that the golden set detects, by the variances of the
+    baseline's scores or else typical ones; None if nothing can be said."""
     policy, baseline = inputs.terms.policy, inputs.terms.baseline
     size = inputs.request.run.golden.size()
     if policy.gate.decision != "evidence" or not size.samples:
         return None
-    before = None if baseline is None else baseline.scores
-    rules = expected_rules(policy, before, offline=judge.offline)
+    scores = None if baseline is None else baseline.scores
+    rules = expected_rules(policy, scores, offline=judge.offline)
     measured = tuple(rule for rule in rules if rule.metric in metrics)
-    drop, _ = resolution(sights(measured, policy, before, size=size))
-    return " ".join(filter(None, (drop, needed_questions(size.samples)))) or None
+    sentence, _ = resolution(sights(measured, policy, scores, size=size))
+    sentences = filter(None, (sentence, needed_questions(size.samples)))
+    return " ".join(sentences) or None

@@ -1,5 +1,5 @@
-"""Confirm before red: ask the system again where the first answers leave a doubt, and
-decide on all of them."""
+"""Confirm a verdict before it blocks: where the first answers leave a doubt, ask the
+system again, and decide on all answers."""
 
 from __future__ import annotations
 
@@ -26,33 +26,39 @@ from ragstone.gate.verdict import CheckKind, GateVerdict, Status
 from ragstone.system.response import RETRIEVAL
 
 Decide = Callable[[RunDirectory], GateVerdict]
-"""The verdict on a run."""
+"""A function that decides on a run."""
+
+# Why there can't be another round, as clauses.
 NO_BUDGET = "the judge's budget (judge.max_cost_usd) is used up"
 NO_TIME = "the time limit is reached"
 
+_MAX_NAMED_CHECKS = 3
+
 
 class Confirmed(Struct, frozen=True):
-    """A run with all its answers, and the verdict on them. Both are the first ones if
-    nothing was asked again."""
+    """A run with all its answers, and the verdict on them. If nothing was asked again,
+    these are the first answers and the first verdict."""
 
     run: RunDirectory
     verdict: GateVerdict
 
-    def saying(self, note: str, level: Level = Level.NOTE) -> Confirmed:
-        """This with a sentence on how it was confirmed."""
-        finding = Finding("confirmed", level, note)
+    def with_sentence(self, sentence: str, level: Level = Level.NOTE) -> Confirmed:
+        """This run and its verdict, with a sentence on how it was confirmed."""
+        finding = Finding("confirmed", level, sentence)
         return replace(self, verdict=self.verdict.with_findings(finding))
 
-    def standing(self, why: str) -> Confirmed:
-        """The first verdict, with a warning that it was not confirmed."""
-        return self.saying(
+    def with_warning(self, why: str) -> Confirmed:
+        """This run and its verdict, with a warning that it was not confirmed, and the
+        reason `why` as a clause."""
+        return self.with_sentence(
             f"The verdict was not confirmed with more answers, because {why}; it rests on the first answers.",
             Level.WARNING,
         )
 
 
-def exhausted(session: Session, cost: Cost) -> str | None:
-    """What a round that costs more than `cost` does not have, as a clause."""
+def why_no_round(session: Session, cost: Cost) -> str | None:
+    """Why there can't be another round, as a clause, if the run cost `cost` so far;
+    None if there can be one."""
     if session.budget_spent(cost):
         return NO_BUDGET
     seconds_left = session.time_left_s
@@ -65,65 +71,67 @@ async def confirm_run(
     """Ask every question again, up to `confirm_repeats` times, if a blocking drop is
     suspected, or a check failed that more answers could settle.
 
-    The error rate is split as in gate/confirm.py. If more answers can't be had within
-    the budget and the time limit, or some of them fail, the first verdict stands and
-    says so: it is valid on its own, because money and time do not depend on the scores.
-    Each round judges only answers that were not judged before; the cache has the
-    others.
+    The error rate is split as in gate/confirm.py. If the budget or the time limit allow
+    no more answers, or some of them fail, the first verdict stands, with a warning. It
+    is valid on its own, because money and time do not depend on the scores. Each round
+    judges only answers that were not judged before; the judgements of the others are
+    in the cache.
     """
     run, verdict, alpha = first.run, first.verdict, policy.alpha
     asks_again = policy.gate.asks_again
     if not asks_again or not doubts(verdict, alpha) or settled(verdict, alpha):
         return first
     if session.plan.recorded is not None:
-        return first.saying(
+        return first.with_sentence(
             "The verdict rests on the first answers: recorded answers can't be asked for again."
         )
-    obstacle = exhausted(session, run.manifest.cost)
+    obstacle = why_no_round(session, run.manifest.cost)
     if obstacle is not None:
-        return first.standing(obstacle)
+        return first.with_warning(obstacle)
     with writing_to(run.path):
-        folder = tempfile.TemporaryDirectory(dir=run.path, prefix=".confirm-")
-    # Whoever ends the job from here on leaves a run that is what its first answers say.
+        temporary = tempfile.TemporaryDirectory(dir=run.path, prefix=".confirm-")
+    # If the job is stopped from here on, the run has the verdict on its first answers.
     write_manifest(
         run.path, run.manifest.model_copy(update={"verdict": verdict.status.value})
     )
-    with folder as place:
+    with temporary as path:
+        folder = Path(path)
         try:
-            more, decided = await _rounds(run, decide, policy, session, Path(place))
+            more, final = await _ask_again(run, decide, policy, session, folder)
         except TimeLimitReached:
-            return first.standing(NO_TIME)
+            return first.with_warning(NO_TIME)
         except (JudgeError, SystemUnderTestError) as error:
             why = f"asking again failed: {error.message.rstrip('.')}"
-            return first.standing(why)
-        if _all_alike(more):
+            return first.with_warning(why)
+        if _gives_same_answers(more):
             facts = run.rounds.confirm.model_copy(update={"steady": True})
             steady = update_rounds(run, confirm=facts)
             verdict = decide(steady)
             update_manifest(steady, verdict=verdict.status.value)
-            return Confirmed(steady, verdict).saying(
-                "Asked again, the system gave the same answers: each of them is a fact."
+            return Confirmed(steady, verdict).with_sentence(
+                "Asked again, the system gave the same answers, so more answers would tell nothing new."
             )
-        crashed = any(
+        exceeds_error_rate = any(
             check.kind == CheckKind.ERROR_RATE and check.status is Status.FAIL
-            for check in decided.checks
+            for check in final.checks
         )
-        if decided.status is Status.ERROR or (
-            crashed and not run.scores().system.failed_answers
-        ):
-            return first.standing("some of the new answers failed")
-        return _adopted(first, more, decided, alpha)
+        had_failures = bool(run.scores().system.failed_answers)
+        # Failures that came only with the new answers say nothing about the first.
+        if final.status is Status.ERROR or (exceeds_error_rate and not had_failures):
+            return first.with_warning("some of the new answers failed")
+        return _adopt(first, more, final, alpha)
 
 
-async def _rounds(
+async def _ask_again(
     run: RunDirectory, decide: Decide, policy: Policy, session: Session, folder: Path
 ) -> tuple[RunDirectory, GateVerdict]:
-    """The run with the answers of all rounds and their whole cost, and the verdict on
-    it."""
-    cost, wall_s, most = Cost(), 0.0, policy.gate.confirm_repeats
-    for number in range(1, most + 1):
+    """Ask every question again, in rounds, until the verdict is clear. Return the run
+    with all answers and the cost of all rounds, and the verdict on it."""
+    cost, wall_s = Cost(), 0.0
+    max_rounds = policy.gate.confirm_repeats
+    for number in range(1, max_rounds + 1):
         session.context.say(
-            f"asking each question again to confirm the verdict ({number} of at most {most})"
+            f"asking each question again to confirm the verdict ({number} of at most {max_rounds})"
         )
         run = await ask_once_more(run, session, folder / str(number))
         cost = cost.plus(run.manifest.cost)
@@ -132,39 +140,42 @@ async def _rounds(
             replace(run.rounds, confirm=ConfirmFacts(asked_again=True))
         )
         verdict = decide(run)
-        is_clear = settled(verdict, policy.alpha) or _all_alike(run)
+        is_clear = settled(verdict, policy.alpha) or _gives_same_answers(run)
         if is_clear or not doubts(verdict, policy.alpha):
             break
     manifest = run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})
     return run.with_manifest(manifest), verdict
 
 
-def _all_alike(run: RunDirectory) -> bool:
-    """Whether the system gave the same answer to each question every time: then asking
-    again adds nothing."""
+def _gives_same_answers(run: RunDirectory) -> bool:
+    """Whether the system gave the same answer to each question every time, so that
+    asking again adds nothing."""
     system = run.scores().system
     if run.manifest.system.part == RETRIEVAL:
-        return False  # its answers are empty, and its contexts may differ
+        # Its answers are all empty; its contexts may still differ.
+        return False
     return not system.failures and all(
         len(set(answers)) == 1 for answers in system.answers.values()
     )
 
 
-def _adopted(
+def _adopt(
     first: Confirmed, run: RunDirectory, verdict: GateVerdict, alpha: float
 ) -> Confirmed:
-    """`run` in the place of the first one, and its verdict in words."""
-    path, then, now = first.run.path, first.run.manifest, run.manifest
+    """Put `run`, which has all answers, in the place of the first one, and say in its
+    verdict how it was confirmed."""
+    path = first.run.path
+    before, after = first.run.manifest, run.manifest
     with writing_to(path):
         for name in (SAMPLES, SYSTEM_LOG):
             if (run.path / name).is_file():
                 (run.path / name).replace(path / name)
     adopted = update_manifest(
-        RunDirectory(path, then),
-        answers=now.answers,
-        counts=now.counts,
-        cost=then.cost.plus(now.cost),
-        wall_s=then.wall_s + now.wall_s,
+        RunDirectory(path, before),
+        answers=after.answers,
+        counts=after.counts,
+        cost=before.cost.plus(after.cost),
+        wall_s=before.wall_s + after.wall_s,
     )
     judge, observed = first.run.rounds.judge, run.rounds.judge.observed
     if judge.observed is not None and observed is not None:
@@ -174,12 +185,14 @@ def _adopted(
         update_rounds(adopted, judge=judge, confirm=ConfirmFacts(asked_again=True)),
         verdict,
     )
-    more = counted(now.answers - then.answers, "more answer")
-    repetition = f"{more} to each of {counted(then.golden.samples, 'sample')}"
+    more = counted(after.answers - before.answers, "more answer")
+    samples = counted(before.golden.samples, "sample")
+    repetition = f"{more} to each of {samples}"
     if verdict.status is Status.FAIL:
         reason = f"{verdict.reason} Confirmed with {repetition}."
         return replace(confirmed, verdict=replace(verdict, reason=reason))
-    names = some([check.name for check in doubts(first.verdict, alpha)], 3)
-    return confirmed.saying(
+    doubtful = [check.name for check in doubts(first.verdict, alpha)]
+    names = some(doubtful, _MAX_NAMED_CHECKS)
+    return confirmed.with_sentence(
         f"The first answers left a doubt about {names}: decided with {repetition}."
     )

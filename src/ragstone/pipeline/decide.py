@@ -287,7 +287,7 @@ def _turned_into_drafts(
             names.append(name)
     if names:
         samples = counted(len(names), "sample")
-        yield f"{samples} counted in the baseline, and are drafts now, which count in no check: {some(names)}."
+        yield f"The drafts, which count in no check, include {samples} that counted in the baseline: {some(names)}."
 
 
 def _sample_changes(

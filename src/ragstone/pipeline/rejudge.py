@@ -1,5 +1,5 @@
-"""After a change of the judge, or of labels: judge the baseline's stored answers again
-in the same job, to compare like with like."""
+"""Judges the baseline's stored answers again in the same job, after a change of the
+judge or of labels, so that both runs are scored in the same way."""
 
 from __future__ import annotations
 
@@ -25,58 +25,57 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.metrics.registry import find_metric
-from ragstone.pipeline.confirm import exhausted
+from ragstone.pipeline.confirm import why_no_round
 from ragstone.pipeline.decide import ComparedRun
 
 _Record = TypeVar("_Record", MetricScores, SystemFacts)
 
 
 class Rejudged(Struct, frozen=True):
-    """The baseline to compare with, its new scores in place of those that can't be
-    compared, and what it cost.
-
-    `warnings` say what was done or left undone.
-    """
+    """The baseline to compare with. New scores replace those that can't be compared."""
 
     baseline: ComparedRun | None
     warnings: tuple[str, ...] = ()
+    """Which drops were scored again, and which are unguarded."""
     cost: Cost = field(default_factory=Cost)
 
 
 class _Plan(Struct, frozen=True):
-    """What of the baseline is to be judged again."""
+    """Which answers of the baseline to judge again. Samples have the baseline's ids."""
 
     current: RunScores
-    """The scores of this run, with the ids of the baseline."""
+    """The scores of this run."""
     reasons: Mapping[str, str]
-    """The metrics to score, each with the reason as a clause."""
+    """The metrics to score again, each with the reason as a clause."""
     samples: frozenset[str]
-    """The samples to judge."""
+    """The samples to judge again."""
     relabelled: Mapping[str, Sample]
-    """The samples with other labels now, as they are in this run's golden set."""
+    """The samples whose labels changed, as this run's golden set has them."""
     edited: Mapping[str, frozenset[str]]
-    """By metric, the samples with other labels of those that it reads."""
+    """By metric, the samples of which a label that the metric reads changed."""
     judge_changed: bool
 
     @property
     def why(self) -> str:
+        """The reasons, as the beginning of a sentence."""
         reasons = "; ".join(dict.fromkeys(self.reasons.values()))
         return f"{reasons[:1].upper()}{reasons[1:]}"
 
 
-def _plan(
+def _make_plan(
     baseline: RunScores, current: RunScores, policy: Policy, golden: GoldenSet
 ) -> _Plan | None:
-    """What is to be judged again; None if nothing is."""
-    now, names = with_ids_of(baseline, current)
-    rules = resolve_rules(policy, now)
-    scored_otherwise = to_rejudge(now, baseline, rules, policy)
-    pairing, changed = pair_runs(now, baseline), outdated(now, baseline)
+    """What to judge again; None if nothing needs it."""
+    current, current_ids = with_ids_of(baseline, current)
+    rules = resolve_rules(policy, current)
+    scored_otherwise = to_rejudge(current, baseline, rules, policy)
+    pairing = pair_runs(current, baseline)
+    incomparable = outdated(current, baseline)
     paired = frozenset(pairing.samples)
     edited: dict[str, frozenset[str]] = {}
-    for name in now.metrics:
+    for name in current.metrics:
         samples = pairing.edited_for(name) & paired
-        if samples and (name in scored_otherwise or name not in changed):
+        if samples and (name in scored_otherwise or name not in incomparable):
             edited[name] = samples
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
     relabelled_drops = sorted(drops & edited.keys())
@@ -87,19 +86,19 @@ def _plan(
     reasons = {**dict.fromkeys(relabelled_drops, labels_changed), **scored_otherwise}
     if not reasons or not paired:
         return None
-    baseline_ids = {names.get(name, name): name for name in relabelled_ids}
+    baseline_ids = {current_ids.get(name, name): name for name in relabelled_ids}
     relabelled = {
         baseline_ids[sample.id]: dataclasses.replace(sample, id=baseline_ids[sample.id])
         for sample in golden
         if sample.id in baseline_ids
     }
     return _Plan(
-        now,
-        reasons,
-        paired if scored_otherwise else frozenset(relabelled_ids),
-        relabelled,
-        edited,
-        bool(scored_otherwise),
+        current=current,
+        reasons=reasons,
+        samples=paired if scored_otherwise else frozenset(relabelled_ids),
+        relabelled=relabelled,
+        edited=edited,
+        judge_changed=bool(scored_otherwise),
     )
 
 
@@ -111,26 +110,28 @@ async def rejudge(
     *,
     folder: Path,
 ) -> Rejudged:
-    """Judge the answers of `baseline` as those of the `current` run were, with its
-    judge, its cache and its budget.
+    """Judge the answers of `baseline` again, with the judge, the cache and the budget
+    of the `current` run.
 
-    Only if the policy says so, and only for the metrics with an allowed drop that
-    differ in judge, prompts or version. If the budget, the time or the judge do not
-    suffice, the baseline is returned as it is, with a warning that says what is not
-    guarded. The new records are written to the empty `folder`.
+    This is done only if the policy says so, and only for metrics with an allowed drop
+    whose judge, prompts, version or labels changed. If the budget or the time is used
+    up, or the judge fails, the baseline is returned as it is, with a warning about the
+    drops that are not guarded. The new records are written to `folder`, which must be
+    empty.
     """
     if baseline is None or baseline.run is None or current.run is None:
         return Rejudged(baseline)
-    plan = _plan(baseline.scores, current.scores, policy, session.plan.golden)
+    plan = _make_plan(baseline.scores, current.scores, policy, session.plan.golden)
     if plan is None:
         return Rejudged(baseline)
     stored = StoredAnswers.of(baseline.run)
     try:
-        obstacle = exhausted(session, current.run.manifest.cost)
+        obstacle = why_no_round(session, current.run.manifest.cost)
         if obstacle is not None:
             raise JudgeError(obstacle)
         session.context.say(
-            f"{plan.why}: judging {counted(len(plan.samples), 'answer')} of the baseline again, to compare like with like."
+            f"{plan.why}: judging {counted(len(plan.samples), 'answer')} of the baseline again, so that both runs are "
+            "scored in the same way."
         )
         samples = GoldenSet(
             tuple(
@@ -139,8 +140,8 @@ async def rejudge(
                 if sample.id in plan.samples
             )
         )
-        own = {metric.info.name: metric for metric in session.plan.metrics.own()}
-        metrics = [own.get(name) or find_metric(name) for name in plan.reasons]
+        custom = {metric.info.name: metric for metric in session.plan.metrics.own()}
+        metrics = [custom.get(name) or find_metric(name) for name in plan.reasons]
         judged = await judge_stored(
             stored, session, list(filter(None, metrics)), folder, samples
         )
@@ -152,20 +153,22 @@ async def rejudge(
         return Rejudged(baseline, (warning,))
     finally:
         await stored.close()
-    return _rejudged(baseline, plan, judged)
+    return _replace_scores(baseline, plan, judged)
 
 
-def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejudged:
-    """The baseline with the scores of `judged`, its answers as they were judged
+def _replace_scores(
+    baseline: ComparedRun, plan: _Plan, judged: RunDirectory
+) -> Rejudged:
+    """The baseline with the scores of `judged`, the run of its answers that were judged
     again."""
-    scores, spent = judged.scores(), judged.manifest.cost
-    paid = ""
-    if spent.calls:
-        price = "" if spent.usd is None else f", {dollars(spent.usd)}"
-        paid = f" ({counted(spent.calls, 'call')}{price})"
+    scores, cost = judged.scores(), judged.manifest.cost
+    cost_words = ""
+    if cost.calls:
+        price = "" if cost.usd is None else f", {dollars(cost.usd)}"
+        cost_words = f" ({counted(cost.calls, 'call')}{price})"
     warning = (
-        f"{plan.why}: the baseline's answers were judged again by {judged.manifest.judge.label()}{paid}, so drops "
-        "compare like with like."
+        f"{plan.why}: the baseline's answers were judged again by {judged.manifest.judge.label()}{cost_words}, so that "
+        "both runs are scored in the same way."
     )
     if plan.judge_changed:
         warning += " Floors were set for the old scores."
@@ -177,49 +180,50 @@ def _rejudged(baseline: ComparedRun, plan: _Plan, judged: RunDirectory) -> Rejud
         warnings.append(
             f"{counted(len(unjudged), 'answer')} of the baseline could not be judged again and are not compared."
         )
-    merged = _merged(baseline.scores, scores, plan)
+    merged = _merge(baseline.scores, scores, plan)
     rejudged = replace(baseline, scores=merged)
     if plan.judge_changed:
-        scores = _as_judged_now(merged, plan.current)
+        scores = _with_judge_of(merged, plan.current)
         rejudged = replace(baseline, scores=scores, details=judged)
-    return Rejudged(rejudged, tuple(warnings), spent)
+    return Rejudged(rejudged, tuple(warnings), cost)
 
 
-def _merged(then: RunScores, again: RunScores, plan: _Plan) -> RunScores:
-    """The baseline's scores as this run's judge gives them, by this run's labels.
+def _merge(before: RunScores, again: RunScores, plan: _Plan) -> RunScores:
+    """The baseline's scores by this run's judge and this run's labels.
 
-    Metrics that were not scored again are left out, and so are scores by other labels.
-    A sample that would lose a score by its new labels keeps the old ones: nothing can
+    Metrics that can't be compared and were not scored again are left out. A sample that
+    would lose a score by its new labels keeps its scores by the old ones: nothing can
     be compared there.
     """
-    changed, lost = outdated(plan.current, then), set[str]()
-    for name in plan.reasons.keys() & plan.edited.keys() & then.metrics.keys():
-        scored_before = then.metrics[name].values.keys()
+    incomparable, lost = outdated(plan.current, before), set[str]()
+    for name in plan.reasons.keys() & plan.edited.keys() & before.metrics.keys():
+        scored_before = before.metrics[name].values.keys()
         lost |= plan.edited[name] & scored_before - again.scores_of(name).values.keys()
     relabelled = plan.relabelled.keys() - lost
     parts = ("values", "not_applicable", "failed", "answers")
     metrics = {
-        name: _spliced(scores, then.scores_of(name), lost, parts)
+        name: _replace_samples(scores, before.scores_of(name), lost, parts)
         for name, scores in again.metrics.items()
     }
-    for name, scores in then.metrics.items():
-        if name not in changed:
+    for name, scores in before.metrics.items():
+        if name not in incomparable:
             edited = plan.edited.get(name, frozenset()) & relabelled
-            metrics[name] = _spliced(scores, again.scores_of(name), edited, parts)
-    samples = dict(then.samples)
+            source = again.scores_of(name)
+            metrics[name] = _replace_samples(scores, source, edited, parts)
+    samples = dict(before.samples)
     for name in relabelled:
-        now = plan.current.samples[name]
+        current = plan.current.samples[name]
         samples[name] = replace(
-            samples[name], parts=now.parts, answerable=now.answerable
+            samples[name], parts=current.parts, answerable=current.answerable
         )
-    # What else depends on labels and judge.
-    system = _spliced(
-        then.system, again.system, again.samples.keys(), ("ranked", "reworded")
+    # Facts that also depend on labels and judge.
+    system = _replace_samples(
+        before.system, again.system, again.samples.keys(), ("ranked", "reworded")
     )
-    return replace(then, metrics=metrics, samples=samples, system=system)
+    return replace(before, metrics=metrics, samples=samples, system=system)
 
 
-def _as_judged_now(scores: RunScores, current: RunScores) -> RunScores:
+def _with_judge_of(scores: RunScores, current: RunScores) -> RunScores:
     """`scores` with the judge of `current` in their manifest."""
     observed = current.rounds.judge.observed
     judge = scores.rounds.judge.model_copy(update={"observed": observed})
@@ -236,15 +240,15 @@ def _as_judged_now(scores: RunScores, current: RunScores) -> RunScores:
     return replace(scores, manifest=manifest, rounds=rounds)
 
 
-def _spliced(
+def _replace_samples(
     record: _Record, source: _Record, ids: Collection[str], parts: Iterable[str]
 ) -> _Record:
-    """`record`, with what these `parts` of `source` say of the samples `ids` in place
-    of its own."""
+    """`record`, in whose `parts` the entries of the samples `ids` are those of
+    `source`."""
     changes: dict[str, Any] = {}
     for part in parts:
-        own_items = getattr(record, part).items()
-        source_items = getattr(source, part).items()
-        changes[part] = {name: value for name, value in own_items if name not in ids}
-        changes[part] |= {name: value for name, value in source_items if name in ids}
+        old_items = getattr(record, part).items()
+        new_items = getattr(source, part).items()
+        changes[part] = {name: value for name, value in old_items if name not in ids}
+        changes[part] |= {name: value for name, value in new_items if name in ids}
     return replace(record, **changes)
