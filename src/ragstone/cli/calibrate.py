@@ -136,14 +136,14 @@ def command(
     run = run or Path(_DEFAULT_RUN)
     scores = read_side(run).scores
     labels = read_labels(
-        label_files(places), measured=tuple(scores.metrics), scale=scale or (0.0, 1.0)
+        label_files(places), metrics=tuple(scores.metrics), scale=scale or (0.0, 1.0)
     )
     if fit is not None:
         _refuse_options(table_options, "does not go with --fit")
         _fit(run, labels, fit, format_name)
         return 0
     policy = read_policy(settings, of_stored=True)
-    report = calibrate(scores, labels, required=policy.labels.min_agreement)
+    report = calibrate(scores, labels, min_agreement=policy.labels.min_agreement)
     if output is not None:
         write_text(output, report.calibration.model_dump_json(indent=1) + "\n")
     show(format_name, report.document, report.text)

@@ -87,7 +87,7 @@ def command(
     )
     tables, page = write_tables(opened, draw, output, redact=redact)
     drawn = counted(len(draw.probabilities), "answer")
-    say(f"drew {drawn} of {draw.population:,} for {', '.join(draw.metrics)}")
+    say(f"drew {drawn} of {draw.population_size:,} for {', '.join(draw.metrics)}")
     for table, assigned in zip(tables, draw.assigned.values(), strict=True):
         answers = counted(len(assigned), "answer")
         click.echo(f"  {linked(table)}  {answers}")

@@ -19,7 +19,7 @@ from ragstone.tools.generate.generate import continued, generate, pair_lines
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.generate.plan import Generated, Wanted, read_material
-from ragstone.tools.judging.pairs import WORSE, measure_judge, read_pairs
+from ragstone.tools.judging.pairs import METRIC_BY_WORSE_FIELD, measure_judge, read_pairs
 from tests.cli.project import Completed, ragstone, start
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
 from tests.tools.generate.drafting import FACTS, PLANS, Writer, asked_for, block, passages, write_documents
@@ -241,7 +241,7 @@ def test_pairs_that_calibrate_reads(desk: Desk) -> None:
             assert pair.better.contexts == pair.worse.contexts
             assert pair.better.answer != pair.worse.answer
     measured = desk.world.run(measure_judge(OfflineJudge(), pairs, "statements", file=path.name))
-    assert {result.metric for result in measured.results} == set(WORSE.values())
+    assert {result.metric for result in measured.results} == set(METRIC_BY_WORSE_FIELD.values())
 
 
 def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -> None:

@@ -35,7 +35,7 @@ def read(tmp_path: Path, **rows: list[str]) -> Labels:
     """The labels of each annotator, as ``id,label``."""
     for name, lines in rows.items():
         (tmp_path / f"{name}.csv").write_text("\n".join(["id,m", *lines]), encoding="utf-8")
-    return read_labels([tmp_path / f"{name}.csv" for name in rows], measured=["m"])
+    return read_labels([tmp_path / f"{name}.csv" for name in rows], metrics=["m"])
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_judge_and_people_are_compared_where_both_spoke() -> None:
     assert (metric.passes_too_many, metric.fails_too_many) == (5, 4)
     assert metric.kappa is not None
     assert metric.kappa.value == pytest.approx(10 / 181)
-    assert {name for name, *_ in metric.farthest} < {f"s{i}" for i in range(20) if i % 4 in {1, 3}}
+    assert {difference.sample_id for difference in metric.farthest} < {f"s{i}" for i in range(20) if i % 4 in {1, 3}}
     assert (metric.people_kappas, metric.people_alpha) == ({}, None)
 
 
@@ -120,11 +120,11 @@ def test_the_last_sentence_says_whether_the_judge_may_block_and_at_which_floor()
         f'This judge may block on m at a floor of {floor:.2f} with [labels] estimate = "corrected".'
     )
     assert report.text().endswith(report.conclusion())
-    strict = calibrate(build_run(scores), labels_of(people), required=0.999)
+    strict = calibrate(build_run(scores), labels_of(people), min_agreement=0.999)
     assert strict.conclusion().startswith("This judge may not block yet: m (its agreement with people is 0.9")
     scores, people = noisy(0.5)
     assert "may not block yet: m (its agreement" in calibrate(build_run(scores), labels_of(people)).conclusion()
-    lenient = calibrate(build_run(scores), labels_of(people), required=-1.0)
+    lenient = calibrate(build_run(scores), labels_of(people), min_agreement=-1.0)
     assert "may be chance" in lenient.conclusion()
     same = calibrate(build_run({"m": [1.0] * 40}), labels_of({f"s{i}": 1.0 for i in range(40)}))
     assert same.conclusion() == "This judge may not block yet: m (all scores and labels are the same)."

@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.judge.fitted import read_fitted
 from ragstone.tools.judging import fit
-from ragstone.tools.judging.fit import cross_validated, fit_model
+from ragstone.tools.judging.fit import cross_validate, fit_model
 from tests.cli.project import ragstone, read_json, write_rows
 
 N = 48
@@ -93,15 +93,15 @@ def test_too_few_labels_are_refused(labelled: Path) -> None:
     lines = (labelled / "labels.jsonl").read_text(encoding="utf-8").splitlines()
     passes, fails = ([line for line in lines if word in line] for word in ("pass", "fail"))
     for few, says in (
-        (lines[:29], "29 labelled answers can be used; a judge is fitted to 30 or more"),
-        ([*passes, *fails[:4]], "28 labelled answers can be used"),
+        (lines[:29], "only 29 labelled answers can be used, and a judge is fitted to 30 or more"),
+        ([*passes, *fails[:4]], "only 28 labelled answers can be used"),
     ):
         (labelled / "few.jsonl").write_text("\n".join(few), encoding="utf-8")
         assert says in ragstone([*FIT, "few.jsonl", "--fit", "none.json"], labelled, exit_code=2).stderr
     assert not (labelled / "none.json").exists()
     (labelled / "few.jsonl").write_text("\n".join(lines).replace("faithfulness", "hallucination"), encoding="utf-8")
     refused = ragstone([*FIT, "few.jsonl", "--fit", "none.json"], labelled, exit_code=2)
-    assert "fitted to labels of faithfulness, and these are of hallucination" in refused.stderr
+    assert "fitted to labels of faithfulness, but these are of hallucination" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,14 @@ def test_labels_of_one_kind_are_refused() -> None:
         fit_model(rows, [float(i >= 4) for i in range(40)], [str(i) for i in range(40)])
 
 
+def test_labels_of_one_conversation_are_refused() -> None:
+    rows = [{"own": float(i)} for i in range(30)]
+    labels = [float(i % 2) for i in range(30)]
+    with pytest.raises(ConfigError, match="are of one group"):
+        fit_model(rows, labels, ["the only conversation"] * 30)
+    assert fit_model(rows, labels, ["one", "another"] * 15).groups == 2
+
+
 def test_a_group_is_never_in_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
@@ -158,9 +166,9 @@ def test_a_group_is_never_in_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((set(table[:, 0]), set(others[:, 0])))
         return np.zeros(len(others))
 
-    monkeypatch.setattr(fit, "predicted", spy)
+    monkeypatch.setattr(fit, "predict", spy)
     groups = np.repeat(np.arange(30), 3)
-    cross_validated(groups[:, None].astype(float), np.zeros(90), groups.astype(str))
+    cross_validate(groups[:, None].astype(float), np.zeros(90), groups.astype(str))
     assert len(seen) == 10
     assert all(not mine & others for mine, others in seen)
     assert set().union(*(others for _, others in seen)) == set(range(30))

@@ -13,7 +13,7 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.calibration import read_calibration
 from ragstone.metrics.registry import DEFAULT, find_metric
-from ragstone.tools.judging.draw import draw_answers, questions
+from ragstone.tools.judging.draw import draw_answers, label_guides
 from tests.cli.project import ragstone
 from tests.pipeline.conftest import WriteRun
 
@@ -70,7 +70,7 @@ def test_answers_are_drawn_labelled_settled_and_compared(run: RunDirectory, tmp_
     fill_in(folder / "bob.csv", lambda name: opposite[people(name)] if name in contested else people(name))
     out = said(tmp_path, "calibrate", "labels", "--run", "run", "--settle", "labels/settled.csv")
     assert "ann and bob" in out
-    assert "people among each other         Krippendorff's alpha" in out
+    assert "people with each other          Krippendorff's alpha" in out
     assert "3 labels to settle" in out
     settled = rows_of(folder / "settled.csv")
     assert [row["id"] for row in settled] == contested
@@ -135,7 +135,7 @@ def test_no_table_has_a_secret(run: RunDirectory) -> None:
 
 
 def test_every_default_metric_has_a_question_for_people() -> None:
-    assert {name for name in DEFAULT if find_metric(name)} & set(questions())
-    for guide in questions().values():
+    assert {name for name in DEFAULT if find_metric(name)} & set(label_guides())
+    for guide in label_guides().values():
         assert guide["ask"]
         assert guide["example"]

@@ -10,13 +10,21 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.tools.judging.table import MAX_CELL, Labels, from_text, label_files, read_labels, shown_text, write_table
+from ragstone.tools.judging.table import (
+    MAX_CELL_CHARACTERS,
+    Labels,
+    cell_text,
+    label_files,
+    read_labels,
+    unescape_formula,
+    write_table,
+)
 
 
 def read(tmp_path: Path, text: str, **options: object) -> Labels:
     path = tmp_path / ("labels.jsonl" if text.startswith("{") else "labels.csv")
     path.write_text(text, encoding="utf-8")
-    return read_labels([path], measured=["m", "n"], **options)  # type: ignore[arg-type]
+    return read_labels([path], metrics=["m", "n"], **options)  # type: ignore[arg-type]
 
 
 def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
@@ -30,7 +38,7 @@ def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
 def test_a_settled_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:
     for name, rows in (("ann", "a,1\nb,1"), ("bob", "a,0\nb,0"), ("settled", "a,0\nb,")):
         (tmp_path / f"{name}.csv").write_text(f"id,m\n{rows}\n", encoding="utf-8")
-    labels = read_labels(label_files([tmp_path]), measured=["m"])
+    labels = read_labels(label_files([tmp_path]), metrics=["m"])
     assert labels.mean("m") == {"a": 0.0, "b": 0.5}
     assert labels.annotators("m") == ("ann", "bob")
 
@@ -91,23 +99,23 @@ def test_what_is_written_is_read_back_and_nothing_in_it_is_a_formula(tmp_path: P
     with path.open(encoding="utf-8-sig", newline="") as stream:
         cells = [cell for row in csv.reader(stream) for cell in row]
     assert not [cell for cell in cells if cell.startswith(("=", "-", "@", "+"))]
-    labels = read_labels([path], measured=["faithfulness"])
+    labels = read_labels([path], metrics=["faithfulness"])
     assert list(labels.by_metric["faithfulness"]) == names
     assert labels.annotators("faithfulness") == ("ann",)
     assert labels.texts["plain"]["question"] == rows[0]["question"]
-    assert from_text("'tis") == "'tis"
+    assert unescape_formula("'tis") == "'tis"
 
 
 def test_a_table_as_a_spreadsheet_saves_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "ann.csv").write_bytes("id;Faithfulness;comment\r\nq1;PASS;\r\nq2;;\r\n".encode("utf-8-sig"))
-    labels = read_labels(label_files([tmp_path]), measured=["Faithfulness", "other"])
+    labels = read_labels(label_files([tmp_path]), metrics=["Faithfulness", "other"])
     assert labels.by_metric == {"Faithfulness": {"q1": {"ann": 1.0}}}
 
 
 def test_a_text_that_breaks_a_spreadsheet_is_cut_and_says_so() -> None:
-    assert shown_text("x" * MAX_CELL) == "x" * MAX_CELL
-    assert shown_text("x" * 40_000).endswith("\n[cut: 40,000 characters]")
-    assert len(shown_text("x" * 40_000)) < MAX_CELL + 40 < 32_767
+    assert cell_text("x" * MAX_CELL_CHARACTERS) == "x" * MAX_CELL_CHARACTERS
+    assert cell_text("x" * 40_000).endswith("\n[cut: 40,000 characters]")
+    assert len(cell_text("x" * 40_000)) < MAX_CELL_CHARACTERS + 40 < 32_767
 
 
 def test_a_file_of_200_mb_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -115,4 +123,4 @@ def test_a_file_of_200_mb_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(200_000_000)
     with pytest.raises(ConfigError, match="larger than 33,554,432 bytes"):
-        read_labels([path], measured=["m"])
+        read_labels([path], metrics=["m"])

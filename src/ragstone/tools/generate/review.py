@@ -18,9 +18,9 @@ from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.templates import render_text_template
 from ragstone.tools.judging.table import (
     MAX_LABELS_BYTES,
-    from_text,
+    cell_text,
     refuse_existing,
-    shown_text,
+    unescape_formula,
     write_table,
 )
 
@@ -66,11 +66,11 @@ def _row(sample: Sample) -> dict[str, str]:
     evidence = "\n\n".join(sample.reference_contexts)
     return {
         "id": sample.id,
-        "question": shown_text(sample.question),
-        "reference": shown_text(sample.reference or ""),
+        "question": cell_text(sample.question),
+        "reference": cell_text(sample.reference or ""),
         "answerable": "yes" if sample.answerable else "no",
         "tags": ", ".join(sample.tags),
-        "evidence": shown_text(evidence),
+        "evidence": cell_text(evidence),
         "version": _version(sample),
     }
 
@@ -140,7 +140,7 @@ def _sample_of(
     row: Mapping[str, object], by_id: Mapping[str, Sample], where: str
 ) -> Sample:
     """The sample that a row of the table was written of."""
-    sample_id = from_text(str(row["id"]))
+    sample_id = unescape_formula(str(row["id"]))
     problem = "is not in the golden set"
     if sample_id in by_id:
         sample = by_id[sample_id]
@@ -159,7 +159,9 @@ def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
     of a golden set."""
     written = _row(sample)
     cells = {
-        name: from_text(str(row.get(name) or "")) for name in _EDITABLE if name in row
+        name: unescape_formula(str(row.get(name) or ""))
+        for name in _EDITABLE
+        if name in row
     }
     edits = {name: cell for name, cell in cells.items() if cell != written[name]}
     if not edits:

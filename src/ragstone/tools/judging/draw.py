@@ -1,5 +1,5 @@
-"""Draws answers of a run for people to label, divides them among annotators, and writes
-their tables and the page."""
+"""`ragstone label`: draw answers of a run for people to label, divide them among
+annotators, and write their tables and the page that fills them in."""
 
 from __future__ import annotations
 
@@ -24,32 +24,41 @@ from ragstone.printable import clean
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.tools.judging.table import (
-    OWN_COLUMNS,
+    RESERVED_COLUMNS,
     SETTLED,
     TEXTS,
+    cell_text,
     refuse_existing,
-    shown_text,
     write_table,
 )
 
 By = Literal["random", "unsure"]
+"""How answers are drawn: all with the same probability, or more of those that the judge
+is unsure of."""
 
 PAGE = "label.html"
-_UNSURE = (0.2, 0.8)
-"""Between these scores the judge is unsure of an answer."""
+
+_UNSURE_SCORES = (0.2, 0.8)
+"""The judge is unsure of an answer whose score is between these."""
+
 _UNSURE_SHARE = 2 / 3
-"""Of the drawn answers, if unsure ones are to be drawn more often."""
+"""By ``unsure``, this share of the drawn answers are ones that the judge is unsure
+of."""
+
 _ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
 
 
 class Draw(Struct, frozen=True):
-    """Drawn answers: who labels which, and the probability with which each was drawn
-    from `population` answers."""
+    """The answers that were drawn for people to label."""
 
     metrics: tuple[str, ...]
+    """What people label in each answer."""
     assigned: Mapping[str, tuple[str, ...]]
+    """The sample ids that each annotator labels, in the order of their table."""
     probabilities: Mapping[str, float]
-    population: int
+    """The probability with which each answer was drawn, by sample id."""
+    population_size: int
+    """How many answers could have been drawn."""
 
 
 def draw_answers(
@@ -66,10 +75,10 @@ def draw_answers(
     """Draw `n` scored answers of `run`, or all if there are fewer, and assign them to
     `annotators`.
 
-    The share `overlap` of them goes to everyone, so that agreement can be computed; the
-    rest are divided evenly. By ``unsure``, two thirds are answers that the judge is
-    unsure of; the probabilities let estimates allow for it. Answers whose id has a
-    secret are left out. Raises ConfigError.
+    The share `overlap` of the drawn answers goes to everyone, so that agreement can be
+    computed; all others are divided evenly. Without `metrics`, people label the first
+    metric of the run that has scores. Answers whose id `redact` would change, because
+    it has a secret, are left out. Raises ConfigError.
     """
     scores = run.scores()
     for name in metrics:
@@ -84,19 +93,29 @@ def draw_answers(
                 hint="Use letters, digits, '.', '-' and '_'.",
             )
     scored = tuple(name for name, metric in scores.metrics.items() if metric.values)
-    names = tuple(metrics) or scored[:1]
+    labelled_metrics = tuple(metrics) or scored[:1]
     population = []
     for sample_id in sorted(scores.samples):
         is_answered = sample_id not in scores.system.failures
-        is_scored = any(sample_id in scores.metrics[name].values for name in names)
+        is_scored = any(
+            sample_id in scores.metrics[name].values for name in labelled_metrics
+        )
         if is_answered and is_scored and redact(sample_id) == sample_id:
             population.append(sample_id)
     if not population:
-        raise ConfigError("has no scored answers to label.", where=str(run.path))
+        raise ConfigError(
+            "has no scored answers to label.",
+            where=str(run.path),
+            hint="Name a run that scored its answers, or other --metrics.",
+        )
     size = min(n, len(population))
     strata = [(population, size)]
     if by == "unsure":
-        unsure = [name for name in population if _is_unsure(scores, names, name)]
+        unsure = [
+            sample_id
+            for sample_id in population
+            if _is_unsure(scores, labelled_metrics, sample_id)
+        ]
         if not unsure:
             raise ConfigError(
                 "has no answer of which the judge is unsure.",
@@ -105,53 +124,60 @@ def draw_answers(
             )
         sure = sorted(set(population) - set(unsure))
         unsure_target = round(_UNSURE_SHARE * size)
-        from_unsure = min(len(unsure), unsure_target)
-        from_sure = min(len(sure), size - from_unsure)
-        strata = [(unsure, size - from_sure), (sure, from_sure)]
-    chance = random.Random(seed)  # noqa: S311 - fair, not secret
+        unsure_size = min(len(unsure), unsure_target)
+        sure_size = min(len(sure), size - unsure_size)
+        strata = [(unsure, size - sure_size), (sure, sure_size)]
+    generator = random.Random(seed)  # noqa: S311 - fair, not secret
     probabilities = {}
-    for stratum, share in strata:
-        for sample_id in chance.sample(stratum, share):
-            probabilities[sample_id] = share / len(stratum)
+    for sample_ids, stratum_size in strata:
+        for sample_id in generator.sample(sample_ids, stratum_size):
+            probabilities[sample_id] = stratum_size / len(sample_ids)
     drawn = list(probabilities)
-    chance.shuffle(drawn)
-    assigned = _assigned(drawn, annotators, overlap, chance)
-    return Draw(names, assigned, probabilities, len(population))
+    generator.shuffle(drawn)
+    return Draw(
+        metrics=labelled_metrics,
+        assigned=_assign(drawn, annotators, overlap, generator),
+        probabilities=probabilities,
+        population_size=len(population),
+    )
 
 
 def _check_metric(name: str, scores: RunScores) -> None:
-    """Raise ConfigError if answers can't be labelled for this metric."""
+    """Raise ConfigError if people can't label the metric `name`."""
     if name not in scores.metrics:
         raise ConfigError(
             f"the run has no metric '{name}'.",
             hint=suggestion(name, scores.metrics),
         )
-    if name.lower() in OWN_COLUMNS:
+    if name.lower() in RESERVED_COLUMNS:
         raise ConfigError(
             f"a metric called '{name}' can't be labelled: the table has a column of this name."
         )
 
 
-def _assigned(
+def _assign(
     drawn: Sequence[str],
     annotators: Sequence[str],
     overlap: float,
-    chance: random.Random,
+    generator: random.Random,
 ) -> dict[str, tuple[str, ...]]:
-    """Who labels which of the `drawn` answers, each in an order of their own."""
-    shared = round(overlap * len(drawn))
-    for_everyone = drawn[:shared]
+    """Divide the `drawn` sample ids among `annotators`: each gets the shared ones and
+    every nth of the others, in a random order."""
+    shared_size = round(overlap * len(drawn))
+    shared = drawn[:shared_size]
     assigned = {}
-    for place, annotator in enumerate(annotators):
-        share = drawn[shared + place :: len(annotators)]
-        own = [*for_everyone, *share]
-        chance.shuffle(own)
-        assigned[annotator] = tuple(own)
+    for index, annotator in enumerate(annotators):
+        share = drawn[shared_size + index :: len(annotators)]
+        sample_ids = [*shared, *share]
+        generator.shuffle(sample_ids)
+        assigned[annotator] = tuple(sample_ids)
     return assigned
 
 
 def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> bool:
-    low, high = _UNSURE
+    """Whether the judge is unsure of the answer in one of `metrics`."""
+    low, high = _UNSURE_SCORES
+    # An answer without a score is not an unsure one.
     values = [scores.metrics[name].values.get(sample_id, 0.0) for name in metrics]
     return any(low < value < high for value in values)
 
@@ -159,8 +185,10 @@ def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> boo
 def write_tables(
     run: RunDirectory, draw: Draw, folder: Path, *, redact: Callable[[str], str] = str
 ) -> tuple[list[Path], Path]:
-    """Write a table for each annotator and the page to `folder`: their paths. Raises
-    ConfigError rather than overwrite a table, which may have labels.
+    """Write a table for each annotator and the page to `folder`, and return the paths
+    of the tables and of the page.
+
+    Raises ConfigError rather than overwrite a table, which may have labels.
     """
     tables = [folder / f"{annotator}.csv" for annotator in draw.assigned]
     for path in (folder, *tables):
@@ -174,7 +202,8 @@ def write_tables(
     columns = ("id", *draw.metrics, "comment", *TEXTS, "probability")
     for path, assigned in zip(tables, draw.assigned.values(), strict=True):
         rows = [
-            _row(records[name], draw.probabilities[name], redact) for name in assigned
+            _row(records[sample_id], draw.probabilities[sample_id], redact)
+            for sample_id in assigned
         ]
         write_table(path, columns, rows)
     page = folder / PAGE
@@ -185,32 +214,28 @@ def write_tables(
 def _row(
     record: SampleRecord, probability: float, redact: Callable[[str], str]
 ) -> dict[str, str]:
+    """The cells of an answer in a table, by column."""
     sample = record.sample
     response = record.response
     contexts = []
     for rank, context in enumerate(response.contexts, start=1):
-        name = f" {redact(context.id)}" if context.id else ""
-        text = redact(context.text)
-        contexts.append(f"[{rank}]{name}\n{text}")
-    question = redact(sample.question)
-    answer = redact(response.answer)
-    reference = redact(sample.reference or "")
-    passages = "\n\n".join(contexts)
-    return {
-        "id": sample.id,
-        "probability": repr(probability),
-        "question": shown_text(question),
-        "answer": shown_text(answer),
-        "reference": shown_text(reference),
-        "contexts": shown_text(passages),
+        context_id = f" {context.id}" if context.id else ""
+        contexts.append(f"[{rank}]{context_id}\n{context.text}")
+    texts = {
+        "question": sample.question,
+        "answer": response.answer,
+        "reference": sample.reference or "",
+        "contexts": "\n\n".join(contexts),
     }
+    cells = {column: cell_text(redact(text)) for column, text in texts.items()}
+    return {"id": sample.id, "probability": repr(probability), **cells}
 
 
 def label_page(metrics: Sequence[str]) -> str:
-    """The page that reads a table, takes labels of `metrics`, and saves the table. It
-    has no texts of the run."""
+    """Render the page that opens a table, takes labels of `metrics`, and saves the
+    table. The page itself has no text of the run."""
     package = "ragstone.tools.judging"
-    hints = [
+    metric_texts = [
         {"name": name, "title": _title(name), "hint": _hint(name)} for name in metrics
     ]
     stylesheet = read_template("label.css", package)
@@ -221,17 +246,19 @@ def label_page(metrics: Sequence[str]) -> str:
         styles=(stylesheet,),
         script=script,
         title="Labels",
-        metrics=hints,
+        metrics=metric_texts,
     )
 
 
 def _title(name: str) -> str:
+    """The title of the metric `name`, or the name of one that isn't Ragstone's."""
     metric = find_metric(name)
     return clean(metric.info.title) if metric else clean(name)
 
 
 def _hint(name: str) -> str:
-    guide = questions().get(name)
+    """What the page tells people to look for when they label the metric `name`."""
+    guide = label_guides().get(name)
     if guide:
         question = guide["ask"]
         example = guide["example"]
@@ -241,7 +268,7 @@ def _hint(name: str) -> str:
 
 
 @cache
-def questions() -> dict[str, dict[str, str]]:
-    """What a metric asks of a person, in two sentences (`ask`), and a labelled
-    `example`, by the metric's name."""
+def label_guides() -> dict[str, dict[str, str]]:
+    """By the name of a metric, what it asks of a person, in two sentences (``ask``),
+    and a labelled ``example``."""
     return tomllib.loads(read_template("questions.toml", "ragstone.tools.judging"))

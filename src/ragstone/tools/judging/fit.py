@@ -1,5 +1,5 @@
-"""`ragstone calibrate --fit`: a judge fitted to a team's own labels, and graded on
-labels that it has not seen."""
+"""`ragstone calibrate --fit`: fit a judge to a team's labels, and grade it on labels
+that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -26,95 +26,106 @@ METRIC = "faithfulness"
 """The metric whose labels a judge is fitted to."""
 
 MIN_LABELS = 30
-"""Labels that a judge is fitted to, at least."""
+"""The fewest labelled answers that a judge is fitted to."""
 
-MIN_OF_CLASS = 5
-"""Of these, at least so many pass and so many fail, or there is nothing to tell
-apart."""
+MIN_LABELS_OF_CLASS = 5
+"""The fewest passes, and the fewest fails, among the labels: with fewer, the model
+can't learn to tell them apart."""
 
-PENALTY = 5.0
-"""Half of this times the squared weight of a standardised feature is added to the loss.
-The offline judge's own opinion is pulled to its weight there, so that few labels change
-little."""
+MIN_GROUPS = 2
+"""The fewest groups that the answers are of: cross-validation leaves out whole groups,
+and needs one to fit to."""
 
-FOLDS = 10
-_KINDS = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
+FEATURE_PENALTY = 5.0
+"""The loss grows by half of this, times the squared distance of each weight from where
+it starts, so that few labels change the offline judge little. Weights are of
+standardised features."""
+
+_BIAS_PENALTY = 1e-3
+"""The same for the bias, which labels may move freely. It isn't 0, because the bias
+would be infinite if all labels that a fold is fitted to were passes."""
+
+MAX_FOLDS = 10
+"""The most parts that answers are divided into for cross-validation."""
+
+_JUDGEMENT_KINDS = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
+"""What the features are computed from."""
 
 
 def fit_judge(run: RunDirectory, labels: Labels) -> FittedFile:
-    """The judge fitted to `labels` of the answers of `run`.
+    """Fit a judge to `labels` of the answers of `run`.
 
     Raises ConfigError without labels of faithfulness, or for too few.
     """
     if METRIC not in labels.by_metric:
-        named = ", ".join(sorted(labels.by_metric))
+        labelled_metrics = ", ".join(sorted(labels.by_metric)) or "no metric"
         raise ConfigError(
-            f"a judge is fitted to labels of {METRIC}, and these are of {named}."
+            f"a judge is fitted to labels of {METRIC}, but these are of {labelled_metrics}.",
+            hint=f"Draw answers to label: ragstone label RUN --metrics {METRIC}",
         )
-    people = labels.mean(METRIC)
-    records = run.find(sorted(people))
+    label_by_id = labels.mean(METRIC)
     judge = OfflineJudge()
-
-    async def features() -> dict[str, dict[str, float]]:
-        rows = {}
-        for sample_id, record in sorted(records.items()):
-            of_record = await features_of_record(judge, record)
-            if of_record is not None:
-                rows[sample_id] = of_record
-        return rows
-
-    rows = asyncio.run(features())
-    groups = [records[name].sample.group or name for name in rows]
-    means = [people[name] for name in rows]
-    model = fit_model(list(rows.values()), means, groups)
+    records = run.find(sorted(label_by_id))
+    features = asyncio.run(_features_by_id(judge, records))
+    model = fit_model(
+        rows=list(features.values()),
+        labels=[label_by_id[sample_id] for sample_id in features],
+        groups=[records[sample_id].sample.group or sample_id for sample_id in features],
+    )
     return FittedFile(offline=judge.identity.version, faithfulness=model)
 
 
-async def features_of_record(
+async def _features_by_id(
+    judge: OfflineJudge, records: Mapping[str, SampleRecord]
+) -> dict[str, dict[str, float]]:
+    """Compute the features of each answer that has something to judge, by sample id."""
+    features_by_id = {}
+    for sample_id, record in sorted(records.items()):
+        features = await _features(judge, record)
+        if features is not None:
+            features_by_id[sample_id] = features
+    return features_by_id
+
+
+async def _features(
     judge: OfflineJudge, record: SampleRecord
 ) -> dict[str, float] | None:
-    """The features of the answer in `record`; None if there is nothing to judge in
-    it."""
+    """Compute the features of the answer in `record`; None if the system failed, or if
+    the answer has no statements or contexts to judge."""
     sample = record.sample
     response = record.response
     if response.failure is not None:
         return None
-    call = Call(sample.id)
-    judgements = await collect_judgements(judge, sample, response, _KINDS, call)
+    judgements = await collect_judgements(
+        judge, sample, response, _JUDGEMENT_KINDS, Call(sample.id)
+    )
     statements = judgements.statements
-    table = judgements.support
-    if not isinstance(statements, StatementList) or not isinstance(table, SupportTable):
+    support = judgements.support
+    if not isinstance(statements, StatementList):
         return None
-    return features_of(table, statements.statements, response.contexts)
+    if not isinstance(support, SupportTable):
+        return None
+    return features_of(support, statements.statements, response.contexts)
 
 
 def fit_model(
     rows: Sequence[Mapping[str, float]],
-    people: Sequence[float],
+    labels: Sequence[float],
     groups: Sequence[str],
 ) -> FittedModel:
-    """The model of labels in [0, 1] by features, graded by cross-validation over
-    `groups`. Raises ConfigError."""
-    labels = np.array(people, dtype=np.float64)
-    passes = (labels >= PASS_MARK).astype(np.float64)
-    hint = "Label more answers: ragstone label RUN --by unsure finds passes and fails sooner."
-    if len(passes) < MIN_LABELS:
-        raise ConfigError(
-            f"{len(passes)} labelled answers can be used; a judge is fitted to {MIN_LABELS} or more.",
-            hint=hint,
-        )
-    passed = int(passes.sum())
-    failed = len(passes) - passed
-    for word, number in (("pass", passed), ("fail", failed)):
-        if number < MIN_OF_CLASS:
-            raise ConfigError(
-                f"only {number} of the labelled answers that can be used are labelled {word}; "
-                f"a judge is fitted to {MIN_OF_CLASS} or more of each.",
-                hint=hint,
-            )
-    values = [list(row.values()) for row in rows]
-    table = np.array(values, dtype=np.float64)
-    held_out = cross_validated(table, labels, np.array(groups))
+    """Fit a model that predicts the label of an answer from its features, and grade it
+    by cross-validation.
+
+    `rows` are the features by name, of which the first is the offline judge's opinion
+    in log-odds. `labels` are in [0, 1]. Answers of one group are never in both the part
+    that a model is fitted to and the part that it is graded on. Raises ConfigError for
+    too few labels.
+    """
+    label_values = np.array(labels, dtype=np.float64)
+    passes = (label_values >= PASS_MARK).astype(np.float64)
+    group_count = len(set(groups))
+    _check_labels(passes, group_count)
+    table = np.array([list(row.values()) for row in rows], dtype=np.float64)
 
     def graded(probabilities: Floats) -> Graded:
         ranking = estimate(auroc, probabilities, passes, groups)
@@ -122,82 +133,111 @@ def fit_model(
             auroc=ranking.value,
             low=ranking.low,
             high=ranking.high,
-            brier=brier(probabilities, labels),
+            brier=brier(probabilities, label_values),
         )
 
-    bias, weights = _fitted(table, labels)
-    weight_by_feature = dict(zip(rows[0], weights.tolist(), strict=True))
-    opinions = expit(table[:, 0])
-    distinct_groups = set(groups)
+    bias, weights = _fit_regression(table, label_values)
+    offline_opinions = np.asarray(expit(table[:, 0]))
+    held_out_opinions = cross_validate(table, label_values, np.array(groups))
     return FittedModel(
         bias=bias,
-        weights=weight_by_feature,
+        weights=dict(zip(rows[0], weights.tolist(), strict=True)),
         labels=len(labels),
-        passes=passed,
-        groups=len(distinct_groups),
-        cross_validated=graded(held_out),
-        offline=graded(np.asarray(opinions)),
+        passes=int(passes.sum()),
+        groups=group_count,
+        cross_validated=graded(held_out_opinions),
+        offline=graded(offline_opinions),
     )
 
 
-def cross_validated(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> Floats:
-    """For each row, the probability by a model fitted without its fold; a group is
-    never in two folds."""
-    names, members = np.unique(groups, return_inverse=True)
-    chance = np.random.default_rng(0)
-    order = chance.permutation(len(names))
-    fold_count = min(FOLDS, len(names))
-    folds = order[members] % fold_count
+def _check_labels(passes: Floats, group_count: int) -> None:
+    """Raise ConfigError if a model can't be fitted to labels of these `passes` (n,),
+    which are 0 or 1."""
+    hint = "Label more answers: ragstone label RUN --by unsure finds passes and fails sooner."
+    if len(passes) < MIN_LABELS:
+        raise ConfigError(
+            f"only {len(passes)} labelled answers can be used, and a judge is fitted to {MIN_LABELS} or more.",
+            hint=hint,
+        )
+    passed = int(passes.sum())
+    failed = len(passes) - passed
+    for word, count in (("pass", passed), ("fail", failed)):
+        if count < MIN_LABELS_OF_CLASS:
+            raise ConfigError(
+                f"only {count} of the labelled answers that can be used are labelled {word}, "
+                f"and a judge is fitted to {MIN_LABELS_OF_CLASS} or more.",
+                hint=hint,
+            )
+    if group_count < MIN_GROUPS:
+        raise ConfigError(
+            "all labelled answers that can be used are of one group, and a judge can't be graded on another.",
+            hint=f"Label answers of at least {MIN_GROUPS} groups or conversations.",
+        )
+
+
+def cross_validate(table: Floats, labels: Floats, groups: NDArray[np.str_]) -> Floats:
+    """Predict the label of each row of `table` by a model that is fitted to the other
+    folds. A group is never in two folds."""
+    distinct_groups, group_numbers = np.unique(groups, return_inverse=True)
+    generator = np.random.default_rng(0)
+    shuffled = generator.permutation(len(distinct_groups))
+    fold_count = min(MAX_FOLDS, len(distinct_groups))
+    folds = shuffled[group_numbers] % fold_count
     probabilities = np.zeros(len(labels))
-    for fold in np.unique(folds):
-        held_out = folds == fold
-        training = ~held_out
-        probabilities[held_out] = predicted(
-            table[training], labels[training], table[held_out]
+    for fold in range(fold_count):
+        is_held_out = folds == fold
+        probabilities[is_held_out] = predict(
+            table[~is_held_out], labels[~is_held_out], table[is_held_out]
         )
     return probabilities
 
 
-def predicted(table: Floats, labels: Floats, rows: Floats) -> Floats:
-    """The probabilities of `rows` by a model fitted to `table` and `labels`."""
-    bias, weights = _fitted(table, labels)
-    return np.asarray(expit(bias + rows @ weights))
+def predict(table: Floats, labels: Floats, unlabelled: Floats) -> Floats:
+    """Fit a model to `table` and `labels`, and predict the labels of the rows of
+    `unlabelled`."""
+    bias, weights = _fit_regression(table, labels)
+    return np.asarray(expit(bias + unlabelled @ weights))
 
 
-def _fitted(table: Floats, labels: Floats) -> tuple[float, Floats]:
-    """Bias and weights of the penalised logistic regression; the first weight is pulled
-    to 1."""
+def _fit_regression(table: Floats, labels: Floats) -> tuple[float, Floats]:
+    """Fit a penalised logistic regression: its bias, and a weight for each column of
+    `table`.
+
+    Without labels, it would repeat the offline judge: the penalty pulls the weight of
+    the first column, its log-odds, to 1, and all others to 0.
+    """
     mean = table.mean(axis=0)
-    spread = table.std(axis=0)
-    scale = np.where(spread > 1e-9, spread, 1.0)
+    deviation = table.std(axis=0)
+    scale = np.where(deviation > 1e-9, deviation, 1.0)  # a constant column has none
     ones = np.ones((len(table), 1))
     standardised = (table - mean) / scale
-    rows = np.hstack([ones, standardised])
-    centre = np.zeros(rows.shape[1])
-    centre[1] = scale[0]
-    penalty = np.full(rows.shape[1], PENALTY)
-    penalty[0] = 1e-3
-    loss = _loss(rows, labels, centre, penalty)
-    minimum = minimize(loss, centre, jac=True, method="L-BFGS-B")
-    weights = np.asarray(minimum.x)
-    slopes = weights[1:]
-    bias = weights[0] - slopes @ (mean / scale)
+    design = np.hstack([ones, standardised])
+    start = np.zeros(design.shape[1])
+    start[1] = scale[0]
+    penalties = np.full(design.shape[1], FEATURE_PENALTY)
+    penalties[0] = _BIAS_PENALTY
+    loss = _penalised_loss(design, labels, start, penalties)
+    minimum = minimize(loss, start, jac=True, method="L-BFGS-B")
+    coefficients = np.asarray(minimum.x)
+    slopes = coefficients[1:]
+    bias = coefficients[0] - slopes @ (mean / scale)
     return float(bias), slopes / scale
 
 
-def _loss(
-    rows: Floats, labels: Floats, centre: Floats, penalty: Floats
+def _penalised_loss(
+    design: Floats, labels: Floats, start: Floats, penalties: Floats
 ) -> Callable[[Floats], tuple[float, Floats]]:
-    """The loss of weights, and its gradient."""
+    """Return a function of the coefficients that gives the loss and its gradient: the
+    log loss of all labels, and the penalties for the distance from `start`."""
 
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        odds = rows @ weights
-        distance = weights - centre
-        losses = np.logaddexp(0.0, odds) - labels * odds
-        pull = penalty @ distance**2 / 2.0
-        value = np.sum(losses) + pull
-        errors = expit(odds) - labels
-        gradient = rows.T @ errors + penalty * distance
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
+        log_odds = design @ coefficients
+        distance = coefficients - start
+        log_losses = np.logaddexp(0.0, log_odds) - labels * log_odds
+        penalty = penalties @ distance**2 / 2.0
+        value = np.sum(log_losses) + penalty
+        errors = expit(log_odds) - labels
+        gradient = design.T @ errors + penalties * distance
         return float(value), gradient
 
     return loss

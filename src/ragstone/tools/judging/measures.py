@@ -1,4 +1,4 @@
-"""Measures of how judges and people agree, with intervals over groups."""
+"""Measures of how well judges and people agree, with intervals over groups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 Measure = Callable[[Floats, Floats], float]
-"""A number from scores and labels, both (n,)."""
+"""Computes a number from scores and labels, both (n,); NaN if it is not defined."""
 
 RESAMPLES = 1000
 
+_TAIL = 0.025
+"""The probability that a value is below a 95 % interval; that above is the same."""
+
+_NO_DISAGREEMENT = 1e-15
+"""An expected disagreement up to this is a rounding error: all ratings are the same."""
+
 HAS_ALPHA = find_spec("krippendorff") is not None
-"""Whether the library of `people_alpha` is installed."""
+"""Whether the library that `alpha_of_people` needs is installed."""
 
 
 class Measured(Struct, frozen=True):
@@ -34,15 +40,15 @@ def auroc(scores: Floats, labels: Floats) -> float:
     """Probability that a random positive scores above a random negative, ties counting
     half, in [0, 1].
 
-    Mann-Whitney U ÷ (n₁ n₀). NaN without both classes.
+    Mann-Whitney U ÷ (n₁ n₀), of n₁ positives and n₀ negatives. NaN without both.
     """
-    positive = labels > 0.5
-    n1 = int(positive.sum())
-    n0 = positive.size - n1
+    is_positive = labels > 0.5
+    n1 = int(is_positive.sum())
+    n0 = is_positive.size - n1
     if not n1 or not n0:
         return float("nan")
     ranks = stats.rankdata(scores)
-    rank_sum = ranks[positive].sum()
+    rank_sum = ranks[is_positive].sum()
     min_rank_sum = n1 * (n1 + 1) / 2
     u = rank_sum - min_rank_sum
     return float(u / (n1 * n0))
@@ -55,15 +61,18 @@ def brier(probabilities: Floats, labels: Floats) -> float:
 
 
 def pairwise_accuracy(differences: Floats, preferences: Floats) -> float:
-    """Share of pairs in which the judge's difference has the sign of people's
-    preference; a judge's tie counts half. Pairs without a human preference are left
-    out.
+    """Share of pairs in which the judge prefers the case that people prefer; a judge's
+    tie counts half.
+
+    Of each pair, `differences` has the judge's score of the first case minus that of
+    the second, and the sign of `preferences` says which one people prefer. Pairs with
+    the preference 0 are left out. NaN if all are.
     """
-    decided = preferences != 0
-    if not decided.any():
+    is_decided = preferences != 0
+    if not is_decided.any():
         return float("nan")
-    judge_signs = np.sign(differences[decided])
-    people_signs = np.sign(preferences[decided])
+    judge_signs = np.sign(differences[is_decided])
+    people_signs = np.sign(preferences[is_decided])
     agreement = judge_signs * people_signs
     return float(np.mean((agreement + 1) / 2))
 
@@ -74,68 +83,74 @@ def estimate(
     labels: Floats,
     groups: Sequence[str],
 ) -> Measured:
-    """`measure` of all rows, with an interval from resampling whole groups (Field &
-    Welsh 2007)."""
-    return resampled(lambda rows: measure(scores[rows], labels[rows]), groups)
+    """Compute `measure` of all rows, with a 95 % interval from resampling whole groups
+    (Field & Welsh 2007)."""
+    return _resample(lambda rows: measure(scores[rows], labels[rows]), groups)
 
 
-def resampled(
+def _resample(
     measure: Callable[[NDArray[np.int64]], float], groups: Sequence[str]
 ) -> Measured:
-    """A `measure` of rows, which are numbered as in `groups`, with a 95 % interval from
-    resampling whole groups."""
+    """Compute `measure` of all rows, with a 95 % interval from resampling whole groups.
+
+    `groups` has the group of each row. `measure` takes numbers of rows.
+    """
     value = measure(np.arange(len(groups)))
-    names, members = np.unique(np.asarray(groups), return_inverse=True)
-    if names.size < 2 or not np.isfinite(value):
-        return Measured(value, None, None)
-    order = np.argsort(members, kind="stable")
-    group_numbers = np.arange(1, names.size)
-    starts = np.searchsorted(members[order], group_numbers)
-    rows = np.split(order, starts)
-    random = np.random.default_rng(0)
-    draws = []
+    distinct_groups, group_numbers = np.unique(np.asarray(groups), return_inverse=True)
+    group_count = distinct_groups.size
+    if group_count < 2 or not np.isfinite(value):
+        return Measured(value, low=None, high=None)
+    order = np.argsort(group_numbers, kind="stable")
+    starts = np.searchsorted(group_numbers[order], np.arange(1, group_count))
+    rows_of_groups = np.split(order, starts)
+    generator = np.random.default_rng(0)
+    values = []
     for _ in range(RESAMPLES):
-        drawn_groups = random.integers(0, names.size, names.size)
-        drawn_rows = np.concatenate([rows[group] for group in drawn_groups])
-        draws.append(measure(drawn_rows))
-    values = np.asarray(draws)
-    finite = values[np.isfinite(values)]
+        drawn_groups = generator.integers(0, group_count, group_count)
+        drawn_rows = np.concatenate([rows_of_groups[group] for group in drawn_groups])
+        values.append(measure(drawn_rows))
+    resampled = np.asarray(values)
+    finite = resampled[np.isfinite(resampled)]
     if finite.size < RESAMPLES // 2:
-        return Measured(value, None, None)
-    low, high = np.quantile(finite, [0.025, 0.975])
+        return Measured(value, low=None, high=None)
+    low, high = np.quantile(finite, [_TAIL, 1.0 - _TAIL])
     return Measured(value, float(low), float(high))
 
 
 def cohen_kappa(first: Floats, second: Floats) -> Measured | None:
-    """Cohen's kappa of two raters' marks (n,), which are 0 or 1.
+    """Cohen's kappa of the ratings (n,) of two raters, which are 0 or 1.
 
     1 - observed ÷ expected disagreement (J. Cohen, Educational and Psychological
-    Measurement 20, 1960). None if it is not defined because all marks are the same.
+    Measurement 20, 1960). None if all ratings are the same.
     """
-    return _agreement(_of_marks, first, second)
+    return _agreement(_disagreement_of_marks, first, second)
 
 
 def krippendorff_alpha(first: Floats, second: Floats) -> Measured | None:
-    """Krippendorff's alpha at interval level of two raters' numbers (n,).
+    """Krippendorff's alpha at interval level of the ratings (n,) of two raters.
 
     1 - observed ÷ expected disagreement, which are mean squared differences (K.
-    Krippendorff, "Content Analysis", 2004, section 11.3). None if it is not defined
-    because all numbers are the same.
+    Krippendorff, "Content Analysis", 2004, section 11.3). None if all ratings are the
+    same.
     """
-    return _agreement(_of_numbers, first, second)
+    return _agreement(_disagreement_of_numbers, first, second)
 
 
-def _of_marks(first: Floats, second: Floats) -> tuple[float, float]:
-    a = first.mean()
-    b = second.mean()
+def _disagreement_of_marks(first: Floats, second: Floats) -> tuple[float, float]:
+    """The share of units that two raters mark differently: observed, and expected if
+    each marked at random with the same share of ones."""
+    first_share = first.mean()
+    second_share = second.mean()
     observed = np.mean(first != second)
-    only_first = a * (1.0 - b)
-    only_second = b * (1.0 - a)
+    only_first = first_share * (1.0 - second_share)
+    only_second = second_share * (1.0 - first_share)
     expected = only_first + only_second
     return float(observed), float(expected)
 
 
-def _of_numbers(first: Floats, second: Floats) -> tuple[float, float]:
+def _disagreement_of_numbers(first: Floats, second: Floats) -> tuple[float, float]:
+    """The mean squared difference of two ratings of a unit, observed, and of any two
+    ratings, which is expected by chance."""
     differences = first - second
     observed = np.mean(differences**2)
     ratings = np.concatenate([first, second])
@@ -148,50 +163,56 @@ def _agreement(
     first: Floats,
     second: Floats,
 ) -> Measured | None:
-    """Agreement beyond chance, by the mean disagreement of a pair of ratings, observed
-    and expected."""
+    """Agreement beyond chance, 1 - observed ÷ expected disagreement, with its interval;
+    None if all ratings are the same.
+
+    `disagreement` computes the two, in this order, from the ratings of two raters.
+    """
 
     def coefficient(rows: NDArray[np.int64]) -> float:
         observed, expected = disagreement(first[rows], second[rows])
-        return float("nan") if expected <= 1e-15 else 1.0 - observed / expected
+        if expected <= _NO_DISAGREEMENT:
+            return float("nan")
+        return 1.0 - observed / expected
 
     observed, expected = disagreement(first, second)
-    if expected <= 1e-15:
+    if expected <= _NO_DISAGREEMENT:
         return None
     n = len(first)
-    units = list(map(str, range(n)))
-    measured = resampled(coefficient, units)
+    units = list(map(str, range(n)))  # each is a group of its own
+    measured = _resample(coefficient, units)
     if observed == 0.0:
         # If all units agree, so does every resample. Up to 1 - tail^(1/n) of units may
         # still disagree (exact binomial), by the range of the ratings.
-        share = 1.0 - 0.025 ** (1.0 / n)
-        spread = float(np.ptp(first))
-        lowest = 1.0 - share * spread**2 / expected
-        measured = Measured(1.0, max(-1.0, lowest), 1.0)
+        max_share = 1.0 - _TAIL ** (1.0 / n)
+        max_difference = float(np.ptp(first))
+        low = 1.0 - max_share * max_difference**2 / expected
+        measured = Measured(1.0, max(-1.0, low), 1.0)
     return measured
 
 
-def people_alpha(ratings: Floats) -> Measured | None:
+def alpha_of_people(ratings: Floats) -> Measured | None:
     """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody
     gave no label.
 
-    Labels of pass or fail are compared as names, others by their distance, to a
-    twentieth. None if all are the same. Raises ImportError without the library.
+    If all ratings are 0 or 1, they are compared as names, else by their distance,
+    rounded to a twentieth. None if all are the same. Raises ImportError without the
+    library `krippendorff`.
     """
     import krippendorff
 
-    labels = np.sum(~np.isnan(ratings), axis=0)
-    comparable = ratings[:, labels >= 2]
+    labels_per_sample = np.sum(~np.isnan(ratings), axis=0)
+    comparable = ratings[:, labels_per_sample >= 2]
+    # The library compares each value with each, so that many values take long.
     rounded = np.round(comparable * 20.0) / 20.0
-    rated = rounded[~np.isnan(rounded)]
-    values = np.unique(rated)
+    values = np.unique(rounded[~np.isnan(rounded)])
     level: Literal["nominal", "interval"] = "interval"
     is_mark = (values == 0.0) | (values == 1.0)
     if np.all(is_mark):
         level = "nominal"
 
-    def alpha(rows: NDArray[np.int64]) -> float:
-        table = rounded[:, rows]
+    def alpha(samples: NDArray[np.int64]) -> float:
+        table = rounded[:, samples]
         drawn_values = np.unique(table[~np.isnan(table)])
         if drawn_values.size < 2:
             return float("nan")
@@ -200,7 +221,7 @@ def people_alpha(ratings: Floats) -> Measured | None:
         )
         return float(value)
 
-    n = rounded.shape[1]
-    units = list(map(str, range(n)))
-    measured = resampled(alpha, units)
+    sample_count = rounded.shape[1]
+    units = list(map(str, range(sample_count)))  # each is a group of its own
+    measured = _resample(alpha, units)
     return measured if np.isfinite(measured.value) else None

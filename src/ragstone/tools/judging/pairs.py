@@ -1,5 +1,5 @@
-"""How often a judge prefers what people prefer: WikiEval's experiment (Es et al. 2023,
-section 4), on any table."""
+"""How often a judge prefers what people prefer: the experiment of WikiEval (Es et al.
+2023, section 4), with pairs from any table."""
 
 from __future__ import annotations
 
@@ -26,48 +26,57 @@ from ragstone.system.response import Context, Response
 from ragstone.tools.judging.measures import Measured, estimate, pairwise_accuracy
 
 METHODS = ("statements", "score", "ranking")
-"""Ways to ask a judge: Ragstone's metrics, or the RAGAS paper's baselines GPT Score and
-GPT Ranking."""
+"""Ways to ask a judge: by Ragstone's metrics, or by the RAGAS paper's baselines GPT
+Score and GPT Ranking."""
 
-WORSE = {
+METRIC_BY_WORSE_FIELD = {
     "ungrounded_answer": "faithfulness",
     "poor_answer": "answer_relevancy",
     "context_v2": "context_relevance",
 }
-"""Columns of what is worse than `answer` or `context_v1`, and the metric that should
-see it."""
+"""The fields with a text that is worse than `answer` or `context_v1`, and the metric
+that should be lower for it."""
 
-FIELDS = ("id", "question", "answer", "context_v1", *WORSE)
+FIELDS = ("id", "question", "answer", "context_v1", *METRIC_BY_WORSE_FIELD)
 _EXPECTED = (
     "Expected rows with question, answer, context_v1, and ungrounded_answer, poor_answer or context_v2, as WikiEval "
     "and `ragstone generate --pairs` have them. Other columns are named with --column FIELD=COLUMN."
 )
 _MAX_REASONS = 5
-_MARGINS = {Preference.FIRST: 1.0, Preference.SECOND: -1.0, Preference.NEITHER: 0.0}
+"""The report shows so many reasons why pairs could not be scored, for each metric."""
+
+_MARGIN_BY_PREFERENCE = {
+    Preference.FIRST: 1.0,
+    Preference.SECOND: -1.0,
+    Preference.NEITHER: 0.0,
+}
 
 
 class Case(Struct, frozen=True):
+    """A question with an answer and the contexts that were retrieved for it."""
+
     question: str
     answer: str
     contexts: tuple[str, ...]
 
 
 class Pair(Struct, frozen=True):
-    """Two cases of which people prefer `better` in `metric`; pairs of one row share
-    their `group`."""
+    """Two cases, of which people prefer one."""
 
     id: str
     metric: str
+    """What `better` is better in."""
     better: Case
     worse: Case
     group: str
+    """The id of the row, which all its pairs share."""
 
 
 def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
-    """The pairs in a table, up to three from each row; `columns` are those of fields
-    with another name.
+    """Read the pairs of a table, up to three from each row.
 
-    Raises ConfigError for an unknown field, GoldenSetError with the line of a bad row.
+    `columns` maps fields to the columns that have them under another name. Raises
+    ConfigError for an unknown field, and GoldenSetError with the line of a bad row.
     """
     for field in columns:
         if field not in FIELDS:
@@ -89,28 +98,30 @@ def read_pairs(path: Path, columns: Mapping[str, str]) -> tuple[Pair, ...]:
                 hint=_EXPECTED,
             )
         better = Case(question, answer, _texts(contexts))
-        name = str(fields["id"] or number)
-        for field, metric in WORSE.items():
-            if fields[field]:
+        row_id = str(fields["id"] or number)
+        for field, metric in METRIC_BY_WORSE_FIELD.items():
+            if not fields[field]:
+                continue
+            if field == "context_v2":
+                worse = replace(better, contexts=_texts(fields[field]))
+            else:
                 worse = replace(better, answer=str(fields[field]))
-                if field == "context_v2":
-                    worse = replace(better, contexts=_texts(fields[field]))
-                pair_id = f"{name}/{metric}"
-                pairs.append(Pair(pair_id, metric, better, worse, name))
+            pair_id = f"{row_id}/{metric}"
+            pairs.append(Pair(pair_id, metric, better, worse, group=row_id))
     if not pairs:
         raise source.error("contains no pairs.", hint=_EXPECTED)
     return tuple(pairs)
 
 
 def _texts(value: object) -> tuple[str, ...]:
+    """The texts in a cell, which has one text or a list of them."""
     if not isinstance(value, list):
         return (str(value),)
     return tuple(map(str, value))
 
 
 class Result(Struct, frozen=True):
-    """Results for one metric. `accuracy` is the share of the scored pairs whose better
-    case is preferred."""
+    """How a judge did on the pairs for one metric. Whole numbers count pairs."""
 
     metric: str
     pairs: int
@@ -118,7 +129,10 @@ class Result(Struct, frozen=True):
     not_applicable: int
     failed: int
     reasons: tuple[str, ...]
+    """Why pairs were not scored, each reason once, at most `_MAX_REASONS`."""
     accuracy: Measured | None
+    """The share of the scored pairs whose better case the judge prefers; None if no
+    pair was scored."""
 
 
 class Results(Struct, frozen=True):
@@ -131,26 +145,28 @@ class Results(Struct, frozen=True):
     results: tuple[Result, ...]
 
     def document(self) -> dict[str, object]:
+        """The results for programs."""
         return {"ragstone_version": __version__, **to_builtins(self)}
 
     def text(self) -> str:
-        return render_text_template("pairs.txt.j2", __package__, found=self)
+        """The results for people."""
+        return render_text_template("pairs.txt.j2", __package__, measured=self)
 
 
 async def measure_judge(
     judge: Judge, pairs: Sequence[Pair], method: str, *, file: str
 ) -> Results:
-    """How often `judge`, which is not closed, prefers the better case of each of
-    `pairs`, by `method`.
+    """Ask `judge` about each of `pairs`, by one of `METHODS`, and count how often it
+    prefers the better case. The caller closes the judge.
 
-    Raises ConfigError for a judge that doesn't support it, and JudgeError if the judge
-    fails as a whole.
+    `file` is how the results call the table. Raises ConfigError for a judge that
+    doesn't support the method, and JudgeError if the judge fails as a whole.
     """
     ledger = Ledger()
-    limit = asyncio.Semaphore(max(1, judge.concurrency))
+    slots = asyncio.Semaphore(max(1, judge.concurrency))
 
     async def ask(pair: Pair) -> float | JudgementFailed:
-        async with limit:
+        async with slots:
             try:
                 call = Call(pair.id, ledger=ledger)
                 return await _margin(judge, pair, method, call)
@@ -158,29 +174,29 @@ async def measure_judge(
                 return failure
 
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(pair)) for pair in pairs]
+        async with asyncio.TaskGroup() as tasks:
+            margins = [tasks.create_task(ask(pair)) for pair in pairs]
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    outcomes = [task.result() for task in tasks]
-    margins = dict(zip(pairs, outcomes, strict=True))
+        raise errors.exceptions[0] from None  # the others are of cancelled tasks
     results = []
-    for metric in WORSE.values():
-        of_metric = {
-            pair: margin for pair, margin in margins.items() if pair.metric == metric
+    for metric in METRIC_BY_WORSE_FIELD.values():
+        margin_by_pair = {
+            pair: margin.result()
+            for pair, margin in zip(pairs, margins, strict=True)
+            if pair.metric == metric
         }
-        if of_metric:
-            results.append(_result(metric, of_metric))
+        if margin_by_pair:
+            results.append(_result(metric, margin_by_pair))
     return Results(file, judge.identity, method, ledger, tuple(results))
 
 
 async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
-    """By how much the judge prefers the better case; negative if it prefers the worse
-    one. Raises JudgementFailed."""
+    """By how much the judge prefers the better case: negative if it prefers the worse
+    one. Raises JudgementFailed, and ConfigError for a judge without this method."""
     if method == "statements":
-        better = await _score(judge, pair, pair.better, call)
-        worse = await _score(judge, pair, pair.worse, call)
-        return better - worse
+        better_score = await _score(judge, pair, pair.better, call)
+        worse_score = await _score(judge, pair, pair.worse, call)
+        return better_score - worse_score
     if not isinstance(judge, DirectJudge):
         raise ConfigError(
             f"the judge '{judge.identity.label()}' does not support the method '{method}'.",
@@ -188,17 +204,18 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
         )
     if method == "ranking":
         # GPT Ranking: the judge chooses one of the two. The better case comes second in
-        # half of the pairs, so that a judge that prefers a position gains nothing.
+        # about half of the pairs, so that a judge that prefers a position gains nothing.
         id_bytes = pair.id.encode("utf-8", "surrogatepass")
-        swapped = sum(id_bytes) % 2 == 1
+        is_swapped = sum(id_bytes) % 2 == 1
         cases = [(case.answer, case.contexts) for case in (pair.better, pair.worse)]
-        if swapped:
+        if is_swapped:
             cases.reverse()
-        chosen = await judge.direct_preference(
+        preference = await judge.direct_preference(
             pair.metric, pair.better.question, *cases, call=call
         )
-        margin = _MARGINS[chosen]
-        return -margin if swapped else margin
+        margin = _MARGIN_BY_PREFERENCE[preference]
+        return -margin if is_swapped else margin
+    # GPT Score: the judge grades each of the two.
     grades = []
     for case in (pair.better, pair.worse):
         grade = await judge.direct_score(
@@ -209,7 +226,8 @@ async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
 
 
 async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
-    """By the metric, from statements and what supports them."""
+    """The score of a case by the metric of its pair. Raises JudgementFailed if there is
+    none."""
     metric = METRICS[pair.metric]
     sample = Sample(pair.id, case.question)
     contexts = tuple(map(Context, case.contexts))
@@ -224,11 +242,14 @@ async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
     raise JudgementFailed(score.reason, not_applicable=is_not_applicable)
 
 
-def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Result:
+def _result(
+    metric: str, margin_by_pair: Mapping[Pair, float | JudgementFailed]
+) -> Result:
+    """Count the pairs for one metric."""
     scored: dict[Pair, float] = {}
     reasons: list[str] = []
     not_applicable = 0
-    for pair, margin in margins.items():
+    for pair, margin in margin_by_pair.items():
         if isinstance(margin, JudgementFailed):
             reasons.append(margin.reason)
             if margin.not_applicable:
@@ -237,14 +258,15 @@ def _result(metric: str, margins: Mapping[Pair, float | JudgementFailed]) -> Res
             scored[pair] = margin
     accuracy = None
     if scored:
-        differences = np.array(list(scored.values()))
+        margins = np.array(list(scored.values()))
+        # Each margin is of the better case over the worse: people prefer the first.
         preferences = np.ones(len(scored))
         groups = [pair.group for pair in scored]
-        accuracy = estimate(pairwise_accuracy, differences, preferences, groups)
+        accuracy = estimate(pairwise_accuracy, margins, preferences, groups)
     distinct_reasons = tuple(dict.fromkeys(reasons))
     return Result(
         metric=metric,
-        pairs=len(margins),
+        pairs=len(margin_by_pair),
         scored=len(scored),
         not_applicable=not_applicable,
         failed=len(reasons) - not_applicable,

@@ -19,29 +19,30 @@ from ragstone.golden.load import read_rows
 from ragstone.printable import clean
 
 MAX_LABELS_BYTES = 32 * 1024 * 1024
-"""Maximum size of a file of labels: some 300,000 labels without texts."""
+"""The largest file of labels that is read: some 300,000 labels without texts."""
 
-MAX_CELL = 30_000
-"""Characters of a text in a table. Spreadsheets break cells of more than 32,767."""
+MAX_CELL_CHARACTERS = 30_000
+"""A longer text is cut in a table. Spreadsheets can't hold more than 32,767."""
 
 PASS_MARK = 0.5
-"""From this value on, a score or label counts as a pass when the two are compared as
-pass or fail."""
+"""A score or label of this value or more counts as a pass, a lower one as a fail."""
 
 SETTLED = "settled"
-"""The annotator of labels that people agreed on after they had disagreed: the name of a
-file of these."""
+"""The name of the file, and so of its "annotator", with the labels that people agreed
+on after they had disagreed. They decide."""
 
 TEXTS = ("question", "answer", "reference", "contexts")
-"""Columns for people, which are not read back."""
+"""The columns with texts of a sample. A change in them has no effect."""
 
-OWN_COLUMNS = ("id", "probability", "comment", "disagreement", *TEXTS)
-"""Columns that are no metrics."""
+RESERVED_COLUMNS = ("id", "probability", "comment", "disagreement", *TEXTS)
+"""The columns that no metric can be called like."""
 
 _EXPECTED = "Expected a table of `ragstone label`, or one with id and a column for each metric, as CSV or JSON Lines."
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""A spreadsheet would calculate a cell that begins like this."""
-_WORDS = {
+"""A spreadsheet takes a cell that begins with one of these for a formula. With the
+apostrophe, a cell that has one of its own can be read back."""
+
+_LABEL_BY_WORD = {
     **dict.fromkeys(("pass", "true", "yes", "good", "correct"), 1.0),
     **dict.fromkeys(("fail", "false", "no", "bad", "wrong"), 0.0),
 }
@@ -50,59 +51,59 @@ _WORDS = {
 def write_table(
     path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, str]]
 ) -> None:
-    """Write a CSV file that spreadsheets read as it is: UTF-8 with a mark, and no text
-    as a formula."""
+    """Write a CSV file for spreadsheets: in UTF-8 with a byte order mark, and with
+    nothing that they take for a formula."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        cells = {column: as_text(cell) for column, cell in row.items()}
+        cells = {column: escape_formula(cell) for column, cell in row.items()}
         writer.writerow(cells)
     replace_text(path, "\N{BYTE ORDER MARK}" + stream.getvalue())
 
 
 def refuse_existing(path: Path, hint: str) -> None:
-    """Raise ConfigError, with what to do, rather than have a table overwritten that
-    people may have filled in."""
+    """Raise ConfigError with `hint` if `path` exists: people may have filled in the
+    table."""
     if path.exists():
         raise ConfigError("already exists.", where=str(path), hint=hint)
 
 
-def as_text(cell: str) -> str:
-    """`cell` with an apostrophe in front if a spreadsheet would take it for a
+def escape_formula(cell: str) -> str:
+    """`cell`, with an apostrophe in front if a spreadsheet would take it for a
     formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
-def from_text(cell: str) -> str:
-    """`cell` without the apostrophe of `as_text`."""
+def unescape_formula(cell: str) -> str:
+    """`cell` without the apostrophe that `escape_formula` adds."""
     content = cell.removeprefix("'")
-    is_marked = content != cell and content.startswith(_FORMULA)
-    return content if is_marked else cell
+    is_escaped = content != cell and content.startswith(_FORMULA)
+    return content if is_escaped else cell
 
 
-def shown_text(text: str) -> str:
-    """`text` for a cell: nothing invisible in it, and cut where spreadsheets break
-    it."""
-    if len(text) > MAX_CELL:
-        beginning = clean(text[:MAX_CELL])
+def cell_text(text: str) -> str:
+    """`text` for a cell: without invisible characters, and cut if it is too long for
+    spreadsheets."""
+    if len(text) > MAX_CELL_CHARACTERS:
+        beginning = clean(text[:MAX_CELL_CHARACTERS])
         return f"{beginning}\n[cut: {len(text):,} characters]"
     return clean(text)
 
 
 class Labels(Struct):
-    """Human labels: metric → sample id → annotator → label in [0, 1].
-
-    `probabilities` are those with which the samples were drawn, by id; empty if all had
-    the same. `texts` are the texts that people saw, by id and column.
-    """
+    """The labels that people gave to the answers of a run."""
 
     by_metric: dict[str, dict[str, dict[str, float]]] = {}
+    """Metric → sample id → annotator → label in [0, 1]."""
     probabilities: dict[str, float] = {}
+    """The probability with which each sample was drawn, by id; empty if all had the
+    same one."""
     texts: dict[str, dict[str, str]] = {}
+    """The texts that people saw, by sample id and column."""
 
     def mean(self, metric: str) -> dict[str, float]:
-        """The label of each sample: the settled one, else the mean over annotators."""
+        """The label of each sample: the settled one, or the mean over annotators."""
         means = {}
         for sample_id, labels in self.by_metric[metric].items():
             mean = sum(labels.values()) / len(labels)
@@ -110,15 +111,14 @@ class Labels(Struct):
         return means
 
     def annotators(self, metric: str) -> tuple[str, ...]:
-        """The sorted names of everyone who labelled `metric`; settled labels are
-        nobody's own."""
+        """The sorted names of everyone who labelled `metric`, without `SETTLED`."""
         names = set(chain.from_iterable(self.by_metric[metric].values()))
         return tuple(sorted(names - {SETTLED}))
 
 
 def label_files(places: Sequence[Path]) -> list[Path]:
-    """The files of labels in `places`: each file, and every CSV file of a folder.
-    Raises ConfigError."""
+    """List the files of labels: each of `places` that is a file, and every CSV file in
+    each that is a folder. Raises ConfigError for a folder without any."""
     files = []
     for place in places:
         tables = sorted(place.glob("*.csv")) if place.is_dir() else [place]
@@ -135,21 +135,21 @@ def label_files(places: Sequence[Path]) -> list[Path]:
 def read_labels(
     files: Sequence[Path],
     *,
-    measured: Collection[str],
+    metrics: Collection[str],
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> Labels:
-    """The labels in `files`, each of which is of one annotator, whose name is the
-    file's.
+    """Read the labels in `files`. Each is of one annotator, whose name it has.
 
-    A file has a row per answer, with its id and a column for each of the metrics that
-    were `measured`. A label is a number within `scale` (mapped to [0, 1]), true or
-    false, or one of pass/fail, yes/no, good/bad, correct/wrong; an empty one counts for
-    nothing. Raises ConfigError with the line.
+    A file has a row for each answer, with its id and a column for each labelled metric
+    of `metrics`, the metrics of the run. A label is a number within `scale` (mapped to
+    [0, 1]), true or false, or one of pass/fail, yes/no, good/bad, correct/wrong; an
+    empty cell is no label. Raises ConfigError with the line.
     """
     low, high = scale
     if not -math.inf < low < high < math.inf:
         raise ConfigError(
-            f"a scale must go from the worst to the best value, got {low:g} to {high:g}."
+            f"a scale must go from the worst to the best value, got {low:g} to {high:g}.",
+            hint="For example: --scale 1 5",
         )
     labels = Labels()
     for path in files:
@@ -157,21 +157,26 @@ def read_labels(
         for where, row in read_rows(
             path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES
         ):
-            sample_id = from_text(str(row["id"]))
-            texts = {name: from_text(str(row[name])) for name in TEXTS if row.get(name)}
+            sample_id = unescape_formula(str(row["id"]))
+            texts = {
+                name: unescape_formula(str(row[name]))
+                for name in TEXTS
+                if row.get(name)
+            }
             labels.texts.setdefault(sample_id, texts)
-            metrics = [name for name in measured if name.lower() in row]
-            if not metrics:
-                names = ", ".join(sorted(measured)) or "none"
+            # read_rows turns the names of columns into lower case.
+            labelled_metrics = [name for name in metrics if name.lower() in row]
+            if not labelled_metrics:
+                names = ", ".join(sorted(metrics)) or "none"
                 columns = ", ".join(row)[:200]
                 raise ConfigError(
                     f"no column has labels: expected a metric of the run ({names}), found {columns}.",
                     where=where,
                     hint=_EXPECTED,
                 )
-            for name in metrics:
+            for name in labelled_metrics:
                 cell = row[name.lower()]
-                label = _label(cell, low, high, where)
+                label = _read_label(cell, low, high, where)
                 if label is None:
                     continue
                 by_sample = labels.by_metric.setdefault(name, {})
@@ -180,36 +185,37 @@ def read_labels(
                     raise ConfigError(
                         f"duplicate label of '{sample_id}' for '{name}'.",
                         where=where,
-                        hint="A file is of one annotator.",
+                        hint="Give each annotator a file, and each answer one row in it.",
                     )
                 by_annotator[annotator] = label
                 _add_probability(labels, sample_id, row.get("probability"), where)
     places = ", ".join(map(str, files))
     if not labels.by_metric:
         raise ConfigError("no answer has a label yet.", where=places, hint=_EXPECTED)
-    drawn = labels.probabilities
-    labelled = set[str]().union(*labels.by_metric.values())
-    missing = labelled - drawn.keys()
-    if drawn and missing:
+    labelled_ids = set[str]().union(*labels.by_metric.values())
+    missing = labelled_ids - labels.probabilities.keys()
+    if labels.probabilities and missing:
         raise ConfigError(
-            f"'{min(missing)}' has no probability, but other samples have.",
+            f"'{min(missing)}' has no probability of being drawn, but other samples have one.",
             where=places,
-            hint="Give the probability of being drawn for every sample, or for none.",
+            hint="Fill in the column 'probability' for every sample, or for none.",
         )
-    probabilities = set(drawn.values())
-    if len(probabilities) < 2:
-        labels.probabilities = {}  # all were drawn alike
+    distinct_probabilities = set(labels.probabilities.values())
+    if len(distinct_probabilities) == 1:
+        labels.probabilities = {}
     return labels
 
 
 def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -> None:
+    """Read the probability with which a sample was drawn, if `cell` has one. Raises
+    ConfigError."""
     if is_blank(cell):
         return
     probability = number(cell)
     if not 0.0 < probability <= 1.0:
         shown = repr(str(cell)[:80])
         raise ConfigError(
-            f"a probability of being drawn is above 0 and at most 1, found {shown}.",
+            f"a probability of being drawn must be above 0 and at most 1, found {shown}.",
             where=where,
         )
     if labels.probabilities.setdefault(sample_id, probability) != probability:
@@ -218,12 +224,14 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
         )
 
 
-def _label(cell: object, low: float, high: float, where: str) -> float | None:
+def _read_label(cell: object, low: float, high: float, where: str) -> float | None:
+    """The label in [0, 1] that `cell` has, as a word or as a number from `low` to
+    `high`; None if it is empty. Raises ConfigError."""
     if is_blank(cell):
         return None
     word = str(cell).strip().lower()
-    if word in _WORDS:
-        return _WORDS[word]
+    if word in _LABEL_BY_WORD:
+        return _LABEL_BY_WORD[word]
     value = number(cell)
     if low <= value <= high:
         return (value - low) / (high - low)
