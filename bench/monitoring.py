@@ -21,7 +21,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import Policy, default_policy
 from ragstone.gate.verdict import Status
 from ragstone.history.lines import FigurePart, MeanPart, RunLine, WindowPart
-from ragstone.tools.monitor.findings import WINDOWS, judge_window, values_before
+from ragstone.tools.monitor.findings import MAX_WINDOWS, judge_window, values_before
 
 Floats = NDArray[np.float64]
 QUESTIONS = 200
@@ -56,7 +56,7 @@ class Scenario:
     lasting: float = 0.0
     loss: float = 0.0
     slower: float = 1.0
-    at: int = WINDOWS
+    at: int = MAX_WINDOWS
 
     def days(self, rng: np.random.Generator, count: int) -> Iterator[tuple[RunLine, RunScores]]:
         drift = 0.0
@@ -112,7 +112,7 @@ def alerts(scenario: Scenario, rng: np.random.Generator, count: int, policy: Pol
     past: list[RunLine] = []
     alerted = []
     for line, scores in scenario.days(rng, count):
-        before = values_before(line, past[-2 * WINDOWS :], policy)
+        before = values_before(line, past[-2 * MAX_WINDOWS :], policy)
         verdict = judge_window(line, scores, before, policy)
         failed = {check.metric or "" for check in verdict.checks if check.status is Status.FAIL}
         assert line.window is not None
@@ -126,7 +126,7 @@ def false_alarms(scenario: Scenario, years: int, seed: int = 20261129) -> float:
     rng, policy = np.random.default_rng(seed), default_policy()
     began = 0
     for _ in range(years):
-        days = alerts(replace(scenario, at=10**6), rng, WINDOWS + YEAR, policy)
+        days = alerts(replace(scenario, at=10**6), rng, MAX_WINDOWS + YEAR, policy)
         began += sum(now and not before for before, now in zip([False, *days], days, strict=False))
     return began / years
 

@@ -111,7 +111,7 @@ def command(
         check_target(output, force=force or dry_run)
         kinds = _perturbations(perturbations)
         golden = configured_samples(
-            settings, besides=output, required=bool(flags.get("golden"))
+            settings, without=output, required=bool(flags.get("golden"))
         )
         drawn = draw(golden, count, seed=0)
         if not drawn:

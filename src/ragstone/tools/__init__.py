@@ -1,2 +1,2 @@
-"""Side capabilities, each with its commands, logic and pages in one folder. The core
-imports none of them."""
+"""What the gate doesn't need, one folder for each tool. Only the entry points import
+from here."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.tools.generate.near_duplicates import Pair, repeats, similar_pairs
+from ragstone.tools.generate.near_duplicates import Pair, find_repeats, similar_pairs
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_repeats_are_those_of_a_text_that_stays() -> None:
         "Who pays for the journey home??",
         "Where is the office of the company?",
     ]
-    repeated = repeats(texts, known)
+    repeated = find_repeats(texts, known)
     assert {place: pair.first for place, pair in repeated.items()} == {0: 0, 1: 0, 3: 3}
     assert [repeated[place].similarity == 1.0 for place in (0, 1, 3)] == [True, False, True]
-    assert repeats(texts[2:], []) == {1: Pair(0, 1, 1.0)}
-    assert repeats([], known) == {}
+    assert find_repeats(texts[2:], []) == {1: Pair(0, 1, 1.0)}
+    assert find_repeats([], known) == {}

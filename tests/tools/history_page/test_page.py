@@ -108,7 +108,7 @@ def test_windows_of_production_have_trends_of_their_own() -> None:
     window = WindowPart(end=history.runs[0].time, figures={"errors": FigurePart(value=0.12, n=200)}, alerts=("errors",))
     windows = tuple(run.model_copy(update={"run": f"f{run.run[1:]}", "window": window}) for run in history.runs)
     page = page_of(replace(history, runs=(*history.runs, *windows)))
-    assert page.count == len(page.rows) == 4
+    assert page.run_count == len(page.rows) == 4
     (errors,) = page.production
     assert (errors.title, errors.newest, len(errors.dots)) == ("Errors", "12 %", 4)
     assert "<h2>Production</h2>" in render_history(page)

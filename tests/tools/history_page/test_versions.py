@@ -55,8 +55,8 @@ def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> Non
         ({"judge_key": "f" * 16, "judge": "openai judge-3"}, "faithfulness", "the judge changed from"),
         ({"part": "generation"}, "faithfulness", "earlier runs evaluated another half"),
         ({"versions": {"faithfulness": "9"}}, "faithfulness", "faithfulness is version"),
-        ({"samples": None}, "faithfulness", "the scores of its questions are not kept any more"),
-        ({"scores": {}}, "faithfulness", "the scores of its questions are not kept any more"),
+        ({"samples": None}, "faithfulness", "the scores of single questions are no longer stored"),
+        ({"scores": {}}, "faithfulness", "the scores of single questions are no longer stored"),
         ({}, "mrr", "not measured"),
     ],
 )

@@ -66,9 +66,9 @@ def located(drafted: Drafted, passages: Sequence[Passage]) -> list[tuple[Passage
 
 
 def configured_samples(
-    settings: Settings, *, besides: Path | None = None, required: bool = False
+    settings: Settings, *, without: Path | None = None, required: bool = False
 ) -> Sequence[Sample]:
-    """The golden set in the config, without the file `besides`. Unless it is
+    """The golden set in the config, without the file `without`. Unless it is
     `required`, it may not be there yet.
 
     Raises GoldenSetError.
@@ -76,7 +76,7 @@ def configured_samples(
     paths = []
     for path in settings.golden.paths:
         resolved = settings.path(path)
-        is_other = besides is None or resolved.resolve() != besides.resolve()
+        is_other = without is None or resolved.resolve() != without.resolve()
         if is_other and (required or resolved.exists() or set("*?[") & set(path)):
             paths.append(path)
     if not paths:

@@ -26,7 +26,7 @@ from ragstone.tools.generate.checks import (
     located,
 )
 from ragstone.tools.generate.drafter import Drafted, Drafter, Kind
-from ragstone.tools.generate.near_duplicates import repeats
+from ragstone.tools.generate.near_duplicates import find_repeats
 from ragstone.tools.generate.passages import Passage, Related, find_quote, spread_order
 from ragstone.tools.generate.plan import SEARCHED, TRIES, Generated, Material, Wanted
 
@@ -220,7 +220,7 @@ class _Generation(Struct):
             if draft.drafted is not None:
                 drafts_to_check.append(draft)
                 questions.append(draft.drafted.question)
-        for place, pair in repeats(questions, earlier).items():
+        for place, pair in find_repeats(questions, earlier).items():
             is_existing = pair.first < len(self.existing)
             whose = "the golden set" if is_existing else "this run"
             drafts_to_check[place].refusal = f"nearly the same question is in {whose}"

@@ -90,7 +90,7 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
     return sorted(pairs, key=lambda pair: (-pair.similarity, pair.first, pair.second))
 
 
-def repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, Pair]:
+def find_repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, Pair]:
     """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before
     it.
 

@@ -1,1 +1,1 @@
-"""The history of the main branch: listed, added to, and as a page."""
+"""`ragstone history`: the runs of the main branch as a list, as CSV and as a page."""

@@ -1,4 +1,5 @@
-"""What sets a run of the history apart from the run before it."""
+"""Marks on runs of the history: what differs from the run before, such as the judge,
+releases, and accepted drops."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ class Mark(Struct, frozen=True):
     kind: MarkKind
     text: str
     metric: str | None = None
-    """The metric that it is about alone, if it is about one."""
+    """The only metric that it is about; None if it is about all."""
 
 
 def marks(run: RunLine, before: RunLine | None) -> Iterator[Mark]:
-    """What sets `run` apart from the run `before` it, and its release.
+    """Yield the marks of `run`, of which `before` is the run before, if there is one.
 
-    An accepted drop is marked at the first run in which it was in force.
+    An accepted drop is marked at the first run for which it was in force.
     """
     accepted_before: set[str] = set()
     if before is not None:
@@ -37,10 +38,11 @@ def marks(run: RunLine, before: RunLine | None) -> Iterator[Mark]:
         if entry.id not in accepted_before:
             title = title_of(entry.metric, entry.slice)
             text = f"accepted: {title} by {entry.drop:g} ({entry.id})"
-            yield Mark("accepted", text, entry.metric)
+            yield Mark("accepted", text, metric=entry.metric)
 
 
 def _differences(before: RunLine, after: RunLine) -> Iterator[Mark]:
+    """Yield what was evaluated, or how, in another way than in the run before."""
     if before.judge_key != after.judge_key:
         text = f"judge: now {after.judge}"
         if before.judge == after.judge:
@@ -55,7 +57,7 @@ def _differences(before: RunLine, after: RunLine) -> Iterator[Mark]:
         system = after.system or "no version"
         yield Mark("system", f"system: {system}")
     for metric, version in after.versions.items():
-        was = before.versions.get(metric, version)
-        if was != version:
-            text = f"{metric}: version {version}, was {was}"
-            yield Mark("metric", text, metric)
+        version_before = before.versions.get(metric, version)
+        if version != version_before:
+            text = f"{metric}: version {version}, was {version_before}"
+            yield Mark("metric", text, metric=metric)

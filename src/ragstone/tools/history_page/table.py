@@ -1,4 +1,4 @@
-"""A history as a table: for reading, and as CSV."""
+"""Writes a history as lines for a terminal, and as CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragstone.history.lines import MeanPart, RunLine
 from ragstone.tools.history_page.marks import marks
 from ragstone.tools.history_page.versions import mean_of
 
-_NO_FACTS = {
+_FIELDS_WITHOUT_COLUMN = {
     "time",
     "kind",
     "schema_version",
@@ -31,26 +31,36 @@ _NO_FACTS = {
     "scores",
     "window",
 }
-_FACTS = ("time", *(name for name in RunLine.model_fields if name not in _NO_FACTS))
-_PARTS = ("mean", "low", "high", "n")
+"""The fields of a run that are no column of the CSV file. Metrics and slices have
+columns of their own, and the time has the first one."""
+
+_RUN_COLUMNS = (
+    "time",
+    *(name for name in RunLine.model_fields if name not in _FIELDS_WITHOUT_COLUMN),
+)
+_MEAN_COLUMNS = ("mean", "low", "high", "n")
+"""What is written of each metric."""
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet would calculate a cell that begins like this."""
-_MIN_WIDTH = len("0.000")
+"""A spreadsheet takes a cell that begins with one of these for a formula."""
+
+_MIN_MEAN_WIDTH = len("0.000")
+"""The least width of a column with means, in characters."""
 
 
 def csv_text(runs: Sequence[RunLine]) -> str:
-    """One row per run; for each metric and slice: mean, limits and number of samples;
-    the figures of production.
+    """Write one row for each run: what is known of it, mean, interval and number of
+    samples of each metric and slice, and the figures of production.
 
-    A cell that a spreadsheet would treat as a formula gets a leading apostrophe.
+    A cell that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     rows = []
-    columns = dict.fromkeys(_FACTS)
+    columns = dict.fromkeys(_RUN_COLUMNS)
     for run in runs:
-        row = {name: _cell(_fact(run, name)) for name in _FACTS}
-        for column, part in _means(run).items():
-            for name in _PARTS:
-                row[f"{column}.{name}"] = getattr(part, name)
+        row = {name: _escape(_field(run, name)) for name in _RUN_COLUMNS}
+        for title, part in _means(run).items():
+            for name in _MEAN_COLUMNS:
+                row[f"{title}.{name}"] = getattr(part, name)
         for name, figures in run.figures.items():
             row[f"production.{name}"] = figures.value
         rows.append(row)
@@ -63,7 +73,7 @@ def csv_text(runs: Sequence[RunLine]) -> str:
 
 
 def _means(run: RunLine) -> dict[str, MeanPart]:
-    """The means of a run by metric, and those of a slice by ``slice/metric``."""
+    """The means of a run by ``metric``, and those of its slices by ``tag/metric``."""
     means = dict(run.metrics)
     for tag, metrics in run.slices.items():
         for name, part in metrics.items():
@@ -71,7 +81,8 @@ def _means(run: RunLine) -> dict[str, MeanPart]:
     return means
 
 
-def _fact(run: RunLine, name: str) -> object:
+def _field(run: RunLine, name: str) -> object:
+    """The field `name` of a run, as a cell."""
     if name == "accepted":
         drops = [f"{entry.metric}:{entry.drop:g}" for entry in run.accepted]
         return " ".join(drops)
@@ -80,7 +91,9 @@ def _fact(run: RunLine, name: str) -> object:
     return getattr(run, name)
 
 
-def _cell(value: object) -> object:
+def _escape(value: object) -> object:
+    """`value`, with an apostrophe in front if a spreadsheet would take it for a
+    formula."""
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
     return value
@@ -94,52 +107,52 @@ def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     metrics: dict[str, None] = {}
     for run in runs:
         metrics |= dict.fromkeys(run.metrics)
-    verdicts = [run.verdict for run in runs]
-    width = max(map(len, ["verdict", *verdicts]))
-    headings = ["date".ljust(16), "commit ", "verdict".ljust(width)]
-    widths = [max(len(name), _MIN_WIDTH) for name in metrics]
-    headings += map(str.rjust, metrics, widths)
+    verdict_width = max(
+        len(word) for word in ("verdict", *(run.verdict for run in runs))
+    )
+    mean_widths = [max(len(name), _MIN_MEAN_WIDTH) for name in metrics]
+    headings = ["date".ljust(16), "commit ", "verdict".ljust(verdict_width)]
+    headings += [f"{name:>{_MIN_MEAN_WIDTH}}" for name in metrics]
     yield "  ".join([*headings, "cost"])
-    changes = _changes(runs)
+    differences = _differences(runs)
     for run in runs:
         minute = f"{run.time:%Y-%m-%d %H:%M}"
         commit = run.commit or ""
-        cells = [minute, commit[:7].ljust(7), run.verdict.ljust(width)]
-        for name, column_width in zip(metrics, widths, strict=True):
+        cells = [minute, commit[:7].ljust(7), run.verdict.ljust(verdict_width)]
+        for name, width in zip(metrics, mean_widths, strict=True):
             shown_mean = score(mean_of(run, name), 3)
-            cells.append(shown_mean.rjust(column_width))
+            cells.append(shown_mean.rjust(width))
         cells.append(dollars(run.cost_usd))
-        differences = ", ".join(changes[run.run])
-        cells.append(differences)
+        cells.append(", ".join(differences[run.run]))
         yield "  ".join(cells).rstrip()
 
 
-def _changes(runs: Sequence[RunLine]) -> Mapping[str, list[str]]:
-    """What differs from the run before, by run; windows of production differ by being
-    that."""
-    texts: dict[str, list[str]] = defaultdict(list)
+def _differences(runs: Sequence[RunLine]) -> Mapping[str, list[str]]:
+    """What differs from the run before, as texts, by the id of a run. A window of
+    production is only called that."""
+    differences: dict[str, list[str]] = defaultdict(list)
     before = None
     for run in runs:
         if run.window is not None:
-            texts[run.run].append("production")
+            differences[run.run].append("production")
             continue
-        texts[run.run] += [mark.text for mark in marks(run, before)]
+        differences[run.run] += [mark.text for mark in marks(run, before)]
         before = run
-    return texts
+    return differences
 
 
 def loss_lines(history: History, policy: Policy) -> Iterator[str]:
-    """For each metric that is below its level, since when, and the merge that did
-    it."""
-    drops = chain.from_iterable(run.below for run in history.runs)
-    for metric in dict.fromkeys(drop.metric for drop in drops):
-        past, runs = find_cause(
+    """A sentence for each metric that is below its level: since when, and with which
+    merge the loss came."""
+    losses = chain.from_iterable(run.below for run in history.runs)
+    for metric in dict.fromkeys(loss.metric for loss in losses):
+        past, causes = find_cause(
             history, metric, lower_is_better=policy.lower_is_better(metric)
         )
-        for part in past.open_losses:
-            title = title_of(part.metric, part.slice)
-            verb = "has been" if part.shown else "may have been"
-            cause = f" {came_with(runs)}" if runs else ""
-            loss = figure(part.loss)
-            beginning = since(part.commit, part.merges)
-            yield f"{title} {verb} {loss} below its level {beginning}.{cause}"
+        cause = f" {came_with(causes)}" if causes else ""
+        for loss in past.open_losses:
+            title = title_of(loss.metric, loss.slice)
+            verb = "has been" if loss.shown else "may have been"
+            size = figure(loss.loss)
+            beginning = since(loss.commit, loss.merges)
+            yield f"{title} {verb} {size} below its level {beginning}.{cause}"

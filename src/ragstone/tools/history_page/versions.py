@@ -1,5 +1,4 @@
-"""Versions side by side: which run a name means, and what changed between two runs,
-question by question."""
+"""Finds the run of a version, and compares two runs question by question."""
 
 from __future__ import annotations
 
@@ -17,16 +16,18 @@ from ragstone.stats.arrays import Floats
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 
-_MIN_COMMIT = 4
-"""The fewest characters of a commit or run that name it."""
+_MIN_PREFIX_CHARACTERS = 4
+"""So many characters of a commit or of the id of a run are enough to name it."""
 
 
 class PairedChanges(Struct, frozen=True):
-    """For each question that two runs share, the later score of a metric minus the
-    earlier one."""
+    """How the scores of a metric changed from one run to another, on the questions that
+    both scored."""
 
     values: Floats
+    """The later score minus the earlier one, of each question."""
     groups: NDArray[np.int64] | None = None
+    """The group of each question; None if there are no groups."""
 
     def interval(self) -> Estimate:
         """The mean change with its 95 % interval, by the statistics of the gate."""
@@ -34,21 +35,21 @@ class PairedChanges(Struct, frozen=True):
 
 
 def find_version(history: History, name: str) -> RunLine:
-    """The newest run that `name` means: a release, a version of the system, a commit or
-    a run.
+    """The newest run whose release or version of the system is `name`, or whose commit
+    or id begins with it.
 
-    Raises ConfigError for a name that means no run.
+    Raises ConfigError if there is none.
     """
-    names: set[str | None] = set()
+    known_names: set[str | None] = set()
     for run in reversed(history.runs):
         if name in (run.release, run.system):
             return run
         commit = run.commit or ""
-        starts_so = commit.startswith(name) or run.run.startswith(name)
-        if starts_so and len(name) >= _MIN_COMMIT:
+        is_prefix = commit.startswith(name) or run.run.startswith(name)
+        if is_prefix and len(name) >= _MIN_PREFIX_CHARACTERS:
             return run
-        names |= {run.release, run.system, run.commit}
-    hint = suggestion(name, filter(None, names))
+        known_names |= {run.release, run.system, run.commit}
+    hint = suggestion(name, filter(None, known_names))
     raise ConfigError(f"no run of the history is the version '{name}'.", hint=hint)
 
 
@@ -59,21 +60,21 @@ def mean_of(run: RunLine, metric: str) -> float | None:
 
 
 def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
-    """Why the scores of `metric` in two runs can't be compared question by question;
-    None if they can."""
+    """Why the scores of `metric` in two runs can't be compared question by question, as
+    a clause; None if they can."""
     for run in (before, after):
         if metric not in run.metrics:
             return "not measured"
         if run.samples is None or metric not in run.scores:
-            return "the scores of its questions are not kept any more"
+            return "the scores of single questions are no longer stored"
     return incomparable(before, after, metric)
 
 
 def paired_changes(
     history: History, before: RunLine, after: RunLine, metric: str
 ) -> PairedChanges | None:
-    """The changes of `metric` on the questions that both runs scored; None without any,
-    or if they don't compare."""
+    """The changes of `metric` on the questions that both runs scored; None if there are
+    none, or if the runs can't be compared."""
     if (
         before.samples is None
         or after.samples is None
@@ -85,22 +86,21 @@ def paired_changes(
         ScoredRun(before, history.samples[before.samples]),
         ScoredRun(after, samples),
     ]
-    earlier, later = scores_of(runs, samples.ids, metric)
-    changes = later - earlier
-    scored = np.isfinite(changes)
-    if not scored.any():
+    scores_before, scores_after = scores_of(runs, samples.ids, metric)
+    changes = scores_after - scores_before
+    is_paired = np.isfinite(changes)
+    if not is_paired.any():
         return None
-    labels = None
+    groups = None
     if samples.groups is not None:
-        groups = np.array(samples.groups)
-        labels = groups[scored]
-    return PairedChanges(changes[scored], labels)
+        groups = np.array(samples.groups)[is_paired]
+    return PairedChanges(changes[is_paired], groups)
 
 
-def run_before(runs: Sequence[RunLine], place: int) -> RunLine | None:
-    """The run that the run at `place` is compared with: the newest one before it that
-    has a verdict, else any."""
-    earlier = runs[:place]
+def run_before(runs: Sequence[RunLine], index: int) -> RunLine | None:
+    """The run that the run at `index` is compared with: the newest before it that has a
+    verdict, or just the newest if none has; None for the first run."""
+    earlier = runs[:index]
     for run in reversed(earlier):
         if run.verdict != "none":
             return run

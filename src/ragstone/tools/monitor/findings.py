@@ -1,12 +1,12 @@
-"""What is found in a window: limits that are shown to be exceeded, and changes from the
-windows before it.
+"""Finds limits that a window exceeds, and figures that are worse than in the windows
+before it.
 
-All checks of a window share one error rate, so that steady windows raise about
-FALSE_ALARMS false alarms a year. A mean is beyond its limit if its interval is as a
-whole (exact binomial for a share, else Gaffke's bound). A figure has changed if
-Student's prediction from the last windows excludes the newest one, or the mean of the
-newest two, and if it is further off than is allowed. `bench/monitoring.py` simulates
-it.
+All checks of a window share one error rate, so that windows of a steady application
+raise about FALSE_ALARMS_PER_YEAR. A limit is exceeded if the whole interval of the mean
+is beyond it (exact binomial for a share, Gaffke's bound for a metric). A figure is worse
+if Student's prediction interval from the last windows excludes the newest window, or
+the mean of the newest two, and if the difference is larger than allowed.
+`bench/monitoring.py` simulates how often this is wrong.
 """
 
 from __future__ import annotations
@@ -36,37 +36,36 @@ from ragstone.history.lines import FigurePart, RunLine
 from ragstone.stats.intervals import mean_interval, student_interval
 from ragstone.tools.monitor.window import LATENCIES, SHARES, TITLES, show_figure
 
-FALSE_ALARMS = 0.25
-"""A year, over all checks of steady windows."""
+FALSE_ALARMS_PER_YEAR = 0.25
+"""The expected number of false alarms a year, over all checks."""
 
-WINDOWS = 28
-"""A window is compared with the mean of so many windows before it, at most."""
+MAX_WINDOWS = 28
+"""A window is compared with so many windows before it, at most."""
 
 MIN_WINDOWS = 7
-"""With fewer windows before it, nothing is compared."""
+"""A window is compared with nothing if there are fewer windows before it."""
 
-LATENCY_RISE = 0.5
-"""By how much slower answers may get, relative to the last windows, unless [system] in
-the policy says it."""
+MAX_LATENCY_RISE = 0.5
+"""The share by which answers may be slower than in the last windows, unless [system] in
+the policy sets max_latency_rise."""
 
 NOTABLE_SHARE = 0.01
-"""A share with a limit is a warning from here on."""
+"""A share that has a limit, and is above this, is a warning."""
 
-_LOOKS = (1, 2)
-"""So many of the newest windows are compared with those before them."""
+_NEWEST_COUNTS = (1, 2)
+"""The newest window, and the mean of the newest two, are compared with those before."""
 
 _YEAR = timedelta(days=365)
 
 
 class Allowed(Struct, frozen=True):
-    """What is allowed of a figure or a metric: its `limit`, and by how much it may be
-    worse than in earlier windows.
-
-    `max_change` is relative for latencies.
-    """
+    """What is allowed of a figure or a metric."""
 
     limit: float | None
+    """The worst value that is allowed; None if there is no limit."""
     max_change: float
+    """By how much it may be worse than in earlier windows: as a share of their mean for
+    latencies, else as a difference."""
     rise_is_worse: bool = True
     limit_action: Action = Action.BLOCK
     change_action: Action = Action.BLOCK
@@ -78,37 +77,43 @@ def judge_window(
     before: Mapping[str, Sequence[float]],
     policy: Policy,
 ) -> GateVerdict:
-    """The verdict on the window of `line`, with the `scores` of its sample: of no
-    metric, if none was judged. Pure.
+    """Decide on the window of `line`.
 
-    `before` has the values of its figures in the windows that it is compared with
+    `scores` are those of its sample, without metrics if no answer was judged. `before`
+    has the values of each figure in the windows that it is compared with
     (`values_before`).
     """
-    rules = _allowed(scores, policy)
-    logged = {name: rule for name, rule in rules.items() if name in line.figures}
-    limited = [name for name, rule in logged.items() if rule.limit is not None]
-    compared = [name for name in logged if len(before[name]) >= MIN_WINDOWS]
-    checks = len(limited) + len(compared)
-    false_alarms = FALSE_ALARMS * (_length(line) / _YEAR)
-    error_rate = false_alarms / max(1, checks)
+    allowed_by_name = {
+        name: allowed
+        for name, allowed in _allowed_by_name(scores, policy).items()
+        if name in line.figures
+    }
+    check_count = sum(
+        (allowed.limit is not None) + (len(before[name]) >= MIN_WINDOWS)
+        for name, allowed in allowed_by_name.items()
+    )
+    false_alarms = FALSE_ALARMS_PER_YEAR * (_length(line) / _YEAR)
+    error_rate = false_alarms / max(1, check_count)
     findings = []
-    for name, rule in logged.items():
+    for name, allowed in allowed_by_name.items():
         values = _values(name, line.figures[name], scores)
-        beyond = _beyond_limit(name, rule, values, error_rate)
-        changed = _changed(name, rule, line, before, error_rate)
-        findings += [check.finding for check in (beyond, changed) if check is not None]
-    least = policy.gate.min_coverage
-    if line.coverage < least:
+        checks = (
+            _check_limit(name, allowed, values, error_rate),
+            _check_change(name, allowed, line, before, error_rate),
+        )
+        findings += [check.finding for check in checks if check is not None]
+    min_coverage = policy.gate.min_coverage
+    if line.coverage < min_coverage:
         coverage = percent(line.coverage)
-        required = percent(least)
+        required = percent(min_coverage)
         text = f"only {coverage} of the sample could be scored, and at least {required} must be."
         findings.append(Finding(CheckKind.COVERAGE, Level.ERROR, text))
     if line.figures["questions"].value == 0.0:
         text = "No question was logged: is the application up, and does this job read its log?"
         findings.append(Finding("questions", Level.WARNING, text))
-    n_before = len(before["questions"])
-    if n_before < MIN_WINDOWS:
-        text = f"Nothing is compared with earlier windows yet: there are {n_before} of at least {MIN_WINDOWS}."
+    windows_before = len(before["questions"])
+    if windows_before < MIN_WINDOWS:
+        text = f"Nothing is compared with earlier windows yet: there are {windows_before} of at least {MIN_WINDOWS}."
         findings.append(Finding("windows", Level.NOTE, text))
     return _verdict(findings)
 
@@ -116,45 +121,47 @@ def judge_window(
 def values_before(
     line: RunLine, past: Sequence[RunLine], policy: Policy
 ) -> dict[str, list[float]]:
-    """The values of each figure of `line` in the windows that it is compared with, the
-    oldest first.
+    """The values of each figure of `line` in the windows of `past` that it is compared
+    with, the oldest first.
 
-    These are those of `past` that are as long, since the level that is accepted, and by
-    the same judge, without those that had an alert for the figure.
+    These windows are as long, before that of `line`, not before the policy's
+    level_since, had no alert for the figure, and were scored by the same judge.
     """
-    since = policy.monitor.level_since or date.min
+    level_since = policy.monitor.level_since or date.min
     length = _length(line)
     values: dict[str, list[float]] = {name: [] for name in line.figures}
-    for then in past:
-        window = then.window
-        if window is None or _length(then) != length:
+    for earlier in past:
+        window = earlier.window
+        if window is None or _length(earlier) != length:
             continue
-        if then.time >= line.time or then.time.date() < since:
+        if earlier.time >= line.time or earlier.time.date() < level_since:
             continue
-        for name in values.keys() & (window.figures.keys() - set(window.alerts)):
-            if _is_same_judge(name, line, then):
+        without_alert = window.figures.keys() - set(window.alerts)
+        for name in values.keys() & without_alert:
+            if _is_comparable(name, line, earlier):
                 values[name].append(window.figures[name].value)
     return values
 
 
 def _length(line: RunLine) -> timedelta:
-    """How long the window of `line` is; 0 for a run that is none."""
+    """How long the window of `line` is; 0 for a run that isn't a window."""
     if line.window is None:
         return timedelta(0)
     return line.window.end - line.time
 
 
-def _is_same_judge(name: str, line: RunLine, then: RunLine) -> bool:
-    """Whether a figure was judged alike in both windows, if it is a metric."""
+def _is_comparable(name: str, line: RunLine, earlier: RunLine) -> bool:
+    """Whether a figure of two windows can be compared: a metric needs the same version
+    of its formula, and the same judge if it has one."""
     version = line.versions.get(name)
-    if version != then.versions.get(name):
+    if version != earlier.versions.get(name):
         return False
     needs_judge = version is not None and is_judged(name, version)
-    return not needs_judge or line.judge_key == then.judge_key
+    return not needs_judge or line.judge_key == earlier.judge_key
 
 
-def _allowed(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
-    """What is allowed of each figure, and by the policy's rules of each metric."""
+def _allowed_by_name(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
+    """What is allowed of each share, latency, and metric of `scores`."""
     rules = policy.monitor
     system = policy.system
     limits = {
@@ -163,27 +170,31 @@ def _allowed(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
         "without_sources": rules.max_without_sources,
     }
     rise = system.max_latency_rise
+    max_rise = MAX_LATENCY_RISE if rise is None else rise
     allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
-    of_latency = Allowed(None, LATENCY_RISE if rise is None else rise)
-    allowed |= dict.fromkeys(LATENCIES, of_latency)
+    allowed |= dict.fromkeys(LATENCIES, Allowed(limit=None, max_change=max_rise))
     for rule in resolve_rules(policy, scores):
         if rule.slice is not None:
             continue
         limit = None
         if rule.min is not None:
             limit = rule.direction.shown(rule.min)
-        drop = rules.max_drop
+        max_drop = rules.max_drop
         if rule.written and rule.max_drop is not None:
-            drop = rule.max_drop
+            max_drop = rule.max_drop
         allowed[rule.metric] = Allowed(
-            limit, drop, rule.lower_is_better, rule.floor_action, rule.drop_action
+            limit,
+            max_drop,
+            rise_is_worse=rule.lower_is_better,
+            limit_action=rule.floor_action,
+            change_action=rule.drop_action,
         )
     return allowed
 
 
 def _values(name: str, part: FigurePart, scores: RunScores) -> NDArray[np.float64]:
-    """The values (n,) of single answers: 1 for those that a share counts, else 0; or
-    the scores of a metric."""
+    """The value (n,) of each answer: its score of a metric, or 1 if it is counted in a
+    share, and 0 if not."""
     if name in scores.metrics:
         values = scores.metrics[name].values
         return np.array(list(values.values()))
@@ -193,97 +204,96 @@ def _values(name: str, part: FigurePart, scores: RunScores) -> NDArray[np.float6
     return np.repeat([1.0, 0.0], [hits, part.n - hits])
 
 
-def _beyond_limit(
-    name: str, rule: Allowed, values: NDArray[np.float64], error_rate: float
+def _check_limit(
+    name: str, allowed: Allowed, values: NDArray[np.float64], error_rate: float
 ) -> Check | None:
-    """A failure if the mean is shown to be beyond the limit; a warning if it is beyond
-    it, or notable."""
-    if rule.limit is None:
+    """A failure if the mean of `values` is shown to be beyond the limit, a warning if it
+    is only estimated to be, or is a notable share; None otherwise."""
+    if allowed.limit is None:
         return None
     confidence = 1.0 - 2.0 * error_rate
     interval = mean_interval(values, confidence=confidence)
-    notable = rule.limit
+    notable = allowed.limit
     if name in SHARES:
-        notable = min(rule.limit, NOTABLE_SHARE)
-    if rule.rise_is_worse:
+        notable = min(allowed.limit, NOTABLE_SHARE)
+    if allowed.rise_is_worse:
         kind = CheckKind.CEILING
         side = "at most"
-        is_shown = interval.low > rule.limit
+        is_shown = interval.low > allowed.limit
         is_notable = interval.estimate > notable
     else:
         kind = CheckKind.FLOOR
         side = "at least"
-        is_shown = interval.high < rule.limit
+        is_shown = interval.high < allowed.limit
         is_notable = interval.estimate < notable
     mean = show_figure(name, interval.estimate)
     answers = counted(interval.n, "answer")
-    limit = show_figure(name, rule.limit)
-    text = f"{mean} of {answers}, and {side} {limit}"
+    limit = show_figure(name, allowed.limit)
+    text = f"{mean} of {answers}, and {side} {limit} is allowed."
     if is_shown:
-        return _check(name, kind, Status.FAIL, rule.limit_action, text)
+        return _check(name, kind, Status.FAIL, allowed.limit_action, text)
     if is_notable:
         return _check(name, kind, Status.INCONCLUSIVE, Action.WARN, text)
     return None
 
 
-def _changed(
+def _check_change(
     name: str,
-    rule: Allowed,
+    allowed: Allowed,
     line: RunLine,
     before: Mapping[str, Sequence[float]],
     error_rate: float,
 ) -> Check | None:
     """A failure if the newest window, or the mean of the newest two, is shown to be
-    worse than those before."""
+    worse than those before; None otherwise."""
     part = line.figures[name]
     values = before[name]
     kind = CheckKind.DROP
     sign = -1.0
-    way = "less"
-    if rule.rise_is_worse:
+    more_or_less = "less"
+    if allowed.rise_is_worse:
         kind = CheckKind.RISE
         sign = 1.0
-        way = "more"
-    confidence = 1.0 - 2.0 * error_rate / len(_LOOKS)
-    for newest in _LOOKS:
-        place = len(values) - newest + 1
-        start = max(0, place - WINDOWS)
-        past = np.array(values[start:place])
+        more_or_less = "more"
+    confidence = 1.0 - 2.0 * error_rate / len(_NEWEST_COUNTS)
+    for newest_count in _NEWEST_COUNTS:
+        # The newest window is that of `line`, and not among `values`.
+        past_end = len(values) - (newest_count - 1)
+        past_start = max(0, past_end - MAX_WINDOWS)
+        past = np.array(values[past_start:past_end])
         if len(past) < MIN_WINDOWS:
             break
-        recent = [*values[place:], part.value]
-        mean = float(np.mean(recent))
-        predicted = student_interval(past, further=newest, confidence=confidence)
+        newest = [*values[past_end:], part.value]
+        mean = float(np.mean(newest))
+        predicted = student_interval(past, further=newest_count, confidence=confidence)
         level = predicted.estimate
         scale = level if name in LATENCIES else 1.0
-        worse = sign * (mean - level)
-        limit = rule.max_change * scale
-        min_total = MIN_SAMPLES * scale
-        is_enough = worse > limit and worse * part.n >= min_total
+        loss = sign * (mean - level)
+        max_loss = allowed.max_change * scale
+        # What fewer than MIN_SAMPLES wrong answers would cause is no argument.
+        is_large = loss > max_loss and loss * part.n >= MIN_SAMPLES * scale
         margin = predicted.high - level
-        if is_enough and worse > margin:
-            shown_mean = show_figure(name, mean)
-            windows = counted(newest, "window")
-            now = f"{shown_mean} in the newest {windows}"
-            shown_level = show_figure(name, level)
-            then = f"{shown_level} in the {len(past)} before"
-            shown_limit = show_figure(name, limit)
-            text = f"{now}, {then}; {shown_limit} {way}"
-            return _check(name, kind, Status.FAIL, rule.change_action, text)
+        if is_large and loss > margin:
+            windows = counted(newest_count, "window")
+            text = (
+                f"{show_figure(name, mean)} in the newest {windows}, "
+                f"{show_figure(name, level)} in the {len(past)} before; "
+                f"{show_figure(name, max_loss)} {more_or_less} is allowed."
+            )
+            return _check(name, kind, Status.FAIL, allowed.change_action, text)
     return None
 
 
 def _check(
     name: str, kind: CheckKind, status: Status, action: Action, text: str
 ) -> Check:
+    """A check on a figure or a metric, with `text` as its reason."""
     title = TITLES.get(name, name)
-    reason = f"{title}: {text} is allowed."
-    check_id = f"{name}.{kind}"
-    return Check(check_id, kind, status, action, reason, name)
+    return Check(f"{name}.{kind}", kind, status, action, f"{title}: {text}", name)
 
 
 def _verdict(findings: Sequence[Finding]) -> GateVerdict:
-    """The verdict over `findings`, which are all that is not as it should be."""
+    """The verdict that follows from `findings`."""
     by_level: dict[Level, list[Finding]] = {level: [] for level in Level}
     for finding in findings:
         by_level[finding.level].append(finding)
@@ -295,7 +305,7 @@ def _verdict(findings: Sequence[Finding]) -> GateVerdict:
         return GateVerdict(Status.PASS, reason, tuple(findings))
     reason = blocking[0].text
     if len(blocking) > 1:
-        more_alerts = counted(len(blocking) - 1, "more alert")
-        reason += f" And {more_alerts}."
+        other_alerts = counted(len(blocking) - 1, "more alert")
+        reason += f" And {other_alerts}."
     status = Status.FAIL if failures else Status.ERROR
     return GateVerdict(status, reason, tuple(findings))

@@ -1,4 +1,4 @@
-"""A logged interaction, read from a record of any shape."""
+"""Reads a logged interaction from a record with names of any convention."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ from ragstone.system.worker.fields import at_path
 BAD_FIELD = "lines whose {} can't be read"
 EMPTY = "lines with neither question, answer, error nor feedback"
 
-_MAX_LABEL = 80
+_MAX_LABEL_CHARACTERS = 80
 _MAX_LATENCY_S = 86_400.0
 
 _TABLES = read_table("fields.toml", __package__)
-_CORE_NAMES = {
+
+_RECORDED_NAMES = {
     "question": (*FIELDS["question"].strong, *FIELDS["question"].weak),
     "answer": (
         *SYSTEM_NAMES["answer"],
@@ -45,31 +46,33 @@ _CORE_NAMES = {
     ),
     "sources": (*SYSTEM_NAMES["contexts"], *RECORDED["contexts"].strong),
 }
+"""The names of these fields in golden sets and recorded answers."""
 
 NAMES: Mapping[LogField, tuple[str, ...]] = MappingProxyType(
     {
-        field: (*_CORE_NAMES.get(field, ()), *names)
+        field: (*_RECORDED_NAMES.get(field, ()), *names)
         for field, names in _TABLES["names"].items()
     }
 )
-"""Names of each field in logs, the best first, as `golden.aliases.normal` writes
-them."""
+"""The names of each field in logs, as `golden.aliases.normal` writes them. If a record
+has more than one, the first counts."""
 
 
-class BadRecord(Exception):  # noqa: N818 - counted, not raised to anyone
-    """A record that is not an interaction; its text names such lines."""
+class BadRecord(Exception):  # noqa: N818 - callers count it, and go on
+    """A record is not an interaction. The text says how such lines are counted, such as
+    "lines whose timestamp can't be read"."""
 
 
 def _label(value: object) -> str:
-    """A short text on one line."""
-    body = str(value).encode("utf-8", "replace")
-    text = body.decode("utf-8")
-    line = " ".join(text.split())
-    return line[:_MAX_LABEL]
+    """`value` as a short text on one line."""
+    utf8 = str(value).encode("utf-8", "replace")  # a lone surrogate becomes "?"
+    words = utf8.decode("utf-8").split()
+    line = " ".join(words)
+    return line[:_MAX_LABEL_CHARACTERS]
 
 
-def _or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:
-    """The parsed value; None for one that can't be read, which says nothing."""
+def _parse_or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:
+    """The parsed value; None if it can't be read, as if it were not logged."""
     try:
         return parse(value)
     except ValidationError:
@@ -77,7 +80,7 @@ def _or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:
 
 
 def _feedback(value: object) -> object:
-    """What a word of a user means as a number."""
+    """A user's word as a number; another value as it is."""
     if isinstance(value, str):
         word = normal(value) or value.strip()
         return _TABLES["feedback"].get(word, value)
@@ -85,74 +88,80 @@ def _feedback(value: object) -> object:
 
 
 def _is_error(value: object) -> bool:
+    """Whether the value of the field `error` says that there was one."""
     if isinstance(value, str):
         return value not in _TABLES["no_error"]
     return bool(value)
 
 
 def _sources(value: object) -> tuple[object, ...]:
+    """The first MAX_CONTEXTS of the passages in `value`."""
     passages = cells.passages(value, split_bars=False)
     return tuple(passages)[:MAX_CONTEXTS]
 
 
-_OrNone = WrapValidator(_or_none)
+_OrNone = WrapValidator(_parse_or_none)
 _Label = Annotated[str, BeforeValidator(_label)]
 _Latency = Annotated[float | None, Field(ge=0.0, le=_MAX_LATENCY_S), _OrNone]
 
 
 class Interaction(BaseModel):
-    """One interaction. `key` identifies it by id, time and question, or else by all
-    that it says.
-
-    `sources` are texts or documents, in order, and `results` how many documents were
-    found; None if that is not logged. `feedback` is what the user said, as a number.
-    """
+    """A question to the application in production, and what became of it. What is not
+    logged is None or empty."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
     key: str = ""
+    """A hash of id, time and question, or of the whole record if it has no id: the same
+    for an interaction that is logged twice."""
     id: _Label = ""
     timestamp: Time
     question: Annotated[str | None, BeforeValidator(cells.question)] = None
     history: tuple[Any, ...] = ()
+    """The turns of the conversation before the question."""
     answer: Annotated[str | None, BeforeValidator(cells.text)] = None
     sources: Annotated[tuple[Any, ...] | None, BeforeValidator(_sources)] = None
+    """The retrieved texts or documents, in their order."""
     results: Annotated[int | None, Field(ge=0), _OrNone] = None
+    """How many documents were found."""
     latency_ms: _Latency = None
     latency_s: _Latency = None
     user_id: _Label = ""
     session_id: _Label = ""
     error: Annotated[bool, BeforeValidator(_is_error)] = False
     feedback: Annotated[float | None, BeforeValidator(_feedback), _OrNone] = None
+    """What the user thought of the answer, as a number: more is better."""
     abstained: Annotated[bool | None, _OrNone] = None
 
     @property
     def latency(self) -> float | None:
-        """In seconds."""
+        """How long the answer took, in seconds."""
         if self.latency_ms is None:
             return self.latency_s
         return self.latency_ms / 1000.0
 
     @property
     def is_abstention(self) -> bool | None:
-        """As it is logged, else by the offline judge's rules; None without an
-        answer."""
+        """Whether the answer is "I don't know": as it is logged, or else by the offline
+        judge's rules; None without an answer."""
         if self.abstained is None and self.answer:
             return answer_abstains(self.answer)
         return self.abstained
 
     @property
     def is_feedback(self) -> bool:
-        """Whether it only says what a user thought of an earlier interaction with the
-        same id."""
+        """Whether this is a line of its own with a user's feedback on the interaction
+        with the same id."""
         return not (self.question or self.answer or self.error)
 
 
 def read_interaction(
     record: Mapping[str, Any], columns: Mapping[LogField, str]
 ) -> Interaction:
-    """The interaction in `record`, with `columns` (field to dotted path) before the
-    known names. Raises BadRecord."""
+    """Read the interaction in `record`. Raises BadRecord.
+
+    Fields in `columns` are read from the dotted paths there, others by their names.
+    """
     by_name = {normal(str(name)): value for name, value in record.items()}
     fields: dict[str, Any] = {}
     for field, names in NAMES.items():
@@ -166,20 +175,24 @@ def read_interaction(
     try:
         interaction = Interaction.model_validate(fields)
     except ValidationError as error:
-        details = error.errors(include_url=False)[0]
-        place = details["loc"][0]
-        raise BadRecord(BAD_FIELD.format(place)) from None
+        first_error = error.errors(include_url=False)[0]
+        field_name = first_error["loc"][0]
+        raise BadRecord(BAD_FIELD.format(field_name)) from None
     if interaction.is_feedback and (not interaction.id or interaction.feedback is None):
         raise BadRecord(EMPTY)
+    history: tuple[Message, ...] = ()
+    with suppress(cells.CellError):
+        history = cells.earlier_turns(fields.get("question"))
+    key = _key(record, interaction)
+    return interaction.model_copy(update={"key": key, "history": history})
+
+
+def _key(record: Mapping[str, Any], interaction: Interaction) -> str:
+    """The `key` of the interaction that was read from `record`."""
     identity: object = record
     if interaction.id:
         time = interaction.timestamp.isoformat()
         identity = [interaction.id, time, interaction.question]
     content = json.dumps(identity, sort_keys=True, default=str)
     digest = hashlib.blake2b(content.encode(), digest_size=16)
-    key = digest.hexdigest()
-    history: tuple[Message, ...] = ()
-    with suppress(cells.CellError):
-        history = cells.earlier_turns(fields.get("question"))
-    update = {"key": key, "history": history}
-    return interaction.model_copy(update=update)
+    return digest.hexdigest()

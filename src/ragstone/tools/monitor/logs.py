@@ -1,7 +1,7 @@
 """Reads logs: JSON Lines, also compressed, JSON lists, CSV, TSV, Parquet and traces.
 
-A line of a log that can't be used is counted, and never ends the reading. What is
-damaged is read as far as it goes.
+A line that can't be used is counted, and the next ones are read. A damaged file is read
+up to the damage.
 """
 
 from __future__ import annotations
@@ -26,45 +26,52 @@ NOT_JSON = "lines without valid JSON"
 NOT_OBJECT = "lines without a JSON object"
 TOO_LONG = f"lines longer than {MAX_RECORD_BYTES:,} bytes"
 
-_GZIP = b"\x1f\x8b"
+_GZIP_SIGNATURE = b"\x1f\x8b"
+
 _START_BYTES = 1024
-_BLANK = b"\xef\xbb\xbf \t\r\n"
+"""A JSON list is recognized by so many bytes."""
+
+_BLANK_BYTES = b"\xef\xbb\xbf \t\r\n"
+"""White space, and the byte order mark of UTF-8."""
 
 Record = Mapping[str, Any]
 
 
 def log_files(paths: Sequence[str]) -> list[Path]:
-    """The files that `paths` and globs name, each once. Raises ConfigError if one isn't
-    there."""
+    """List the files that `paths` and globs name, each once. Raises ConfigError for one
+    that names no file."""
     files: dict[Path, None] = {}
     for path in paths:
         matches = [path]
         if not Path(path).exists():
             matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207
         if not matches:
-            hint = "Check the path, or use a glob such as 'logs/*.jsonl*'."
-            raise ConfigError("log not found.", where=path, hint=hint)
+            raise ConfigError(
+                "log not found.",
+                where=path,
+                hint="Check the path, or use a glob such as 'logs/*.jsonl*'.",
+            )
         files |= dict.fromkeys(map(Path, matches))
     return list(files)
 
 
 def read_log(path: Path, problems: Counter[str]) -> Iterator[Record]:
-    """The records in `path`. `problems` counts the lines that are none, and says what
-    stopped the reading.
+    """Yield the records in `path`. Lines that are no record are counted in `problems`,
+    and so is what makes the rest of the file unreadable.
 
     Raises ConfigError if the file can't be opened.
     """
     try:
-        with closing(open_regular(path)) as raw:
-            signature = raw.read(len(_GZIP))
-            packed = signature == _GZIP
-            raw.seek(0)
-            # Without closing it: the file below it is.
-            file = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
-            yield from _records(path, file, problems)
+        with closing(open_regular(path)) as file:
+            signature = file.read(len(_GZIP_SIGNATURE))
+            file.seek(0)
+            content = file
+            if signature == _GZIP_SIGNATURE:
+                content = cast(BinaryIO, gzip.GzipFile(fileobj=file))
+            yield from _records(path, content, problems)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        kind = type(error).__name__
-        problems[f"{path} is cut short or damaged ({kind})"] += 1
+        error_name = type(error).__name__
+        problems[f"{path} is cut short or damaged ({error_name})"] += 1
     except (SystemUnderTestError, GoldenSetError) as error:
         problems[f"{path} can't be read further: {error.message}"] += 1
     except OSError as error:
@@ -73,32 +80,37 @@ def read_log(path: Path, problems: Counter[str]) -> Iterator[Record]:
         ) from None
 
 
-def _records(path: Path, file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
-    start = file.read(_START_BYTES)
-    is_list = start.lstrip(_BLANK).startswith(b"[")
-    file.seek(0)
+def _records(path: Path, content: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
+    """Yield the records in `content`, which is that of `path`, uncompressed."""
+    start = content.read(_START_BYTES)
+    content.seek(0)
+    is_list = start.lstrip(_BLANK_BYTES).startswith(b"[")
     if is_list or path.suffix.lower() in TABLES:
         for record, _ in read_records(SourceFile(path, path.name)):
             yield record
         return
-    yield from interactions_of(_lines(file, problems), str(path))
+    yield from interactions_of(_json_lines(content, problems), where=str(path))
 
 
-def _lines(file: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
-    while line := file.readline(MAX_RECORD_BYTES + 1):
+def _json_lines(content: BinaryIO, problems: Counter[str]) -> Iterator[Record]:
+    """Yield the JSON objects in `content`, one of each line."""
+    while line := content.readline(MAX_RECORD_BYTES + 1):
         if len(line) > MAX_RECORD_BYTES:
             problems[TOO_LONG] += 1
             while line and not line.endswith(b"\n"):
-                line = file.readline(MAX_RECORD_BYTES)
+                line = content.readline(MAX_RECORD_BYTES)
             continue
-        text = line.strip(_BLANK)
-        try:  # NaN and infinity are no values
-            record = json.loads(text or b"0", parse_constant=lambda _name: None)
+        text = line.strip(_BLANK_BYTES)
+        if not text:
+            continue
+        try:
+            # NaN and Infinity, which JSON doesn't have, are read as null.
+            record = json.loads(text, parse_constant=lambda _name: None)
         except (ValueError, RecursionError):
             if line.endswith(b"\n"):  # without a line end, it is still being written
                 problems[NOT_JSON] += 1
             continue
         if isinstance(record, dict):
             yield record
-        elif text:
+        else:
             problems[NOT_OBJECT] += 1

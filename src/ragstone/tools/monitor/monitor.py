@@ -1,5 +1,5 @@
-"""Monitor production: a window of logged interactions becomes a run, is judged and
-compared, and joins the history."""
+"""Monitors an application in production: judges a sample of a window of logged
+interactions, compares the window with earlier ones, and adds it to the history."""
 
 from __future__ import annotations
 
@@ -27,45 +27,47 @@ from ragstone.tools.monitor.window import Period, Window, figures_of, read_windo
 
 
 class MonitorPlan(Struct, frozen=True):
-    """What is monitored: the `logs` (files and globs) in a `period`, by the rules of
-    `policy`.
-
-    The window is added to `history`, the run of its sample is written to a folder in
-    `out`, and bad answers are added to the file `drafts`, if there is one.
-    """
+    """What `monitor` reads and writes."""
 
     logs: Sequence[str]
+    """Files and globs."""
     period: Period
     policy: Policy
     history: Path
+    """The file to which the window is added."""
     out: Path
+    """The folder in which the run of the sample gets a folder of its own."""
     drafts: Path | None = None
+    """The file to which the questions of bad answers are added."""
 
 
 class Monitored(Struct, frozen=True):
-    """A window, by its line of the history, the verdict on it, and the values that it
-    is compared with, by figure.
-
-    `counts` says how often what was read of the logs, and drafted.
-    """
+    """What became of a window."""
 
     name: str
+    """The name of its period."""
     line: RunLine
+    """Its line of the history."""
     verdict: GateVerdict
     before: Mapping[str, Sequence[float]]
+    """The values of each figure in the windows that it was compared with."""
     counts: Mapping[str, int]
+    """How many lines of the logs were read or left out, and drafts added, each by a
+    text for the report."""
     notes: Sequence[str]
+    """What is damaged in the history."""
     run: RunDirectory | None = None
+    """The run of the sample; None if no answer could be judged."""
 
 
 async def monitor(
     plan: MonitorPlan, settings: Settings, context: RunContext
 ) -> Monitored:
-    """Judge the window of `plan`, compare it with those before it, and add it to the
-    history.
+    """Judge the window of `plan`, compare it with earlier ones, and add it to the
+    history, where it replaces an earlier result for the same period.
 
-    A window that is in the history already is replaced. Raises ConfigError for a log
-    that is missing, and what a run raises: then nothing is added.
+    Raises ConfigError for a missing log, and what a run raises; then the history stays
+    as it is.
     """
     policy = plan.policy
     samples: Sequence[Sample] = ()
@@ -86,41 +88,46 @@ async def monitor(
     line = _line(window, run, scores, policy)
     before = values_before(line, history.windows, policy)
     verdict = judge_window(line, scores, before, policy)
-    failed = [
+    alerts = dict.fromkeys(
         str(check.metric) for check in verdict.checks if check.status is Status.FAIL
-    ]
-    alerts = tuple(dict.fromkeys(failed))
-    part = WindowPart(end=plan.period.end, figures=line.figures, alerts=alerts)
-    changes = {"verdict": verdict.status.value, "window": part}
-    line = line.model_copy(update=changes)
+    )
+    part = WindowPart(end=plan.period.end, figures=line.figures, alerts=tuple(alerts))
+    line = line.model_copy(update={"verdict": verdict.status.value, "window": part})
     if plan.drafts is not None:
         counts += add_drafts(
             plan.drafts, samples, window, scores, policy, context.redact
         )
-    extended = history.with_run(line, None)
+    extended = history.with_run(line, scores=None)
     write_history(plan.history, extended.trimmed())
     return Monitored(
-        plan.period.name, line, verdict, before, counts, tuple(damage(history)), run
+        name=plan.period.name,
+        line=line,
+        verdict=verdict,
+        before=before,
+        counts=counts,
+        notes=tuple(damage(history)),
+        run=run,
     )
 
 
 def _line(
     window: Window, run: RunDirectory | None, scores: RunScores, policy: Policy
 ) -> RunLine:
-    """The line of a window in the history, without its verdict: numbers only, and no
+    """The line of a window in the history, before its verdict. It has numbers, and no
     text of an interaction."""
     period = window.period
     figures = dict(figures_of(window, policy.monitor))
+    # The same for the same period, so that the line replaces an earlier one.
     digest = hashlib.sha256(period.name.encode())
-    name = digest.hexdigest()[:16]
+    run_id = digest.hexdigest()[:16]
     if run is None:
         line = RunLine(
-            run=name,
+            run=run_id,
             time=period.start,
             eligible=False,
             verdict="none",
             judge="none",
-            judge_key="0" * 16,
+            judge_key="0" * 16,  # which no judge has
             golden="",
             metrics={},
             versions={},
@@ -130,11 +137,11 @@ def _line(
         line = RunHistory().line(run, scores, policy)
         for metric, part in line.metrics.items():
             figures[metric] = FigurePart(value=part.mean, n=part.n)
-    part_of_window = WindowPart(end=period.end, figures=figures)
-    changes = {
-        "run": name,
-        "time": period.start,
-        "eligible": False,
-        "window": part_of_window,
-    }
-    return line.model_copy(update=changes)
+    return line.model_copy(
+        update={
+            "run": run_id,
+            "time": period.start,
+            "eligible": False,
+            "window": WindowPart(end=period.end, figures=figures),
+        }
+    )

@@ -1,5 +1,5 @@
-"""The random sample of a window as a run: judged as stored answers are, with personal
-data replaced."""
+"""Judges a random sample of a window: a run of its logged answers, without personal
+data."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ragstone.pipeline.run_plan import run_plan
 from ragstone.settings.settings import Settings
 from ragstone.system import payload
 from ragstone.system.response import Response
-from ragstone.tools.monitor.personal import strip
+from ragstone.tools.monitor.personal import mask_personal_data
 from ragstone.tools.monitor.window import Window
 
 
 async def judge_sample(
     window: Window, size: int, settings: Settings, context: RunContext, out: Path
 ) -> RunDirectory | None:
-    """The run in `out` with the scores of a sample of `window`; None if there is no
-    answer that can be judged.
+    """Judge at most `size` answers of `window`, and write their run to `out`; None if
+    no answer can be judged.
 
-    The metrics are those of `settings`, else those that need no reference. Raises what
-    a run raises.
+    The metrics are those of `settings`, or those that need no reference if it names
+    none. Raises what a run raises.
     """
     sample = draw_sample(window, size)
     if not sample:
         return None
-    name = f"interactions of {window.period.name}"
+    source = f"interactions of {window.period.name}"
     answers = Interactions(
-        ColumnMapping(name, "interactions", {}), map(without_personal_data, sample)
+        ColumnMapping(source, "interactions", {}), map(without_personal_data, sample)
     )
     plan = run_plan(
         settings.having("run.out", str(out)),
@@ -45,10 +45,11 @@ async def judge_sample(
 
 
 def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
-    """At most `size` answers that a judge can score: those with the lowest keys.
+    """Draw at most `size` of the answers that a judge can score: those with the lowest
+    keys.
 
-    Keys are hashes, so it is a random sample, and the same in each job. An answer whose
-    sources are not logged with their texts can't be judged: an id is no evidence.
+    Keys are hashes, so the sample is random, and the same each time. An answer whose
+    sources are logged without their texts can't be judged.
     """
     sample: list[tuple[Sample, Response]] = []
     for key, interaction in sorted(window.interactions.items()):
@@ -59,19 +60,24 @@ def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
             continue
         logged = {"answer": interaction.answer, "contexts": list(sources)}
         response = payload.read(key, logged, interaction.latency)
-        texts = [context.text.strip() for context in response.contexts]
-        have_texts = all(" " in text for text in texts)
-        if response.failure is None and have_texts:
+        # One word is the id of a document rather than its text.
+        has_texts = all(" " in context.text.strip() for context in response.contexts)
+        if response.failure is None and has_texts:
             question = Sample(key, interaction.question)
             sample.append((question, response))
     return sample
 
 
 def without_personal_data(answer: tuple[Sample, Response]) -> tuple[Sample, Response]:
-    """`answer` without personal data that a rule finds."""
+    """A question with its response, without the personal data that rules find."""
     sample, response = answer
     contexts = tuple(
-        replace(context, text=strip(context.text)) for context in response.contexts
+        replace(context, text=mask_personal_data(context.text))
+        for context in response.contexts
     )
-    public = replace(response, answer=strip(response.answer), contexts=contexts)
-    return replace(sample, question=strip(sample.question)), public
+    masked_question = mask_personal_data(sample.question)
+    masked_answer = mask_personal_data(response.answer)
+    return (
+        replace(sample, question=masked_question),
+        replace(response, answer=masked_answer, contexts=contexts),
+    )

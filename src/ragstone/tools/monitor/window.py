@@ -1,5 +1,5 @@
-"""A window of production: the interactions of some hours or days, a random sample of
-them, and their figures."""
+"""A window of production: the interactions of some hours or days, and their figures,
+such as the share of slow answers."""
 
 from __future__ import annotations
 
@@ -25,39 +25,40 @@ from ragstone.tools.monitor.interactions import BadRecord, Interaction, read_int
 from ragstone.tools.monitor.logs import read_log
 
 MAX_INTERACTIONS = 50_000
-"""In a window: they are in memory."""
+"""So many are read for a window, at most, since all are in memory."""
 
 INSIDE = "interactions in the window"
 OUTSIDE = "interactions outside it"
 NO_MATCH = "lines with feedback on no interaction of the window"
 
-_LENGTH = re.compile(r"([1-9]\d{0,3})([hdw])")
-_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_LENGTH = re.compile(r"(?P<count>[1-9]\d{0,3})(?P<unit>[hdw])")
+_DAY = timedelta(days=1)
+_UNITS = {"h": timedelta(hours=1), "d": _DAY, "w": timedelta(weeks=1)}
 
 
 class Period(Struct, frozen=True):
-    """From `start` to `end`, which is not part of it."""
+    """The time from `start` up to `end`, which is not part of it. Both are full
+    hours."""
 
     start: datetime
     end: datetime
 
     @property
     def name(self) -> str:
-        """``2026-10-01``, or for anything but a day ``2026-10-01T06 to
-        2026-10-01T12``."""
-        if self.end - self.start == _UNITS["d"]:
+        """``2026-10-01`` for a day, or ``2026-10-01T06 to 2026-10-01T12``."""
+        if self.end - self.start == _DAY:
             return f"{self.start:%Y-%m-%d}"
         return f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
 
 
 def period_before(until: datetime, since: str) -> Period:
-    """The last whole hours, days or weeks (``6h``, ``1d``, ``1w``) that were over at
-    `until`, in UTC.
+    """The period of the length `since` (``6h``, ``1d``, ``1w``) that ends with the last
+    hour, or for days and weeks with the last day, that was over at `until`, in UTC.
 
-    Raises ConfigError.
+    Raises ConfigError for another length.
     """
-    parsed = _LENGTH.fullmatch(since)
-    if parsed is None:
+    length = _LENGTH.fullmatch(since)
+    if length is None:
         raise ConfigError(
             f"'{since}' is no length of time.",
             where="--since",
@@ -65,31 +66,33 @@ def period_before(until: datetime, since: str) -> Period:
         )
     until_utc = until.astimezone(UTC)
     end = until_utc.replace(minute=0, second=0, microsecond=0)
-    if parsed[2] != "h":
+    if length["unit"] != "h":
         end = end.replace(hour=0)
-    length = int(parsed[1]) * _UNITS[parsed[2]]
-    return Period(end - length, end)
+    start = end - int(length["count"]) * _UNITS[length["unit"]]
+    return Period(start, end)
 
 
 class Window(Struct, frozen=True):
-    """The interactions of a `period`, by their keys."""
+    """The interactions that were logged in a period."""
 
     period: Period
     interactions: dict[str, Interaction]
+    """The interactions by their keys."""
 
 
 def read_window(
     files: Iterable[Path], period: Period, rules: MonitorRules
 ) -> tuple[Window, Counter[str]]:
-    """The window of `period` in `files`, in which each interaction counts once, and how
-    often what was read.
+    """Read the window of `period` from `files`: each interaction once, with the
+    feedback on it.
 
+    Also returns how many lines were read or left out, each by a text for the report.
     Raises ConfigError for a file that can't be opened, and for more than
     MAX_INTERACTIONS interactions.
     """
     interactions: dict[str, Interaction] = {}
     counts = Counter[str]()
-    feedback: dict[str, float | None] = {}
+    feedback_by_id: dict[str, float | None] = {}
     logs = (read_log(path, counts) for path in files)
     for record in chain.from_iterable(logs):
         try:
@@ -101,7 +104,7 @@ def read_window(
             counts[OUTSIDE] += 1
             continue
         if interaction.is_feedback:
-            feedback[interaction.id] = interaction.feedback
+            feedback_by_id[interaction.id] = interaction.feedback
             continue
         counts[INSIDE] += 1
         interactions[interaction.key] = interaction
@@ -111,15 +114,17 @@ def read_window(
                 hint="Take shorter windows with --since, such as 6h, or log a random part of the interactions.",
             )
     for key, interaction in interactions.items():
-        if interaction.id in feedback:
-            update = {"feedback": feedback.pop(interaction.id)}
-            interactions[key] = interaction.model_copy(update=update)
-    counts[NO_MATCH] += len(feedback)
-    return Window(period, interactions), +counts
+        if interaction.id in feedback_by_id:
+            feedback = feedback_by_id.pop(interaction.id)
+            interactions[key] = interaction.model_copy(update={"feedback": feedback})
+    counts[NO_MATCH] += len(feedback_by_id)
+    counts_above_0 = +counts
+    return Window(period, interactions), counts_above_0
 
 
 def is_bad(interaction: Interaction, rules: MonitorRules) -> bool | None:
-    """Whether a user said that the answer is bad; None without feedback."""
+    """Whether the user's feedback says that the answer is bad; None without
+    feedback."""
     if interaction.feedback is None:
         return None
     if rules.good_feedback is None:
@@ -135,11 +140,13 @@ SHARES = (
     "abstentions",
     "bad_feedback",
 )
+"""The figures that are shares of the interactions."""
 
 
 def shares_of(interaction: Interaction, rules: MonitorRules) -> dict[str, bool | None]:
-    """Whether `interaction` counts in each of SHARES; None if it is none of those that
-    the share is of."""
+    """Whether `interaction` is slow, an error and so on, for each of SHARES; None if
+    that is not logged, and so the interaction is not part of the whole.
+    """
     shares: dict[str, bool | None] = dict.fromkeys(SHARES)
     if interaction.latency is not None:
         shares["slow"] = interaction.latency > rules.slow_s
@@ -155,6 +162,8 @@ def shares_of(interaction: Interaction, rules: MonitorRules) -> dict[str, bool |
 
 
 LATENCIES = ("latency_mean", "latency_p95")
+"""The figures in seconds."""
+
 TITLES: Mapping[str, str] = MappingProxyType(
     read_table("fields.toml", __package__)["figures"]
 )
@@ -162,30 +171,29 @@ TITLES: Mapping[str, str] = MappingProxyType(
 
 
 def figure_title(name: str) -> str:
-    """What reports call a figure, or else a metric."""
+    """What reports call a figure or a metric."""
     return TITLES[name] if name in TITLES else metric_title(name)
 
 
 def show_figure(name: str, value: float | None) -> str:
-    """The value of a figure, or else of a metric, in its unit."""
+    """The value of a figure in its unit, or the mean of a metric."""
     if name in SHARES:
         return percent(value)
     if name in LATENCIES:
         return seconds(value)
-    digits = 0 if name in TITLES else 2
-    return score(value, digits)
+    is_count = name in TITLES
+    return score(value, digits=0 if is_count else 2)
 
 
 def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, FigurePart]]:
-    """The figures of `window` by name, in the order of TITLES. What is not logged has
-    none."""
+    """Yield the figures of `window` with their names, in the order of TITLES, except
+    those of what is not logged."""
     interactions = window.interactions.values()
     yield "questions", FigurePart(value=len(interactions))
-    for name, identity in (("users", "user_id"), ("sessions", "session_id")):
-        identities = {getattr(interaction, identity) for interaction in interactions}
-        people = identities - {""}
-        if people:
-            yield name, FigurePart(value=len(people))
+    for name, field in (("users", "user_id"), ("sessions", "session_id")):
+        ids = {getattr(interaction, field) for interaction in interactions} - {""}
+        if ids:
+            yield name, FigurePart(value=len(ids))
     latencies = sorted(
         interaction.latency
         for interaction in interactions
@@ -194,14 +202,14 @@ def figures_of(window: Window, rules: MonitorRules) -> Iterator[tuple[str, Figur
     if latencies:
         n = len(latencies)
         mean = float(np.mean(latencies))
-        rank = math.ceil(0.95 * n)
+        rank = math.ceil(0.95 * n)  # from 1
         p95 = latencies[rank - 1]
         yield "latency_mean", FigurePart(value=mean, n=n)
         yield "latency_p95", FigurePart(value=p95, n=n)
     shares = [shares_of(interaction, rules) for interaction in interactions]
     for name in SHARES:
-        hits = [share[name] for share in shares if share[name] is not None]
-        if hits:
-            n = len(hits)
-            hit_share = hits.count(True) / n
-            yield name, FigurePart(value=hit_share, n=n)
+        is_hit = [hits[name] for hits in shares if hits[name] is not None]
+        if is_hit:
+            n = len(is_hit)
+            share = is_hit.count(True) / n
+            yield name, FigurePart(value=share, n=n)
