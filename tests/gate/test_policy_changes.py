@@ -39,10 +39,10 @@ def ruled(**changed: Any) -> Policy:
         (policy(), policy(), []),
         (policy(), ruled(action="block"), []),
         (policy(), ruled(min=0.8), ["changes metrics.faithfulness.min from 0.85 to 0.8"]),
-        (policy(), ruled(action="warn"), ["changes metrics.faithfulness.action from nothing to 'warn'"]),
-        (policy(), ruled(max_drop=None), ["changes metrics.faithfulness.max_drop from 0.02 to nothing"]),
+        (policy(), ruled(action="warn"), ["changes metrics.faithfulness.action from unset to 'warn'"]),
+        (policy(), ruled(max_drop=None), ["changes metrics.faithfulness.max_drop from 0.02 to unset"]),
         (policy(), policy(gate={"inconclusive": "pass"}), ["changes gate.inconclusive from 'warn' to 'pass'"]),
-        (policy(), policy(system={"latency_p95_s": 3.0}), ["changes system.latency_p95_s from nothing to 3"]),
+        (policy(), policy(system={"latency_p95_s": 3.0}), ["changes system.latency_p95_s from unset to 3"]),
         (policy(must_pass=["a", "b"]), policy(must_pass=["b"]), ["changes must_pass.samples from ['a', 'b'] to ['b']"]),
         (policy(slices=DE[0]), policy(slices=DE[1]), ["changes slices.de.metrics.faithfulness.min from 0.7 to 0.6"]),
         # What weakens the gate comes first.
@@ -66,6 +66,33 @@ def ruled(**changed: Any) -> Policy:
 )
 def test_a_change_is_named_with_its_key_and_both_values(base: Policy, head: Policy, said: list[str]) -> None:
     assert list(policy_changes(base, head)) == said
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "weaker", "stricter"),
+    [
+        ("gate", "inconclusive", "pass", "warn"),
+        ("gate", "on_no_baseline", "warn", "fail"),
+        ("gate", "on_judge_change", "skip", "rejudge"),
+        ("gate", "decision", "evidence", "assured"),
+        ("system", "action", "warn", "block"),
+    ],
+)
+def test_words_have_an_order_from_weak_to_strict(table: str, key: str, weaker: Any, stricter: Any) -> None:
+    neutral_change = {"drift": {"days": 30}}
+    weak = policy(**{table: {key: weaker}}, **neutral_change)
+    strict = policy(**{table: {key: stricter}})
+    assert f"{table}.{key}" in policy_changes(strict, weak)[0], "what weakens the gate is first"
+    assert f"{table}.{key}" in policy_changes(weak, strict)[-1]
+
+
+def test_a_check_that_blocks_says_so() -> None:
+    warns = policy(system={"action": "warn"})
+    assert policy_changes(policy(), warns) == ("changes system.action from 'block' to 'warn'",)
+    assert policy_changes(warns, policy()) == ("changes system.action from 'warn' to 'block'",)
+    assert policy_changes(ruled(action="warn"), policy()) == (
+        "changes metrics.faithfulness.action from 'warn' to unset",
+    )
 
 
 def test_a_rule_is_removed_and_the_others_are_no_longer_by_default() -> None:
@@ -113,7 +140,7 @@ def test_samples_that_are_gone_or_others(head: Any, drafts: Any, said: tuple[str
         ({"q1": (("min", "faithfulness", 0.8), ("max", "toxicity", 0.2)), "new": (("min", "mrr", 0.5),)}, ()),
         (
             {"q1": (("max", "toxicity", 0.3), ("min", "faithfulness", 0.8)), "new": ()},
-            ("changes q1.toxicity.max from 0.2 to 0.3, changes q2.mrr.min from 0.5 to nothing in the golden set",),
+            ("changes q1.toxicity.max from 0.2 to 0.3, changes q2.mrr.min from 0.5 to unset in the golden set",),
         ),
     ],
 )
@@ -152,4 +179,4 @@ def test_changes_of_a_projects_own_metrics() -> None:
     )
     assert not list(metric_changes(base, base, {}))
     function = list(metric_changes({"tone": tone}, {"tone": short}, {}))
-    assert "changes metrics.tone.python from nothing to 'checks.py:short'" in function
+    assert "changes metrics.tone.python from unset to 'checks.py:short'" in function

@@ -73,7 +73,7 @@ def test_what_weakens_the_gate_is_said_at_the_top(checkout: Checkout) -> None:
     for text in (checkout.comments[0], found.summary):
         assert "This change accepts a drop of faithfulness of up to 0.05" in top(text)
         assert f"; {LOWERED}" in top(text)
-        assert "; changes metrics.faithfulness.action from nothing to 'warn'" in top(text)
+        assert "; changes metrics.faithfulness.action from unset to 'warn'" in top(text)
         assert "; removes 1 sample from the golden set (moon)" in top(text)
         assert top(text).index("accepts") < top(text).index("changes")
         assert not any(active in text.split("|", 1)[0] for active in ("@acme/admins", "![x]("))
@@ -97,7 +97,7 @@ def test_what_is_measured_otherwise_and_by_whom_is_said_at_the_top(checkout: Che
         "judge.name from openai:gpt-x to offline",
         "changes metrics.faithfulness.min from 0.9 to 0.5",
         "system.price.input from 2.5 to 0.5",
-        "moon.faithfulness.min from 0.4 to nothing",
+        "moon.faithfulness.min from 0.4 to unset",
     ):
         assert change in text
     assert "workers" not in text, "which is no change of what is measured"
