@@ -62,7 +62,7 @@ def line(found: GateVerdict, **more: Any) -> str:
 
 def flips(broken: int, mended: int) -> Finding:
     ids = tuple(map(str, range(broken))), tuple(map(str, range(mended)))
-    changes = QuestionChanges(51, *ids, steady=True, seems_steady=True, p_value=1.0)
+    changes = QuestionChanges(51, *ids, is_steady=True, is_likely_steady=True, p_value=1.0)
     return Finding(QUESTIONS, Level.FACT, "", data=changes)
 
 

@@ -1,12 +1,13 @@
-"""Which questions broke since the baseline, and which were mended: facts, where the
-system always says the same."""
+"""Which questions broke since the baseline, and which were mended. Where the system
+always says the same, each of them is a fact; elsewhere, it may be chance."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.bounds import Drop, answers_per_sample
@@ -16,53 +17,52 @@ from ragstone.gate.findings import QUESTIONS, Finding, Level
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.verdict import Action
 from ragstone.gate.word_comparison import without_word_losses
-from ragstone.stats.flips import flips_of, least_broken
+from ragstone.stats.flips import Flips, flips_of, least_broken
 from ragstone.system.response import RETRIEVAL
 
 MIN_BROKEN = 3
 """Fewer broken questions never fail a run by their number alone."""
-FEW = 10
-"""Of fewer questions, line one says what they can't show."""
-SHOWN = 0.005
-"""As many broken questions are shown if chance alone breaks as many with at most this
-probability."""
-ASKED = 0.25
-"""The probability up to which chance is doubted enough to ask again: two questions that
-broke, and none mended, have 1/4."""
-SUSPECTED = 0.05
-"""The probability up to which chance is doubted enough to say so."""
-SUSPECTED_ALONE = 0.13
+MIN_QUESTIONS = 10
+"""Where there are fewer questions, reports say what so few can't show."""
+MAX_P_SHOWN = 0.005
+"""The probability of as many broken questions by chance up to which they are shown to
+be broken."""
+MAX_P_ASKED = 0.25
+"""The probability of as many by chance up to which the system is asked again: two
+questions that broke, and none mended, have 1/4."""
+MAX_P_SUSPECTED = 0.05
+"""The probability of as many by chance up to which they are suspected."""
+MAX_P_SUSPECTED_NONE_MENDED = 0.13
 """The same where no question was mended: three that broke have 1/8."""
-STILL_SUSPECTED = 0.02
-"""The same once each question was asked again."""
-RECORDED = "file:"
+MAX_P_STILL_SUSPECTED = 0.02
+"""The same after each question was asked again."""
+RECORDED_PREFIX = "file:"
 """How an entrypoint of recorded answers begins."""
-SAME_ANSWERS = 0.9
-"""The share of the other questions that have the same answer and contexts as before if
-the system does not vary."""
-MIN_SAME = 5
+MIN_SAME_SHARE = 0.9
+"""A system does not vary if at least this share of the questions that neither broke nor
+were mended have the same answer and contexts as in the baseline."""
+MIN_SAME_QUESTIONS = 5
 """Fewer questions with the same answer don't show that a system does not vary."""
 
 
 class QuestionChanges(Struct, frozen=True):
     """What became of the paired questions."""
 
-    questions: int
-    """How many are paired."""
+    paired: int
+    """The number of paired questions."""
     broken: tuple[str, ...]
-    """Their ids, sorted."""
+    """The ids of the questions that broke, sorted."""
     mended: tuple[str, ...]
-    """Their ids, sorted."""
-    steady: bool
-    """The system gives the same answer whenever it is asked, so that each of them is a
-    fact."""
-    seems_steady: bool
-    """It is not known, but nearly all other questions have the answers that they
-    had."""
+    """The ids of the questions that were mended, sorted."""
+    is_steady: bool
+    """Whether the system is known to give the same answer whenever it is asked. Then
+    each broken question is a fact."""
+    is_likely_steady: bool
+    """Whether nearly all other questions have the answers that they had."""
     p_value: float
     """The probability of as many broken questions by chance, if the system is not
     steady."""
-    asked_again: bool = False
+    was_asked_again: bool = False
 
     def __str__(self) -> str:
         """``3 of 15 questions got worse, none better``."""
@@ -70,94 +70,107 @@ class QuestionChanges(Struct, frozen=True):
         if self.mended:
             better = f"{len(self.mended):,}"
         worse = len(self.broken)
-        return f"{worse:,} of {self.questions:,} questions got worse, {better} better"
+        return f"{worse:,} of {self.paired:,} questions got worse, {better} better"
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         """Whether the questions are broken beyond chance."""
-        return self.steady or self.p_value <= SHOWN
+        return self.is_steady or self.p_value <= MAX_P_SHOWN
 
     @property
-    def unsettled(self) -> bool:
-        """Whether asking again could say more: that the system doesn't vary, or that
-        chance does not explain this."""
-        if self.steady:
+    def is_unsettled(self) -> bool:
+        """Whether more answers could show that the system doesn't vary, or that chance
+        does not explain the broken questions."""
+        if self.is_steady:
             return False
-        if self.asked_again:
-            return self.suspected
-        return self.seems_steady or self.p_value <= ASKED
+        if self.was_asked_again:
+            return self.is_suspected
+        return self.is_likely_steady or self.p_value <= MAX_P_ASKED
 
     @property
-    def suspected(self) -> bool:
+    def is_suspected(self) -> bool:
         """Whether chance is a poor explanation of the broken questions."""
-        if self.asked_again:
-            return self.shown or self.p_value <= STILL_SUSPECTED
-        limit = SUSPECTED if self.mended else SUSPECTED_ALONE
-        return self.shown or self.p_value <= limit
+        max_p = MAX_P_SUSPECTED_NONE_MENDED
+        if self.was_asked_again:
+            max_p = MAX_P_STILL_SUSPECTED
+        elif self.mended:
+            max_p = MAX_P_SUSPECTED
+        return self.is_shown or self.p_value <= max_p
 
 
 def question_changes(evidence: Evidence) -> QuestionChanges:
-    """The questions that broke or were mended, by the metrics with a blocking drop; no
-    question is paired without a comparable baseline.
+    """The questions that broke or were mended, by the metrics with a blocking drop.
 
-    A question also broke if the system fails on it now and did not before. A loss that
-    only the words of the offline judge show breaks none.
+    A question also broke if the system fails on it and did not in the baseline. A loss
+    that only the words of the offline judge show breaks none. Without a comparable
+    baseline, no question is paired.
     """
     pairing = evidence.compared
     run = evidence.current
-    counting_drops = list(filter(_counts, evidence.drops))
-    drops = without_word_losses(counting_drops, evidence)
+    counted_drops = list(filter(_breaks_questions, evidence.drops))
+    drops = without_word_losses(counted_drops, evidence)
     ids = sorted(run.samples)
-    system = run.system
-    answers = system.answers
-    has_one_answer = [len(set(answers.get(name, ()))) == 1 for name in ids]
+    answers = run.system.answers
+    has_one_answer = [len(set(answers.get(sample_id, ()))) == 1 for sample_id in ids]
     changes = [drop.change for drop in drops]
-    same = np.array(has_one_answer)
-    flips = flips_of(changes, same)
+    flips = flips_of(changes, np.array(has_one_answer))
+    failed = _failed_since_baseline(pairing)
+    broken = _ids_at(flips.broken, ids) | failed
+    mended = _ids_at(flips.mended, ids) - failed
     paired = set(pairing.samples)
-    failed = _newly_failed(pairing)
-    broken_units = flips.broken.nonzero()[0]
-    mended_units = flips.mended.nonzero()[0]
-    broken = {ids[unit] for unit in broken_units.tolist()}
-    mended = {ids[unit] for unit in mended_units.tolist()}
-    broken |= failed
-    mended -= failed
     unchanged = paired - broken - mended
-    same_answers = _have_same_answers(pairing, unchanged)
-    has_failed = np.isin(ids, list(failed))
-    all_flips = flips.with_failures(has_failed)
-    # Failures are also counted by themselves: no mended question excuses them.
-    failures = flips_of((), same).with_failures(has_failed)
-    labels = group_labels(run, ids)
-    if labels is not None:
-        all_flips = all_flips.of_groups(labels)
-        failures = failures.of_groups(labels)
-    p_value = min(all_flips.p_value, failures.p_value)
-    is_steady = _is_steady(run, drops, same_answers=same_answers)
+    has_same_answers = _have_same_answers(pairing, unchanged)
     return QuestionChanges(
-        questions=len(paired),
+        paired=len(paired),
         broken=tuple(sorted(broken)),
         mended=tuple(sorted(mended)),
-        steady=is_steady,
-        seems_steady=same_answers,
-        p_value=p_value,
-        asked_again=evidence.confirmed,
+        is_steady=_is_steady(run, drops, has_same_answers=has_same_answers),
+        is_likely_steady=has_same_answers,
+        p_value=_p_value(flips, np.isin(ids, list(failed)), group_labels(run, ids)),
+        was_asked_again=evidence.confirmed,
     )
 
 
-def _newly_failed(pairing: Pairing) -> set[str]:
+def _ids_at(mask: NDArray[np.bool_], ids: Sequence[str]) -> set[str]:
+    """The ids whose entry in `mask` (ids,) is true."""
+    return {ids[index] for index in np.flatnonzero(mask)}
+
+
+def _failed_since_baseline(pairing: Pairing) -> set[str]:
     """The ids of questions that the system fails on each time, and did not fail on in
     the baseline."""
     times_asked = answers_per_sample(pairing.current)
     failures = pairing.current.system.failed_answers
-    failed = {name for name in pairing.samples if failures.get(name, 0) >= times_asked}
+    failed = {
+        sample_id
+        for sample_id in pairing.samples
+        if failures.get(sample_id, 0) >= times_asked
+    }
     return failed - pairing.baseline.system.failures.keys()
+
+
+def _p_value(
+    flips: Flips, is_failed: NDArray[np.bool_], groups: NDArray[np.int64] | None
+) -> float:
+    """The probability of as many broken questions by chance: of the broken and the
+    failed together, or of the failed alone, if that is smaller.
+
+    `is_failed` (n,) are the questions that the system fails on, `groups` (n,) their
+    groups, if there are any.
+    """
+    all_flips = flips.with_failures(is_failed)
+    # Failures are also counted by themselves: no mended question excuses them.
+    failures = flips_of((), is_failed).with_failures(is_failed)
+    if groups is not None:
+        all_flips = all_flips.of_groups(groups)
+        failures = failures.of_groups(groups)
+    return min(all_flips.p_value, failures.p_value)
 
 
 def question_findings(evidence: Evidence) -> Iterator[Finding]:
     """How many questions got worse and how many better."""
     changes = question_changes(evidence)
-    if changes.questions:
+    if changes.paired:
         sentence = f"{changes}."
         yield Finding(QUESTIONS, Level.FACT, sentence, data=changes)
 
@@ -168,45 +181,44 @@ def allowed_share(evidence: Evidence) -> float:
     gate = evidence.policy.gate
     if "max_broken_questions" in gate.model_fields_set:
         return gate.max_broken_questions
-    allowed_drops = [-drop.bound for drop in evidence.drops if _counts(drop)]
-    allowed = [gate.max_broken_questions, *allowed_drops]
-    return max(allowed)
+    allowed_drops = [-drop.bound for drop in evidence.drops if _breaks_questions(drop)]
+    return max([gate.max_broken_questions, *allowed_drops])
 
 
 def least_that_fails(evidence: Evidence) -> int | None:
-    """The fewest broken questions, none of them mended, that fail this run by their
-    number; None: not even all do."""
+    """The fewest broken questions that fail this run by their number, if none is
+    mended; None if not even all of them do."""
     changes = question_changes(evidence)
-    allowed = allowed_share(evidence)
-    chance = 0.0 if changes.steady else chance_of_one(evidence)
+    chance = 0.0 if changes.is_steady else chance_of_one(evidence)
     return least_broken(
-        changes.questions,
-        more_than=allowed,
+        changes.paired,
+        more_than=allowed_share(evidence),
         chance=chance,
-        p=SHOWN,
+        p=MAX_P_SHOWN,
         at_least=MIN_BROKEN,
     )
 
 
-def needed_questions(samples: int) -> str:
-    """What so few samples can't show, and how many are needed; empty for FEW or
-    more."""
-    if samples >= FEW:
+def remark_on_few_questions(questions: int) -> str:
+    """A sentence on what so few questions can't show, and how many are needed; empty if
+    there are at least MIN_QUESTIONS."""
+    if questions >= MIN_QUESTIONS:
         return ""
     needed = f"{10 * MIN_BROKEN} are needed to show that one in ten broke."
-    if samples < MIN_BROKEN:
+    if questions < MIN_BROKEN:
         return f"So few questions can't show any loss; {needed}"
     return (
-        f"Of so few questions, fewer than {MIN_BROKEN} that break don't show; {needed}"
+        f"With so few questions, a loss of fewer than {MIN_BROKEN} of them doesn't show; "
+        f"{needed}"
     )
 
 
 def chance_of_one(evidence: Evidence) -> float:
-    """The probability that one question, right or wrong by chance, looks broken when
-    all answers are there.
+    """The probability that a question whose answers are right or wrong by chance looks
+    broken after it was asked as often as the gate may ask it.
 
-    Each question has one answer of the baseline; recorded answers can't be asked for
-    again.
+    Of 2 + n answers (one of the baseline, one of this run, and n repeats), that of the
+    baseline must be the only right one. Recorded answers can't be asked for again.
     """
     gate = evidence.policy.gate
     repeats = 0
@@ -219,32 +231,34 @@ def is_recorded(run: RunScores) -> bool:
     """Whether the answers of a run were recorded, or are not known: they can't be asked
     for again."""
     manifest = run.manifest
-    return manifest is None or manifest.system.entrypoint.startswith(RECORDED)
+    return manifest is None or manifest.system.entrypoint.startswith(RECORDED_PREFIX)
 
 
-def _counts(drop: Drop) -> bool:
-    """Whether a question can break by this drop: it blocks, over all samples, and is
+def _breaks_questions(drop: Drop) -> bool:
+    """Whether a question can break by this drop: it blocks, is over all samples, and is
     not accepted."""
     rule = drop.rule
     is_whole = rule.slice is None and rule.accepted is None
     return is_whole and rule.drop_action is Action.BLOCK
 
 
-def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -> bool:
+def _is_steady(
+    run: RunScores, drops: Collection[Drop], *, has_same_answers: bool
+) -> bool:
     """Whether the system is known to give the same answer whenever it is asked.
 
-    It was asked again and said the same. Of recorded answers, which can't be asked for
-    again: nearly all questions that neither broke nor were mended have the
-    `same_answers` as in the baseline. In any case, scores must be the same in all known
-    runs.
+    It must have been asked again and have said the same. Recorded answers can't be
+    asked for again; for them, `has_same_answers` suffices: nearly all questions that
+    neither broke nor were mended have the answers of the baseline. In both cases,
+    nearly all scores must be the same in all known runs of the baseline.
     """
     for drop in drops:
-        scores = drop.change.before
-        differing = (np.ptp(scores, axis=1) > 0.0).sum()
-        max_differing = (1.0 - SAME_ANSWERS) * len(scores)
-        if differing > max_differing:
+        baseline_scores = drop.change.before
+        differs = np.ptp(baseline_scores, axis=1) > 0.0
+        max_differing = (1.0 - MIN_SAME_SHARE) * len(baseline_scores)
+        if np.count_nonzero(differs) > max_differing:
             return False
-    if run.steady or (is_recorded(run) and same_answers):
+    if run.steady or (is_recorded(run) and has_same_answers):
         return True
     # Each question was asked several times, and got the same answer each time.
     system = run.system
@@ -255,20 +269,18 @@ def _is_steady(run: RunScores, drops: Collection[Drop], *, same_answers: bool) -
     return all(len(answers) == 1 for answers in distinct_answers)
 
 
-def _have_same_answers(pairing: Pairing, samples: Collection[str]) -> bool:
+def _have_same_answers(pairing: Pairing, ids: Collection[str]) -> bool:
     """Whether nearly all of these questions have the answers and contexts that they had
     in the baseline."""
     system = pairing.current.system
-    before = pairing.baseline.system
+    baseline_system = pairing.baseline.system
     same = 0
-    for name in samples:
-        if name in system.answers and name in system.contexts:
-            answers = set(system.answers[name])
-            answers_before = set(before.answers.get(name, ()))
-            contexts = system.contexts[name]
-            contexts_before = before.contexts.get(name)
-            has_same_answers = answers == answers_before
-            has_same_contexts = contexts == contexts_before
-            same += has_same_answers and has_same_contexts
-    enough = SAME_ANSWERS * len(samples)
-    return same >= MIN_SAME and same >= enough
+    for sample_id in ids:
+        if sample_id in system.answers and sample_id in system.contexts:
+            answers = set(system.answers[sample_id])
+            baseline_answers = set(baseline_system.answers.get(sample_id, ()))
+            contexts = system.contexts[sample_id]
+            baseline_contexts = baseline_system.contexts.get(sample_id)
+            same += answers == baseline_answers and contexts == baseline_contexts
+    enough = max(MIN_SAME_QUESTIONS, MIN_SAME_SHARE * len(ids))
+    return same >= enough

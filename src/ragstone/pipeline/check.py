@@ -18,7 +18,7 @@ from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.formatting import counted, most_common, some
 from ragstone.gate.policy import Policy, policy_hash
-from ragstone.gate.question_changes import needed_questions
+from ragstone.gate.question_changes import remark_on_few_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import expected_rules, resolution, sights
@@ -269,5 +269,5 @@ def _resolution(
     rules = expected_rules(policy, scores, offline=judge.offline)
     measured = tuple(rule for rule in rules if rule.metric in metrics)
     sentence, _ = resolution(sights(measured, policy, scores, size=size))
-    sentences = filter(None, (sentence, needed_questions(size.samples)))
+    sentences = filter(None, (sentence, remark_on_few_questions(size.samples)))
     return " ".join(sentences) or None

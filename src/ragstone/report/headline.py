@@ -6,7 +6,7 @@ from __future__ import annotations
 from ragstone.formatting import bound
 from ragstone.gate.accepted import title_of
 from ragstone.gate.diagnosis import Cause, catalogue
-from ragstone.gate.question_changes import FEW
+from ragstone.gate.question_changes import MIN_QUESTIONS
 from ragstone.gate.verdict import GateVerdict
 from ragstone.report.templates import PACKAGE, text_environment
 
@@ -44,4 +44,4 @@ def headline_of(
 
 
 text_environment(PACKAGE).filters.update(bound=bound, title_of=title_of)
-text_environment(PACKAGE).globals.update(FEW=FEW)
+text_environment(PACKAGE).globals.update(MIN_QUESTIONS=MIN_QUESTIONS)

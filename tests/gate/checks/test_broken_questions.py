@@ -15,16 +15,16 @@ from ragstone.gate.confirm import doubts, settled
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.question_changes import (
-    ASKED,
-    RECORDED,
-    SHOWN,
-    STILL_SUSPECTED,
-    SUSPECTED,
-    SUSPECTED_ALONE,
+    MAX_P_ASKED,
+    MAX_P_SHOWN,
+    MAX_P_STILL_SUSPECTED,
+    MAX_P_SUSPECTED,
+    MAX_P_SUSPECTED_NONE_MENDED,
+    RECORDED_PREFIX,
     QuestionChanges,
     chance_of_one,
-    needed_questions,
     question_changes,
+    remark_on_few_questions,
 )
 from ragstone.gate.verdict import Check, CheckKind, GateVerdict
 from tests.gate.conftest import ONLY_NAMED, build_run, check_of, decide, make_manifest, named
@@ -38,7 +38,7 @@ def run(
     """A run with these scores; with `answers`, those were recorded (or given, if `times` more), from equal contexts."""
     manifest = make_manifest(answers=times)
     if answers is not None and times == 1:
-        system = manifest.system.model_copy(update={"entrypoint": f"{RECORDED}answers.jsonl"})
+        system = manifest.system.model_copy(update={"entrypoint": f"{RECORDED_PREFIX}answers.jsonl"})
         manifest = manifest.model_copy(update={"system": system})
     built = build_run({"context_recall": scores}, manifest=manifest, **more)
     built = replace(built, rounds=RoundFacts(confirm=ConfirmFacts(steady=steady)))
@@ -121,7 +121,7 @@ def test_when_a_system_is_known_to_say_the_same(now: RunScores, then: RunScores,
     policy = policy_from_mapping({"metrics": METRICS, "gate": ONLY_NAMED})
     changes = question_changes(Evidence.of(now, then, policy))
     assert changes is not None
-    assert changes.steady is steady
+    assert changes.is_steady is steady
 
 
 def test_answers_that_seem_the_same_are_asked_for_again() -> None:
@@ -148,24 +148,24 @@ def test_a_system_that_varies_is_suspected_and_asked_again() -> None:
 @pytest.mark.parametrize(
     ("fields", "shown", "suspected", "unsettled"),
     [
-        ({"p_value": SHOWN}, True, True, True),
-        ({"p_value": SHOWN * 1.01}, False, True, True),
-        ({"p_value": SUSPECTED_ALONE}, False, True, True),
-        ({"p_value": SUSPECTED_ALONE * 1.01}, False, False, True),
-        ({"p_value": SUSPECTED, "mended": ("s9",)}, False, True, True),
-        ({"p_value": SUSPECTED * 1.01, "mended": ("s9",)}, False, False, True),
-        ({"p_value": ASKED}, False, False, True),
-        ({"p_value": ASKED * 1.01}, False, False, False),
-        ({"p_value": 1.0, "seems_steady": True}, False, False, True),
-        ({"p_value": STILL_SUSPECTED, "asked_again": True}, False, True, True),
-        ({"p_value": STILL_SUSPECTED * 1.01, "asked_again": True}, False, False, False),
-        ({"p_value": 1.0, "asked_again": True, "steady": True}, True, True, False),
+        ({"p_value": MAX_P_SHOWN}, True, True, True),
+        ({"p_value": MAX_P_SHOWN * 1.01}, False, True, True),
+        ({"p_value": MAX_P_SUSPECTED_NONE_MENDED}, False, True, True),
+        ({"p_value": MAX_P_SUSPECTED_NONE_MENDED * 1.01}, False, False, True),
+        ({"p_value": MAX_P_SUSPECTED, "mended": ("s9",)}, False, True, True),
+        ({"p_value": MAX_P_SUSPECTED * 1.01, "mended": ("s9",)}, False, False, True),
+        ({"p_value": MAX_P_ASKED}, False, False, True),
+        ({"p_value": MAX_P_ASKED * 1.01}, False, False, False),
+        ({"p_value": 1.0, "is_likely_steady": True}, False, False, True),
+        ({"p_value": MAX_P_STILL_SUSPECTED, "was_asked_again": True}, False, True, True),
+        ({"p_value": MAX_P_STILL_SUSPECTED * 1.01, "was_asked_again": True}, False, False, False),
+        ({"p_value": 1.0, "was_asked_again": True, "is_steady": True}, True, True, False),
     ],
 )
 def test_what_chance_explains(fields: Any, shown: bool, suspected: bool, unsettled: bool) -> None:
-    given = {"mended": (), "steady": False, "seems_steady": False, **fields}
+    given = {"mended": (), "is_steady": False, "is_likely_steady": False, **fields}
     changes = QuestionChanges(15, ("s0", "s1", "s2"), **given)
-    assert (changes.shown, changes.suspected, changes.unsettled) == (shown, suspected, unsettled)
+    assert (changes.is_shown, changes.is_suspected, changes.is_unsettled) == (shown, suspected, unsettled)
 
 
 def changes(now: RunScores, then: RunScores, policy: Any = None, **tables: Any) -> tuple[tuple[str, ...], float]:
@@ -214,7 +214,7 @@ def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> 
     ("gate", "entrypoint", "chance"),
     [
         ({}, "app:answer", 0.25),
-        ({}, f"{RECORDED}answers.jsonl", 0.5),
+        ({}, f"{RECORDED_PREFIX}answers.jsonl", 0.5),
         ({"confirm": False}, "app:answer", 0.5),
         ({}, None, 0.5),
     ],
@@ -230,5 +230,5 @@ def test_asking_again_leaves_less_to_chance(gate: Any, entrypoint: str | None, c
 
 @pytest.mark.parametrize(("samples", "says"), [(10, ""), (9, "fewer than 3"), (3, "fewer than 3"), (2, "any loss")])
 def test_what_few_questions_can_not_show(samples: int, says: str) -> None:
-    assert says in needed_questions(samples)
-    assert bool(needed_questions(samples)) is bool(says)
+    assert says in remark_on_few_questions(samples)
+    assert bool(remark_on_few_questions(samples)) is bool(says)

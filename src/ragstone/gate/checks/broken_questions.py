@@ -21,9 +21,9 @@ class BrokenQuestions(Checker):
     """Fails if more questions broke than are allowed, and clearly more than were
     mended.
 
-    A mean hides them: three of fifteen, or ten that broke while ten others were mended.
-    Of a system that always says the same, each is a fact; of another, chance must be
-    ruled out, and it is asked again.
+    A mean hides three of fifteen that broke, or ten that broke while ten others were
+    mended. If the system always says the same, each broken question is a fact. If it
+    varies, it is asked again, and the check fails only if chance is ruled out.
     """
 
     kinds = (CheckKind.QUESTIONS,)
@@ -34,34 +34,37 @@ class BrokenQuestions(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         changes = question_changes(evidence)
-        if not changes.questions:
+        if not changes.paired:
             return
         broken = len(changes.broken)
         allowed = allowed_share(evidence)
-        share = broken / changes.questions
+        share = broken / changes.paired
+        # One question less than fails a run may be the first sign of a loss.
         is_over = share > allowed and broken >= MIN_BROKEN - 1
-        many_more = broken - len(changes.mended) >= MIN_BROKEN
+        is_clearly_more = broken - len(changes.mended) >= MIN_BROKEN
         status = Status.PASS
         limit = ""
-        if is_over and changes.shown and many_more:
+        if is_over and changes.is_shown and is_clearly_more:
             status = Status.FAIL
             limit = f" (at most {percent(allowed)} may)"
-        elif is_over and changes.suspected:
+        elif is_over and changes.is_suspected:
             status = Status.INCONCLUSIVE
-            limit = "" if changes.shown else ", by their number alone perhaps by chance"
+            # What is shown needs no doubt: nearly as many were mended.
+            if not changes.is_shown:
+                limit = ", by their number alone perhaps by chance"
         elif share > allowed:
             limit = ", which chance explains"
-        named = ""
+        examples = ""
         if broken:
-            named = f": {some(list(changes.broken))}"
+            examples = f": {some(list(changes.broken))}"
         check = limit_check(
             "questions.broken",
             CheckKind.QUESTIONS,
             status,
-            f"{changes}{limit}{named}.",
+            f"{changes}{limit}{examples}.",
             value=share,
             limit=allowed,
-            n=changes.questions,
+            n=changes.paired,
         )
-        unsettled = is_over and changes.unsettled
+        unsettled = is_over and changes.is_unsettled
         yield replace(check, p_value=changes.p_value, unsettled=unsettled)
