@@ -142,8 +142,8 @@ def test_a_baseline_of_another_judge(then: RunScores, on_judge_change: str, name
     evidence = evidence_of(NOW, then, metrics=RULES, gate=gate)
     assert list(to_rejudge(NOW, then, evidence.rules, evidence.policy)) == names
     verdict = decide(NOW, then, metrics=RULES, gate=gate)
-    said = 'the judge changed from openai old to openai new, and the policy says on_judge_change = "fail".'
-    assert ([one.reason for one in verdict.checks if one.kind is CheckKind.BASELINE] == [said]) is (code == 6)
+    said = 'the judge changed from openai old to openai new, and the policy has on_judge_change = "fail".'
+    assert any(one.reason.startswith(said) for one in verdict.checks if one.kind is CheckKind.BASELINE) is (code == 6)
     assert verdict.exit_code == code
 
 
@@ -152,11 +152,11 @@ def test_labels_that_were_drawn_unevenly_and_in_groups() -> None:
     pairs = {"b": (0.5, 1.0), "a": (1.0, 0.0), "c": (0.0, 0.0)}
     found = MetricCalibration(version=None, pairs=pairs, agreement=agreement)
     assert found.residuals().tolist() == [-1.0, 0.5, 0.0]
-    assert (found.reach, found.group_of_residuals()) == (1.0, None)
+    assert (found.max_residual, found.group_labels()) == (1.0, None)
     uneven = found.model_copy(update={"weights": {"b": 2.0, "a": 0.5}, "groups": {"a": "g", "c": "g"}})
     assert uneven.residuals().tolist() == [-0.5, 1.0, 0.0]
-    assert uneven.reach == 2.0
-    labels = uneven.group_of_residuals()
+    assert uneven.max_residual == 2.0
+    labels = uneven.group_labels()
     assert labels is not None
     assert labels[0] == labels[2] != labels[1]
 

@@ -182,7 +182,7 @@ def test_misquotes_are_counted_cost_no_sample_and_end_the_job_where_the_policy_d
     project.fake.fill = misquoting
     outcome = project.gate("one")
     assert list(outcome.run.scores().metrics["faithfulness"].values.values()) == [1.0] * SAMPLES
-    assert "are not in the contexts, also when asked again" in project.report("one")
+    assert "are not in the contexts, even when asked again" in project.report("one")
     project.policy("[gate]\nmax_unquoted = 0.0\n[metrics.faithfulness]\nmin = 0.5\n")
     verdict = project.gate("two").verdict
     (check,) = (check for check in verdict.checks if check.kind is CheckKind.QUOTES)

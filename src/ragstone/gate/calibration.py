@@ -1,4 +1,4 @@
-"""How a judge compares with people: a small file in the repository, that tells the gate
+"""How a judge compares with people: a small file in the repository that tells the gate
 how far to trust its judge."""
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ragstone.files import read_regular
 from ragstone.judge.protocol import JudgeIdentity
 
 MAX_CALIBRATION_BYTES = 64 * 1024 * 1024
+"""A larger file is refused."""
 
 Score = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -25,9 +26,10 @@ class _Part(BaseModel):
 
 
 class Estimate(_Part):
-    """A number with its two-sided interval; None if it is not defined."""
+    """A number with its two-sided interval."""
 
     estimate: float | None
+    """It is None, like `low` and `high`, if it can't be computed from these labels."""
     low: float | None
     high: float | None
     confidence: float
@@ -38,6 +40,7 @@ class MetricCalibration(_Part):
     """Judge and people on one metric."""
 
     version: str | None
+    """The version of the metric; None if it is not known."""
     pairs: dict[str, tuple[Score, Score]] = Field(min_length=1)
     """The judge's score and the mean human label, by sample id."""
     groups: dict[str, str] = Field(default_factory=dict)
@@ -45,14 +48,14 @@ class MetricCalibration(_Part):
     weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(
         default_factory=dict
     )
-    """By sample id, inversely proportional to the probability with which it was drawn;
-    empty if that is the same."""
+    """By sample id, inversely proportional to the probability with which the sample was
+    drawn, with a mean of 1; empty if that probability is the same for all."""
     agreement: Estimate
     """Krippendorff's alpha of judge and people."""
 
     def residuals(self) -> NDArray[np.float64]:
-        """People minus judge, in the order of the ids, each times its weight: their
-        mean is that of the whole run."""
+        """The label minus the judge's score of each sample, times its weight, by sorted
+        id. Their mean estimates that of the whole run."""
         residuals = [
             self.weights.get(sample_id, 1.0) * (label - score)
             for sample_id, (score, label) in sorted(self.pairs.items())
@@ -60,18 +63,19 @@ class MetricCalibration(_Part):
         return np.array(residuals, dtype=np.float64)
 
     @property
-    def reach(self) -> float:
-        """The largest absolute value that `residuals` can have."""
+    def max_residual(self) -> float:
+        """The largest absolute value that a residual can have."""
         return max(self.weights.values(), default=1.0)
 
-    def group_of_residuals(self) -> NDArray[np.int64] | None:
-        """A label for each of `residuals`; None if no sample is in a group."""
+    def group_labels(self) -> NDArray[np.int64] | None:
+        """A number for each of `residuals`, equal for samples of one group; None if no
+        sample is in a group."""
         if not self.groups:
             return None
         groups = self.groups
-        # A sample without a group is its own group, whatever its id.
+        # A sample without a group is its own group, even if a group has its id.
         names = [
-            f"{sample_id in groups} {groups.get(sample_id, sample_id)}"
+            f"group {groups[sample_id]}" if sample_id in groups else f"id {sample_id}"
             for sample_id in sorted(self.pairs)
         ]
         _, labels = np.unique(names, return_inverse=True)
@@ -83,15 +87,17 @@ class Calibration(_Part):
 
     schema_version: Literal[1] = 1
     judge: JudgeIdentity | None
-    """It is None for plain score files."""
+    """The judge that was compared; None for plain score files, which name none."""
     metrics: dict[str, MetricCalibration]
 
 
 def read_calibration(
     path: Path, *, where: str | None = None, within: Path | None = None
 ) -> Calibration:
-    """The calibration in `path`, inside `within`; `where` is the key with its name.
-    Raises ConfigError."""
+    """Read the calibration in `path`, which must be inside the folder `within`.
+
+    `where` is the key of the policy that names the file, for errors. Raises ConfigError.
+    """
     hint = "Create it again: ragstone calibrate LABELS --run RUN -o FILE."
     unreadable = f"calibration file {path} can't be read"
     with (
@@ -103,14 +109,15 @@ def read_calibration(
         )
 
 
-def same_judge(calibration: Calibration, run: RunScores) -> bool:
+def is_same_judge(calibration: Calibration, run: RunScores) -> bool:
     """Whether `calibration` is for the judge (and prompts) of `run`."""
     judge = None if run.manifest is None else run.manifest.judge
     return calibration.judge == judge
 
 
-def calibrated_version(calibration: Calibration, metric: str, run: RunScores) -> bool:
-    """Whether `calibration` is for the formula with which `run` scored `metric`."""
+def is_same_version(calibration: Calibration, metric: str, run: RunScores) -> bool:
+    """Whether `calibration` is for the version of `metric` that `run` was scored
+    with."""
     if metric not in calibration.metrics or metric not in run.metrics:
         return False
     version = run.metrics[metric].version

@@ -133,7 +133,7 @@ def question_changes(evidence: Evidence) -> QuestionChanges:
 
 def _ids_at(mask: NDArray[np.bool_], ids: Sequence[str]) -> set[str]:
     """The ids whose entry in `mask` (ids,) is true."""
-    return {ids[index] for index in np.flatnonzero(mask)}
+    return {ids[index] for index in np.flatnonzero(mask).tolist()}
 
 
 def _failed_since_baseline(pairing: Pairing) -> set[str]:

@@ -136,8 +136,8 @@ def test_labels_of_one_group_count_as_one() -> None:
     groups = {f"s{i}": f"document {i // 20}" for i in range(40)}
     alone = calibrate(build_run({"m": values}), people)
     grouped = calibrate(build_run({"m": values}, groups=groups), people)
-    assert alone.calibration.metrics["m"].group_of_residuals() is None
-    members = grouped.calibration.metrics["m"].group_of_residuals()
+    assert alone.calibration.metrics["m"].group_labels() is None
+    members = grouped.calibration.metrics["m"].group_labels()
     assert members is not None
     assert len(set(members)) == 2
     assert grouped.metrics[0].people_mean.high > alone.metrics[0].people_mean.high

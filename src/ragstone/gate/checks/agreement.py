@@ -11,8 +11,8 @@ from ragstone.formatting import counted, figure, threshold
 from ragstone.gate.calibration import (
     Calibration,
     MetricCalibration,
-    calibrated_version,
-    same_judge,
+    is_same_judge,
+    is_same_version,
 )
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import is_judged
@@ -22,8 +22,11 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class Agreement(Checker):
-    """One check per judged metric. Without labels it is a warning; a calibration for
-    another judge is an error."""
+    """One check per judged metric.
+
+    A metric without labels only warns. A calibration for another judge or another
+    version of the metric is an error.
+    """
 
     kinds = (CheckKind.AGREEMENT,)
     policy_key = ("labels", "min_agreement")
@@ -32,9 +35,9 @@ class Agreement(Checker):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         calibration = evidence.policy.calibration
         labels = evidence.policy.labels
-        if calibration is None or (
-            labels.min_agreement is None and labels.estimate != "corrected"
-        ):
+        needs_agreement = labels.min_agreement is not None
+        is_corrected = labels.estimate == "corrected"
+        if calibration is None or not (needs_agreement or is_corrected):
             return
         run = evidence.current
         for rule in evidence.rules:
@@ -47,6 +50,8 @@ class Agreement(Checker):
 def _check(
     rule: Rule, run: RunScores, calibration: Calibration, required: float | None
 ) -> Iterator[Check]:
+    """The check of one metric. If no agreement is `required`, there is one only where
+    the calibration does not fit the run: corrected estimates need it."""
     calibrated = calibration.metrics.get(rule.metric)
     status = Status.ERROR
     action = rule.action
@@ -56,21 +61,24 @@ def _check(
         status = Status.INCONCLUSIVE
         action = Action.WARN
         why = "there are no human labels for it"
-    elif not same_judge(calibration, run):
+    elif not is_same_judge(calibration, run):
         judge = calibration.judge.label() if calibration.judge else "another evaluator"
         why = f"the human labels were compared with {judge}"
-    elif not calibrated_version(calibration, rule.metric, run):
+    elif not is_same_version(calibration, rule.metric, run):
         why = "its formula changed since the human labels were compared"
     else:
         if required is not None:
-            yield _measured(rule, calibrated, required)
+            yield _agreement_check(rule, calibrated, required)
         return
     reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
     check = rule.check(CheckKind.AGREEMENT, status, action, reason)
     yield replace(check, threshold=required)
 
 
-def _measured(rule: Rule, calibration: MetricCalibration, required: float) -> Check:
+def _agreement_check(
+    rule: Rule, calibration: MetricCalibration, required: float
+) -> Check:
+    """The check of the agreement that was measured, if it could be."""
     agreement = calibration.agreement.estimate
     n = len(calibration.pairs)
     labelled = counted(n, "labelled sample")

@@ -42,7 +42,7 @@ class Answers(Checker):
 
     kinds = (CheckKind.ANSWERS,)
     policy_key = ("system", "max_empty")
-    at = "at most"
+    comparison = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
@@ -89,7 +89,7 @@ class NoAnswer(Answers):
     """An error if the system under test failed on every sample of a finished run: then
     nothing else can be checked."""
 
-    final = True
+    is_final = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current

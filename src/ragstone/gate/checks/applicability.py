@@ -41,7 +41,7 @@ class Applicability(Checker):
 
     kinds = (CheckKind.APPLICABILITY,)
     policy_key = ("metrics",)
-    share = True
+    is_share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current

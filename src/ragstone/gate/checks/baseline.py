@@ -20,30 +20,35 @@ class Baseline(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         gate = evidence.policy.gate
-        required = evidence.baseline_required
+        is_required = evidence.baseline_required
+        has_drops = any(rule.max_drop is not None for rule in evidence.rules)
+        is_needed = is_required or (has_drops and gate.on_no_baseline != "pass")
         status = Status.INCONCLUSIVE
-        if required or gate.on_no_baseline == "fail":
+        if is_required or gate.on_no_baseline == "fail":
             status = Status.ERROR
-        is_needed = any(rule.max_drop is not None for rule in evidence.rules)
-        why = ""
+        scoring_change = ""
         if gate.on_judge_change == "fail":
-            baseline = evidence.baseline
-            reasons = scored_otherwise(evidence.current, baseline, evidence.rules)
-            measured = dict.fromkeys(
-                why for name, why in reasons.items() if name in baseline.metrics
-            )
-            why = "; ".join(measured)
-        if why:
+            scoring_change = _scoring_change(evidence)
+        if scoring_change:
             status = Status.ERROR
-            why += ', and the policy says on_judge_change = "fail".'
-        elif evidence.is_compared or (
-            not required and (gate.on_no_baseline == "pass" or not is_needed)
-        ):
+            reason = (
+                f'{scoring_change}, and the policy has on_judge_change = "fail". Evaluate the baseline again, or '
+                'set it to "rejudge" to score the answers of the baseline again.'
+            )
+        elif evidence.is_compared or not is_needed:
             return
         elif not evidence.has_baseline:
-            why = "there is no baseline to compare with."
+            reason = "there is no baseline to compare with."
         else:
-            why = (
-                f"the runs can't be compared: {' '.join(differences(evidence.pairing))}"
-            )
-        yield Check("baseline", CheckKind.BASELINE, status, Action.BLOCK, why)
+            sentences = " ".join(differences(evidence.pairing))
+            reason = f"the runs can't be compared: {sentences}"
+        yield Check("baseline", CheckKind.BASELINE, status, Action.BLOCK, reason)
+
+
+def _scoring_change(evidence: Evidence) -> str:
+    """How the baseline was scored differently in metrics with an allowed drop: by
+    another judge, or in another version of the metric. Empty if it was not."""
+    reasons = scored_otherwise(evidence.current, evidence.baseline, evidence.rules)
+    measured = evidence.baseline.metrics
+    clauses = [reason for metric, reason in reasons.items() if metric in measured]
+    return "; ".join(dict.fromkeys(clauses))

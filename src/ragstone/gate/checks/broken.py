@@ -117,8 +117,8 @@ class Broken(Checker):
 
     kinds = (CheckKind.SHARE,)
     policy_key = ("system",)
-    share = True
-    at = "at most"
+    is_share = True
+    comparison = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current

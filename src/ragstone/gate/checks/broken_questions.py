@@ -29,8 +29,8 @@ class BrokenQuestions(Checker):
     kinds = (CheckKind.QUESTIONS,)
     policy_key = ("gate", "max_broken_questions")
     heading = "Questions that got worse"
-    share = True
-    at = "at most"
+    is_share = True
+    comparison = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         changes = question_changes(evidence)

@@ -11,6 +11,7 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.settings.toml_lines import KeyPath
 
 Format = Callable[[float], str]
+"""Writes a number, with its unit."""
 
 RULE_KEYS: Mapping[str, KeyPath] = {
     CheckKind.FLOOR: ("min",),
@@ -20,7 +21,8 @@ RULE_KEYS: Mapping[str, KeyPath] = {
     CheckKind.DRIFT: ("max_drift",),
     CheckKind.APPLICABILITY: (),
 }
-"""The keys of thresholds.toml, in the rule for a metric, behind checks of a metric."""
+"""The key of thresholds.toml behind each kind of check of a metric, within the table of
+the metric."""
 
 
 def limit_check(
@@ -34,7 +36,8 @@ def limit_check(
     n: int,
     action: Action = Action.BLOCK,
 ) -> Check:
-    """A check of one number of the run, often a share of `n` samples, with a limit."""
+    """A check that compares one number of the run, often a share of `n` samples, with
+    its limit."""
     return Check(
         name,
         kind,
@@ -49,34 +52,34 @@ def limit_check(
 
 
 class Checker(Protocol):
-    """One kind of check, or a few that are decided together: what it asks of the
-    evidence, and how reports word it."""
+    """One kind of check, or a few that are decided together: how they are decided, and
+    how reports word them."""
 
     kinds: ClassVar[tuple[str, ...]]
     policy_key: ClassVar[KeyPath]
-    """The key of thresholds.toml behind its checks."""
-    final: ClassVar[bool] = False
-    """If it has a check, nothing after it is checked."""
+    """The key of thresholds.toml behind its checks; empty if there is none."""
+    is_final: ClassVar[bool] = False
+    """Whether the checkers after it are skipped if it yields a check."""
     heading: ClassVar[str] = ""
-    """The title of its checks, unless it is that of the kind."""
-    share: ClassVar[bool] = False
-    """Estimate and threshold are shares."""
-    at: ClassVar[str] = "at least"
-    """How the estimate must compare with the threshold."""
+    """The title of its checks; if empty, it is made from the kind."""
+    is_share: ClassVar[bool] = False
+    """Whether the estimate and the threshold are shares, written as percentages."""
+    comparison: ClassVar[str] = "at least"
+    """How the estimate must compare with the threshold: "at least" or "at most"."""
 
     def evaluate(self, evidence: Evidence) -> Iterable[Check]:
-        """The checks; none if the policy does not ask for them, or the run has nothing
-        to check. Pure; never raises."""
+        """Decide the checks; none if the policy does not ask for them, or the run has
+        nothing to check. Pure; never raises."""
         ...
 
     def key(self, check: Check) -> KeyPath:
         """The key of thresholds.toml behind `check`; empty if there is none."""
         if check.metric is None or check.kind not in RULE_KEYS:
             return self.policy_key
-        rule = ("metrics", check.metric, *RULE_KEYS[check.kind])
+        key = ("metrics", check.metric, *RULE_KEYS[check.kind])
         if check.slice is None:
-            return rule
-        return ("slices", check.slice, *rule)
+            return key
+        return ("slices", check.slice, *key)
 
     def title(self, check: Check) -> str:
         """What reports call `check`, without its metric, slice or sample."""
@@ -84,21 +87,22 @@ class Checker(Protocol):
 
     def unit(self, check: Check) -> Format | None:  # noqa: ARG002 - for those with several units
         """How reports write the estimate and the threshold; None for scores."""
-        return percent if self.share else None
+        return percent if self.is_share else None
 
     def result(self, check: Check) -> str:
         """The estimate, as reports show it."""
         if check.estimate is None:
             return ""
-        written = self.unit(check) or score
-        return written(check.estimate)
+        write = self.unit(check) or score
+        return write(check.estimate)
 
     def requirement(self, check: Check) -> str:
         """The threshold, as reports show it."""
         if check.threshold is None:
             return ""
-        written = self.unit(check) or bound
-        at = "at least"
-        if check.metric is None:
-            at = self.at
-        return f"{at} {written(check.threshold)}"
+        write = self.unit(check) or bound
+        comparison = self.comparison
+        # A metric must reach its threshold, even where shares of this kind are limited.
+        if check.metric is not None:
+            comparison = "at least"
+        return f"{comparison} {write(check.threshold)}"

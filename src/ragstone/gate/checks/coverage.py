@@ -31,7 +31,7 @@ class Coverage(Checker):
 
     kinds = (CheckKind.COVERAGE,)
     policy_key = ("gate", "min_coverage")
-    share = True
+    is_share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current

@@ -22,8 +22,8 @@ class ErrorRate(Checker):
     kinds = (CheckKind.ERROR_RATE,)
     policy_key = ("system", "max_error_rate")
     heading = "System errors"
-    share = True
-    at = "at most"
+    is_share = True
+    comparison = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current

@@ -20,7 +20,7 @@ import numpy as np
 from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, figure, threshold
 from ragstone.gate.bounds import ROUNDING, Floor, answers_per_sample, reported_interval
-from ragstone.gate.calibration import MetricCalibration, calibrated_version, same_judge
+from ragstone.gate.calibration import MetricCalibration, is_same_judge, is_same_version
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.grouping import mean_of
@@ -158,8 +158,8 @@ def _labels_of(floor: Floor, evidence: Evidence) -> MetricCalibration | None:
         return None
     run = evidence.current
     metric = rule.metric
-    is_same = same_judge(calibration, run)
-    if is_same and calibrated_version(calibration, metric, run):
+    has_same_judge = is_same_judge(calibration, run)
+    if has_same_judge and is_same_version(calibration, metric, run):
         return calibration.metrics[metric]
     return None
 
@@ -180,13 +180,12 @@ def _corrected_mean(
     if floor.rule.lower_is_better:
         residuals = -residuals
     judged = mean_of(run, floor.samples, floor.values, confidence=confidence)
-    reach = labelled.reach
-    groups = labelled.group_of_residuals()
+    max_residual = labelled.max_residual
     error = mean_interval(
         residuals,
         confidence=confidence,
-        bounds=(-reach, reach),
-        groups=groups,
+        bounds=(-max_residual, max_residual),
+        groups=labelled.group_labels(),
     )
     total = judged.estimate + error.estimate
     judged_below = judged.estimate - judged.low

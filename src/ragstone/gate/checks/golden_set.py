@@ -41,8 +41,8 @@ class GoldenSetEdits(Checker):
     kinds = (CheckKind.GOLDEN_SET,)
     policy_key = ("gate", "max_edited")
     heading = "Golden set"
-    share = True
-    at = "at most"
+    is_share = True
+    comparison = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         edited = edited_samples(evidence)

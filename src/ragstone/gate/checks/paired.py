@@ -24,7 +24,7 @@ class Paired(Checker):
     kinds = (CheckKind.PAIRED,)
     policy_key = ("gate", "min_paired")
     heading = "Paired samples"
-    share = True
+    is_share = True
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         edited = edited_samples(evidence)

@@ -53,18 +53,19 @@ CHECKERS: tuple[Checker, ...] = (
 
 
 def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
-    """`evidence` with the checks decided on it, and whether all kinds were asked: not,
-    after a final one."""
+    """`evidence` with the checks decided on it, and whether every checker was run:
+    False if a final one ended the decision."""
     for checker in CHECKERS:
         checks = tuple(checker.evaluate(evidence))
         evidence = replace(evidence, decided=(*evidence.decided, *checks))
-        if checks and checker.final:
+        if checks and checker.is_final:
             return evidence, False
     return evidence, True
 
 
 def checker_of(check: Check) -> Checker:
-    """The kind of check that `check` is one of: it has the words for it."""
+    """The checker that `check` comes from, which words it. Raises KeyError if there is
+    none."""
     for checker in CHECKERS:
         if check.kind in checker.kinds:
             return checker

@@ -52,7 +52,7 @@ class SystemLimits(Checker):
 
     kinds = (CheckKind.LATENCY, CheckKind.USAGE, CheckKind.SYSTEM_RISE)
     policy_key = ("system",)
-    at = "at most"
+    comparison = "at most"
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
