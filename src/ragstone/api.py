@@ -55,7 +55,7 @@ from ragstone.progress import progress_for
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.settings.settings import CustomMetric, Settings, SystemSettings
-from ragstone.system.entrypoint import build_system, of_part
+from ragstone.system.entrypoint import build_system, wrap_for_part
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import System
 
@@ -354,7 +354,7 @@ def evaluate(
     def tested(asked: SystemSettings) -> System:
         if isinstance(system, str) or asked.functions:
             return build_system(asked, root=Path(), environ=os.environ)
-        return of_part(CallableSystem(system, asked), asked)
+        return wrap_for_part(CallableSystem(system, asked), asked)
 
     context = RunContext(
         environ=os.environ,

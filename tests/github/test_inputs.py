@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ragstone.errors import ConfigError
 from ragstone.github.inputs import INPUTS, ActionInputs, CommentMode, read_inputs, read_variables
 from ragstone.settings.load import load_settings, option_of
-from ragstone.system.environment import passed_names
+from ragstone.system.environment import passed_variables
 
 
 def test_inputs_become_settings_through_the_one_cascade(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_gates_own_variables_are_not_passed_on(tmp_path: Path, name: str) ->
     found = read_inputs({"INPUT_SYSTEM-ENV": f"MINE {name}"})
     settings = load_settings(directory=tmp_path, environ={}, overrides=found.overrides)
     with pytest.raises(ConfigError, match=r"system\.env"):
-        passed_names(settings.system.env, {})
+        passed_variables(settings.system.env, {})
 
 
 def test_a_secret_is_shown_nowhere() -> None:

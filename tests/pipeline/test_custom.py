@@ -215,7 +215,9 @@ def test_a_worker_that_lies_about_a_grade_gives_no_score(tmp_path: Path) -> None
     lie = "import json\nreal = json.dumps\njson.dumps = lambda *a, **k: real('?') if a == (1.0,) else real(*a, **k)\n"
     root = with_own(tmp_path, f"{lie}def f(answer): return True\n")
     run_ragstone(["run"], root, exit_code=0)
-    assert {one.reason for one in scores(root, "x").failed.values()} == {"the function's worker was tampered with"}
+    assert {one.reason for one in scores(root, "x").failed.values()} == {
+        "the function's worker replied with something that is not a grade"
+    }
 
 
 def test_a_grade_outside_the_range_is_no_score() -> None:

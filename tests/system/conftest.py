@@ -14,7 +14,7 @@ from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.entrypoint import build_system
 from ragstone.system.environment import RunAs
-from ragstone.system.response import Response, System, takes
+from ragstone.system.response import Response, System, takes_extra
 from tests.system.service import Server
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Room:
         """Whether the started system takes `part` beside the question."""
 
         async def answer(system: System) -> bool | None:
-            return takes(system, part)
+            return takes_extra(system, part)
 
         return self.use(answer, entrypoint, **settings)
 

@@ -12,8 +12,8 @@ import pytest
 from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.entrypoint import of_part
-from ragstone.system.given import ignores
+from ragstone.system.entrypoint import wrap_for_part
+from ragstone.system.given import has_other_contexts
 from ragstone.system.in_process import CallableSystem
 from ragstone.system.response import Context, Response
 from tests.system.service import Server
@@ -37,7 +37,7 @@ def asked(source: str, sample: Sample, **settings: Any) -> Any:
     names: dict[str, Any] = {"json": json}
     exec(source, names)
     given = SystemSettings(**settings)
-    system = of_part(CallableSystem(names["answer"], given), given)
+    system = wrap_for_part(CallableSystem(names["answer"], given), given)
 
     async def ask() -> str:
         await system.start()
@@ -188,7 +188,7 @@ def test_contexts_that_a_system_returns_are_its_own(room: Any) -> None:
     ],
 )
 def test_other_contexts_than_those_that_were_given_are_noticed(returned: list[str], wanted: bool) -> None:
-    assert ignores(PASSAGES, Response("opens", "x", tuple(map(Context, returned)))) is wanted
+    assert has_other_contexts(Response("opens", "x", tuple(map(Context, returned))), PASSAGES) is wanted
 
 
 def test_commands_services_and_files_may_only_retrieve(room: Any, server: Server) -> None:

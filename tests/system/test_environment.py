@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError, SystemUnderTestError
-from ragstone.system.environment import RunAs, child_environment, lacking, substituted
+from ragstone.system.environment import RunAs, child_environment, missing_variable_hint, substituted
 from tests.needs import needs_root
 from tests.system.service import failure
 
@@ -176,7 +176,7 @@ SET = {"SHOP_API_KEY": "a-secret-value"}
 def test_a_failure_for_want_of_a_key_names_the_setting_that_passes_it(
     text: str, environ: dict[str, str], names: list[str], says: str | None
 ) -> None:
-    assert lacking(text, environ, child_environment(names, environ)) == says
+    assert missing_variable_hint(text, environ, child_environment(names, environ)) == says
 
 
 def test_a_question_that_fails_of_it_says_so_without_the_key(room: Any) -> None:

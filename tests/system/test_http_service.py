@@ -7,6 +7,7 @@ import gzip
 import json
 import socket
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.golden.sample import Message, Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.http_service import HttpService, without_secrets
-from ragstone.system.request import NoPlaceError, placed
+from ragstone.system.request import MissingPositionError, with_value_at
 from ragstone.system.response import Context, Response
 from tests.hostile_http import REPLIES, hostile_server
 from tests.system.service import Reply, Server, by_kind, failure, said
@@ -37,8 +38,10 @@ def test_a_question_is_posted(room: Any, server: Server) -> None:
 
 def test_a_header_can_not_be_split(room: Any) -> None:
     room.environ["SERVICE_KEY"] = "a\r\nX-Other: b"
-    with pytest.raises(ConfigError, match="printable ASCII"):
+    with pytest.raises(ConfigError, match="the value of a header can contain only printable ASCII"):
         room.ask("http://127.0.0.1:1/", "q", env="SERVICE_KEY", http={"headers": {"Authorization": "${SERVICE_KEY}"}})
+    with pytest.raises(ConfigError, match="the name of a header can contain only letters, digits"):
+        room.ask("http://127.0.0.1:1/", "q", http={"headers": {"X Key": "k"}})
 
 
 @pytest.mark.parametrize(
@@ -164,6 +167,32 @@ def test_a_redirect_is_named_and_gets_neither_question_nor_key(room: Any, server
         other.stop()
 
 
+@pytest.mark.parametrize("status", [300, 304])
+def test_a_status_of_redirects_without_an_address_is_named(room: Any, server: Server, status: int) -> None:
+    server.reply = lambda path, body: (status, {}, b"")
+    (response,) = room.ask(server.url, "q")
+    assert failure(response).message.startswith(f"Answered {status} ")
+    assert "redirecting" not in failure(response).message
+
+
+def test_the_time_limit_for_the_port_is_that_of_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse_then_hang(*_: object) -> None:
+        attempts.append(time.monotonic())
+        if len(attempts) == 1:
+            await asyncio.sleep(0.6)
+            raise ConnectionRefusedError
+        await asyncio.sleep(60)
+
+    attempts: list[float] = []
+    monkeypatch.setattr(asyncio, "open_connection", refuse_then_hang)
+    service = HttpService("http://127.0.0.1:1/", SystemSettings(startup_timeout_s=1))
+    started = time.monotonic()
+    with pytest.raises(SystemUnderTestError, match=r"no connection to 127\.0\.0\.1:1 within 1 s"):
+        asyncio.run(service.start())
+    assert len(attempts) == 2
+    assert time.monotonic() - started < 1.4
+
+
 def test_a_refused_connection_is_said_before_any_question(room: Any) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -213,8 +242,8 @@ PARTS = {"id": "c", "messages": [{"role": "user", "parts": [{"type": "text", "te
 
 @pytest.mark.parametrize("path", ["messages.2.content", "messages.-3.content", "messages.content"])
 def test_a_position_that_is_not_there_is_refused_before_anything_is_asked(room: Any, server: Server, path: str) -> None:
-    with pytest.raises(NoPlaceError):
-        placed(CHAT, path, "q")
+    with pytest.raises(MissingPositionError):
+        with_value_at(CHAT, path, "q")
     with pytest.raises(ConfigError, match=f"'{path}' can't be set") as caught:
         room.ask(server.url, "q", http={"question_field": path, "body": CHAT})
     assert caught.value.where == "system.http.question_field"
@@ -249,7 +278,7 @@ def test_the_earlier_turns_go_before_the_question_in_the_shape_of_its_message(
 )
 def test_a_value_is_placed_without_changing_what_is_around_it(fields: Any, path: str, found: object) -> None:
     before = json.dumps(fields)
-    assert placed(fields, path, "q") == found
+    assert with_value_at(fields, path, "q") == found
     assert json.dumps(fields) == before
 
 

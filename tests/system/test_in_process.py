@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -68,6 +69,10 @@ def test_failures_cost_their_own_sample() -> None:
                 raise KeyboardInterrupt
             case "stops":
                 raise StopIteration
+            case "cancels":
+                raise asyncio.CancelledError
+            case "cancels a future":
+                raise CancelledError
             case "times out by itself":
                 raise TimeoutError("the database's")
             case "hangs":
@@ -77,7 +82,7 @@ def test_failures_cost_their_own_sample() -> None:
         misbehave(question)
         return None if question == "none" else {"answer": "fine", "contexts": [Passage(question)]}
 
-    raising = ["raises", "exits", "interrupts", "stops", "times out by itself"]
+    raising = ["raises", "exits", "interrupts", "stops", "cancels", "cancels a future", "times out by itself"]
     questions = ["a", *raising, "none", "hangs", *(f"passage that {how}" for how in ("hangs", "exits", "interrupts"))]
     responses = ask(answer, *questions, "b", timeout_s=0.4)
     assert by_kind([*questions, "b"], responses) == {
@@ -89,6 +94,21 @@ def test_failures_cost_their_own_sample() -> None:
     detail = failure(responses[1]).detail or ""
     assert "in misbehave" in detail
     assert "ragstone/system" not in detail
+
+
+def test_an_async_callable_that_cancels_itself_costs_its_own_sample() -> None:
+    async def answer(question: str) -> str:
+        if question == "cancels":
+            raise asyncio.CancelledError
+        await asyncio.sleep(60 if question == "hangs" else 0)
+        return "fine"
+
+    questions = ["a", "cancels", "hangs", "b"]
+    assert by_kind(questions, ask(answer, *questions, timeout_s=0.4)) == {
+        "answered": ["a", "b"],
+        "raised": ["cancels"],
+        "timeout": ["hangs"],
+    }
 
 
 def test_a_callable_that_can_not_be_asked_or_created_is_refused_at_the_start() -> None:

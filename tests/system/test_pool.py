@@ -76,7 +76,7 @@ def asked(children: Children, questions: int, **settings: Any) -> list[Response]
 
 def used(children: Children, use: Callable[[Pool], Any], **settings: Any) -> Any:
     nothing = SimpleNamespace(close=lambda: None)
-    context: Any = SimpleNamespace(lacking=lambda text: None, log=nothing)
+    context: Any = SimpleNamespace(missing_variable_hint=lambda text: None, log=nothing)
 
     async def started() -> Any:
         given = SystemSettings(**{"concurrency": 1, "retries": 0, **settings})

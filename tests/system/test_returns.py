@@ -45,7 +45,7 @@ def test_a_string_is_an_answer_without_contexts() -> None:
 def test_no_contexts_are_not_an_empty_list_of_them(value: object, returned: bool) -> None:
     response = read("a", value, None)
     assert (response.contexts, response.contexts_returned) == ((), returned)
-    assert (response.lacking is None) is returned
+    assert (response.missing_texts_reason is None) is returned
 
 
 MESSAGES = [{"role": "user", "content": "no"}, {"content": "from the graph"}]
@@ -200,7 +200,7 @@ def test_documents_that_are_only_named_are_contexts_without_a_text(returned: obj
     response = read("s", returned, None)
     assert response.failure is None
     assert [context.id for context in response.contexts] == ids
-    assert response.without_texts
+    assert response.lacks_texts
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_every_shape_gives_its_answer_each_time(target: object) -> None:
 
 
 def adapted(target: Any, resolve: Callable[[Any], Any]) -> adapters.Asker:
-    made = resolve(adapters.create(target)) if adapters.is_built(target) else target
+    made = resolve(adapters.create(target)) if adapters.is_class_or_factory(target) else target
     return adapters.adapt(made)
 
 

@@ -128,7 +128,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     arguments = [*(call.arguments for call in calls), *expected_arguments]
     facts = StepFacts(
         steps=len(response.steps),
-        are_steps_known=not response.without_steps,
+        are_steps_known=not response.lacks_steps,
         hops=tuple(hops),
         calls=tuple(call_facts),
         called=called_tools(response),

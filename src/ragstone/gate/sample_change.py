@@ -154,7 +154,7 @@ def sample_change(
     fewer_ids = ids_returned < _relevant_ids_returned(baseline)
     low_rank = None
     rechunked = False
-    if response.without_texts or before.without_texts:
+    if response.lacks_texts or before.lacks_texts:
         lost = fewer_ids and not ids_returned
     else:
         supported = _reference_supported(current)
@@ -220,7 +220,7 @@ def _lacks_evidence(record: SampleRecord) -> bool:
     sample = record.sample
     has_relevant_ids = any(sample.relevant_ids.values())
     misses_ids = has_relevant_ids and not _relevant_ids_returned(record)
-    if record.response.without_texts:
+    if record.response.lacks_texts:
         return misses_ids
     supported = _reference_supported(record)
     texts = distinct(sample.reference_contexts)

@@ -98,7 +98,7 @@ def prepare_base(
         root=root,
         log=log,
         within=checkout,
-        not_from=workspace,
+        forbidden_imports=workspace,
     )
     # The fingerprints of the branch's baselines, for accepted drops.
     fingerprints = () if request.baseline is None else lineage(request.baseline)

@@ -40,7 +40,7 @@ from ragstone.pipeline.role import Role
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
-from ragstone.system.entrypoint import recognised
+from ragstone.system.entrypoint import entrypoint_or_none
 
 _LOG_TAIL = 64 * 1024
 _MOMENT_S = 0.001
@@ -235,7 +235,7 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
     if job.api is None or tree is None or pull is None or pull.is_fork:
         return None
     system = job.settings.system
-    entrypoint = recognised(system.entrypoint)
+    entrypoint = entrypoint_or_none(system.entrypoint)
     if entrypoint is not None:
         is_in_files = entrypoint.kind.runs_users_code or system.version is not None
         if not (entrypoint.kind.can_be_asked_again and is_in_files):

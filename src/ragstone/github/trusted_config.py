@@ -28,7 +28,7 @@ from ragstone.judge.providers import credential_variables, find_provider, variab
 from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import JudgeSettings, Settings
 from ragstone.settings.variables import SECRET_NAME
-from ragstone.system.environment import passed_names
+from ragstone.system.environment import passed_variables
 
 TrustedSettings = NewType("TrustedSettings", Settings)
 """Settings that were read from a reviewed branch, or that the workflow or the platform
@@ -181,7 +181,7 @@ def _refuse_other_provider(settings: Settings, base: CommitFiles) -> None:
 def _refuse_secrets(job: Job, base: CommitFiles) -> None:
     """Raise ConfigError if the checkout's config passes a secret to the system that the
     base's does not."""
-    passed_by_base = passed_names(base.settings.system.env, job.environ)
+    passed_by_base = passed_variables(base.settings.system.env, job.environ)
     for name in sorted(_passed_secrets(job) - passed_by_base):
         raise ConfigError(
             f"'{_ENV}' passes the secret {name} to the system under test, but the base branch "
@@ -199,7 +199,7 @@ def _passed_secrets(job: Job) -> set[str]:
         return secrets
     keys = {variable(name, environ) for name in credential_variables()}
     keys = {*keys, *settings.judge.secrets()} - {""}
-    for name in passed_names(settings.system.env, environ):
+    for name in passed_variables(settings.system.env, environ):
         if environ[name].strip() in keys or SECRET_NAME.search(name):
             secrets.add(name)
     return secrets

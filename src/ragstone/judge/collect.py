@@ -170,7 +170,7 @@ class _Round(Struct):
         judge, sample, call = self.judge, self.sample, self.call
         question, references = sample.question, sample.references
         answer, response = self.response.answer, self.response
-        contexts = () if response.without_texts else response.contexts
+        contexts = () if response.lacks_texts else response.contexts
         listed = StatementList(statements=(), abstains=True)
         if kind in _FROM_STATEMENTS:
             outcome = await self.outcomes[JudgementKind.STATEMENTS]

@@ -69,7 +69,7 @@ async def graded_by(
     if "answer" in rubric.sees and not response.answer.strip():
         return Grade(0.0, EMPTY)
     sees = rubric.sees
-    if "contexts" in sees and response.without_texts:
+    if "contexts" in sees and response.lacks_texts:
         raise JudgementFailed(NO_TEXTS, not_applicable=True)
     texts: dict[str, Any] = {
         "question": sample.question,

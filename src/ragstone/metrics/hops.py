@@ -54,7 +54,7 @@ def found_contexts(response: Response) -> list[tuple[str, Context]]:
 def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
     """The hops that the evidence of `sample` is labelled with, by number; empty if none
     is, or no steps are known."""
-    if response.without_steps:
+    if response.lacks_steps:
         return ()
     contexts = tuple(context.text for _, context in found_contexts(response))
     hops = []
@@ -114,7 +114,7 @@ class HopMetric(BaseMetric):
         return NotApplicable("no evidence of the sample has a hop")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if response.without_steps:
+        if response.lacks_steps:
             return NotApplicable(NO_STEPS)
         hops = hops_of(sample, response)
         if not hops:

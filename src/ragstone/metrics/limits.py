@@ -52,8 +52,11 @@ class LimitMetric(BaseMetric):
         self._measure = measure
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if self.info.blames == "retrieval" and response.lacking is not None:
-            return NotApplicable(response.lacking)
+        if (
+            self.info.blames == "retrieval"
+            and response.missing_texts_reason is not None
+        ):
+            return NotApplicable(response.missing_texts_reason)
         if self.info.name.startswith("steps") and not response.steps:
             return NotApplicable(NO_STEPS)
         measured = self._measure(response)

@@ -189,7 +189,7 @@ class BaseMetric:
 
     def lacking(self, response: Response) -> str | None:
         """Why it can't be measured by the contexts of `response`, if it can't."""
-        return response.lacking if self.reads_texts else None
+        return response.missing_texts_reason if self.reads_texts else None
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         """The score of one successful response to a sample that the metric applies to.

@@ -52,7 +52,7 @@ class RepeatedRetrievals(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if response.without_steps:
+        if response.lacks_steps:
             return NotApplicable(NO_STEPS)
         total = len(retrievals(response))
         if not total:

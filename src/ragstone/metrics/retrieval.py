@@ -89,7 +89,7 @@ class RetrievalMetric(BaseMetric):
         return Scored(self._measure(located))
 
     def _rate_by_text(self, sample: Sample, response: Response) -> Score:
-        if response.without_texts:
+        if response.lacks_texts:
             return NotApplicable(f"{NO_TEXTS}: label the sample with relevant_ids")
         texts = distinct(tuple(context.text for context in response.contexts))
         places = locate(distinct(sample.reference_contexts), texts)

@@ -75,7 +75,7 @@ def tool_mistakes(sample: Sample, response: Response) -> tuple[ToolMistake, ...]
     Empty if the steps of the answer were not recorded. Where the sample names no
     `tools`, no call is unexpected, so that only errors are mistakes.
     """
-    if response.without_steps:
+    if response.lacks_steps:
         return ()
     calls = calls_of(sample, response)
     pairs = match_calls(sample, calls)
@@ -316,7 +316,7 @@ class _ToolMetric(BaseMetric):
         return NotApplicable("the sample expects no tool call")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if response.without_steps:
+        if response.lacks_steps:
             return NotApplicable(NO_STEPS)
         calls = calls_of(sample, response)
         return self._score_calls(sample, calls, match_calls(sample, calls))
@@ -401,7 +401,7 @@ class ToolErrors(BaseMetric):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        if response.without_steps:
+        if response.lacks_steps:
             return NotApplicable(NO_STEPS)
         calls = calls_of(sample, response)
         if not calls:

@@ -187,7 +187,7 @@ def base_from_git(
                     environ=context.environ,
                     log=log,
                     within=None,
-                    not_from=top,
+                    forbidden_imports=top,
                 ),
                 log=log,
                 lineage=tuple(map(commit_fingerprint, ancestors.split())),

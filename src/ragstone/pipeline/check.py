@@ -226,7 +226,7 @@ def remarks(
         mappings=golden.mappings,
         answer=answer,
         contexts=contexts,
-        names=ids if response.without_texts else [],
+        names=ids if response.lacks_texts else [],
         unmeasured=[
             metric.info.name
             for metric in metrics

@@ -120,7 +120,7 @@ class ChildContext(Struct, frozen=True):
     environ: Environ
     log: SystemLog
     run_as: RunAs | None
-    lacking: Callable[[str], str | None]
+    missing_variable_hint: Callable[[str], str | None]
     """What a failure that says so much has to do with variables that the system doesn't
     get."""
 

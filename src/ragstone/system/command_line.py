@@ -52,15 +52,15 @@ class CommandPeer(LinePeer, eq=False, kw_only=True):
 
 class ShellCommand(EntrypointKind):
     schemes = ("command",)
-    form = "command:./program --flag"
+    example = "command:./program --flag"
 
     def paths(self, target: str) -> tuple[Path, ...]:
         return tuple(map(Path, _words(target)[1:]))
 
     def build(
-        self, target: str, settings: SystemSettings, around: Surroundings
+        self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
-        context = around.child_context(settings)
+        context = surroundings.child_context(settings)
         argv = _words(target)
         if has_folder(argv[0]):  # relative to the working directory
             argv[0] = str(context.directory / argv[0])

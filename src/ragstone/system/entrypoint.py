@@ -1,5 +1,5 @@
-"""The entrypoint string, parsed: only this module takes it apart, and lists the kinds
-that there are."""
+"""Parses the entrypoint string, and builds the system that it names. The only module
+that knows all kinds of entrypoints."""
 
 from __future__ import annotations
 
@@ -36,28 +36,29 @@ KINDS: tuple[EntrypointKind, ...] = (
 _BY_SCHEME: dict[str, EntrypointKind] = {}
 for _kind in KINDS:
     _BY_SCHEME.update(dict.fromkeys(_kind.schemes, _kind))
-_FORMS = f"Use {', '.join(kind.form for kind in KINDS[:-1])}, or {KINDS[-1].form} (docs/entrypoints.md)."
+_EXAMPLES_HINT = f"Use {', '.join(kind.example for kind in KINDS[:-1])}, or {KINDS[-1].example} (docs/entrypoints.md)."
 
 
 class Entrypoint(Struct, frozen=True):
-    """What an entrypoint string says. `target` follows the scheme; for an address it is
-    the whole `text`."""
+    """A parsed entrypoint string."""
 
     kind: EntrypointKind
     target: str
+    """What follows the scheme; for an address the whole `text`."""
     text: str
 
 
 def parse_entrypoint(text: str | None) -> Entrypoint:
-    """The entrypoint in `text`. Raises ConfigError, which shows no secrets.
+    """Parse an entrypoint string. Raises ConfigError, which shows no secrets.
 
-    A scheme must be lower case without spaces, so that no two readers of a string
-    disagree.
+    A scheme must be in lower case, without spaces around it: "HTTP:" is refused, not
+    read as the name of a Python module.
     """
     text = (text or "").strip()
     if not text:
         raise _invalid("no entrypoint.")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
+    has_surrogates = any("\ud800" <= letter <= "\udfff" for letter in text)
+    if has_surrogates:  # how Python reads bytes that are not UTF-8
         raise _invalid(f"{text!a} is not UTF-8.")
     scheme, _, target = text.partition(":")
     kind = _BY_SCHEME.get(scheme)
@@ -67,17 +68,17 @@ def parse_entrypoint(text: str | None) -> Entrypoint:
         kind, target = PYTHON, text
     target = text if kind.is_address else target.strip()
     if not kind.is_valid(target):
-        raise _invalid(f"'{shown_entrypoint(text)}' is not {kind.noun}.")
+        raise _invalid(f"'{shown_entrypoint(text)}' is not {kind.description}.")
     return Entrypoint(kind, target, text)
 
 
 def _invalid(message: str) -> ConfigError:
-    return ConfigError(message, where="system.entrypoint", hint=_FORMS)
+    return ConfigError(message, where="system.entrypoint", hint=_EXAMPLES_HINT)
 
 
-def recognised(text: str | None) -> Entrypoint | None:
-    """The entrypoint in `text`; None if there is none, as in the manifest of a run that
-    asked an object."""
+def entrypoint_or_none(text: str | None) -> Entrypoint | None:
+    """Parse an entrypoint string. Returns None if it is none, such as the name of a
+    callable in the manifest of a run."""
     try:
         return parse_entrypoint(text)
     except ConfigError:
@@ -85,15 +86,13 @@ def recognised(text: str | None) -> Entrypoint | None:
 
 
 def shown_entrypoint(text: str) -> str:
-    """`text` without the secrets in a URL or a command, whether or not it can be
-    parsed."""
+    """Mask the secrets in the URL or command of an entrypoint, which need not be
+    valid."""
+    if "://" not in text:
+        return command_line.without_secrets(text)
     try:
-        return (
-            http_service.without_secrets(text)
-            if "://" in text
-            else command_line.without_secrets(text)
-        )
-    except ValueError:
+        return http_service.without_secrets(text)
+    except ValueError:  # not a URL: only its scheme surely holds no secret
         return text.partition(":")[0]
 
 
@@ -105,30 +104,43 @@ def build_system(
     log: Path | None = None,
     run_as: RunAs | None = None,
     within: Path | None = None,
-    not_from: Path | None = None,
+    forbidden_imports: Path | None = None,
 ) -> System:
-    """The system under test in `settings.entrypoint`, not yet started.
+    """Build the system under test that `settings.entrypoint` names, without starting
+    it. If the settings have `functions`, build a worker that calls these instead.
 
-    Relative paths start from `root`. `environ` is the whole environment; children get
-    the allow-list and the names in `settings.env`. Output of user code goes to `log`.
-    `run_as` is the user that children run as. Recorded answers must be inside `within`.
-    A python entrypoint must not import anything from the folder `not_from` (the
-    checkout of another version), except what is installed in its environment. Settings
-    with `functions` give a worker for these. A system of which only generation is
-    evaluated is given the reference contexts. Raises ConfigError.
+    - `root`: the folder that relative paths start from
+    - `environ`: the whole environment; children get only what is on the allow-list or
+      named in `settings.env`
+    - `log`: the file for the output of the user's code
+    - `run_as`: the user that children run as
+    - `within`: the folder that recorded answers must be in
+    - `forbidden_imports`: a folder, such as the checkout of another version, from which
+      a python entrypoint must not import anything, except what is installed in its
+      environment
+
+    If only generation is evaluated, the system is given the reference contexts. Raises
+    ConfigError.
     """
-    child_environ = child_environment(settings.env, environ, run_as)
-    around = Surroundings(root, environ, child_environ, log, run_as, within, not_from)
+    surroundings = Surroundings(
+        root=root,
+        environ=environ,
+        child_environ=child_environment(settings.env, environ, run_as),
+        log=log,
+        run_as=run_as,
+        within=within,
+        forbidden_imports=forbidden_imports,
+    )
     if settings.functions:
         for metric, spec in settings.functions.items():
             check_function(spec, where=f"metrics.{metric}.python")
         names = ", ".join(f"metrics.{name}" for name in settings.functions)
-        return python_pool(names, settings, around)
+        return python_pool(names, settings, surroundings)
     entrypoint = parse_entrypoint(settings.entrypoint)
-    system = entrypoint.kind.build(entrypoint.target, settings, around)
-    return of_part(system, settings)
+    system = entrypoint.kind.build(entrypoint.target, settings, surroundings)
+    return wrap_for_part(system, settings)
 
 
-def of_part(system: System, settings: SystemSettings) -> System:
-    """`system`, as the half of it that is evaluated."""
+def wrap_for_part(system: System, settings: SystemSettings) -> System:
+    """Give `system` the reference contexts if only its generation is evaluated."""
     return GivenContexts(system) if settings.part == GENERATION else system

@@ -1,5 +1,5 @@
-"""Access of a child process: an environment built from an allow-list, and the user it
-runs as."""
+"""What a child process gets access to: the environment, built from an allow-list, and
+the user it runs as."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from ragstone.errors import ConfigError
 from ragstone.settings.load import SECRET_VARIABLES
 from ragstone.settings.variables import BY_NAME, SECRET_NAME, WITHHELD, Environ
 
-# Search paths, home and temporary folders, language and time zone: nothing that grants
-# access.
-_POSIX = (
+_POSIX_VARIABLES = (
     "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHASHSEED PYTHONUTF8 "
     "LD_LIBRARY_PATH DYLD_LIBRARY_PATH"
 )
-_WINDOWS = (
+_WINDOWS_VARIABLES = (
     "SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT TEMP TMP USERNAME USERPROFILE HOMEDRIVE HOMEPATH APPDATA "
     "LOCALAPPDATA PROGRAMDATA PROGRAMFILES NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE"
 )
-ALLOWED = frozenset(f"{_POSIX} {_WINDOWS}".split())
+ALLOWED = frozenset(f"{_POSIX_VARIABLES} {_WINDOWS_VARIABLES}".split())
+"""Variables that every child gets: search paths, home and temporary folders, language
+and time zone. None of them grants access to anything."""
 FORBIDDEN = (*SECRET_VARIABLES, *WITHHELD)
-# Passed only by exact name, never by pattern: they usually contain tokens.
-_BY_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+"""Names and patterns of variables that no child gets."""
+_EXACT_NAME_ONLY = (*BY_NAME, "*RAGSTONE*")
+"""Variables that usually contain tokens: `system.env` must name them in full, because
+no pattern in it matches them."""
+_VARIABLE_NAME = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
 
 class RunAs(Struct, frozen=True):
     """The user that children run as (POSIX only, and only where Ragstone itself may
-    change users).
-
-    `home` becomes HOME. Supplementary groups are dropped.
-    """
+    change users)."""
 
     uid: int
     gid: int
     home: Path
+    """The HOME of the children."""
 
     def popen_arguments(self) -> dict[str, object]:
+        """The arguments of Popen that change the user, and drop supplementary
+        groups."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
@@ -66,26 +68,28 @@ def check_names(names: Iterable[str]) -> None:
             )
 
 
-def may_pass(name: str) -> bool:
-    """Whether a system under test may be given the variable `name`, and doesn't get it
-    anyway."""
-    return name not in ALLOWED and not _matches(name, (*FORBIDDEN, *_BY_NAME_ONLY))
+def needs_env_entry(name: str) -> bool:
+    """Whether a system under test gets the variable `name` only if `system.env` names
+    it. False for variables that it always gets, never gets, or that hold Ragstone's or
+    the CI system's tokens."""
+    return name not in ALLOWED and not _matches(name, (*FORBIDDEN, *_EXACT_NAME_ONLY))
 
 
-def passed_names(names: Iterable[str], environ: Environ) -> frozenset[str]:
-    """The variables of `environ` that `names` (exact, or patterns with * and ?) let
-    through. Raises ConfigError."""
-    wanted = tuple(names)
-    check_names(wanted)
+def passed_variables(names: Iterable[str], environ: Environ) -> frozenset[str]:
+    """The variables of `environ` that are passed to a system with `names` in its
+    `system.env`: exact names, or patterns with * and ?. Raises ConfigError."""
+    patterns = tuple(names)
+    check_names(patterns)
     passed = set()
     for name in environ:
-        by_pattern = any(
-            fnmatch.fnmatchcase(_folded(name), _folded(pattern)) for pattern in wanted
+        is_named = any(
+            fnmatch.fnmatchcase(_comparable(name), _comparable(pattern))
+            for pattern in patterns
         )
-        refused = _matches(name, FORBIDDEN) or (
-            name not in wanted and _matches(name, _BY_NAME_ONLY)
+        is_refused = _matches(name, FORBIDDEN) or (
+            name not in patterns and _matches(name, _EXACT_NAME_ONLY)
         )
-        if by_pattern and not refused:
+        if is_named and not is_refused:
             passed.add(name)
     return frozenset(passed)
 
@@ -93,26 +97,28 @@ def passed_names(names: Iterable[str], environ: Environ) -> frozenset[str]:
 def child_environment(
     names: Iterable[str], environ: Environ, run_as: RunAs | None = None
 ) -> Environ:
-    """The whole environment of a child: ALLOWED, LC_*, and what `names` let through.
-    Raises ConfigError."""
-    passed = passed_names(names, environ)
-    child = {
-        name: value
-        for name, value in environ.items()
-        if name in passed or _folded(name) in ALLOWED or _folded(name).startswith("LC_")
-    }
+    """The whole environment of a child: ALLOWED, LC_*, and the variables that `names`
+    let through. Raises ConfigError."""
+    passed = passed_variables(names, environ)
+    child = {}
+    for name, value in environ.items():
+        comparable = _comparable(name)
+        is_allowed = comparable in ALLOWED or comparable.startswith("LC_")
+        if is_allowed or name in passed:
+            child[name] = value
     if run_as is not None:
-        for name in ("USER", "LOGNAME"):
+        for name in ("USER", "LOGNAME"):  # those of the user that Ragstone runs as
             if name not in passed:
                 child.pop(name, None)
         child["HOME"] = str(run_as.home)
     return child
 
 
-def lacking(text: str, environ: Environ, child: Environ) -> str | None:
-    """What a failure that says `text` has to do with variables of `environ` that the
-    system doesn't get, as a sentence. `child` is what it gets."""
-    for name in _VARIABLE.findall(text):
+def missing_variable_hint(text: str, environ: Environ, child: Environ) -> str | None:
+    """A hint for a failure that says `text`, if it names a variable that the system
+    doesn't get; None if it names none. `environ` is Ragstone's environment, `child` the
+    system's."""
+    for name in _VARIABLE_NAME.findall(text):
         is_known = name in environ or SECRET_NAME.search(name) is not None
         if is_known and name not in child and not _matches(name, FORBIDDEN):
             return f'{name} is not passed to your system: set it, and add "{name}" to env under [system].'
@@ -122,15 +128,16 @@ def lacking(text: str, environ: Environ, child: Environ) -> str | None:
 def substituted(
     value: str, names: Iterable[str], environ: Environ, *, where: str
 ) -> str:
-    """`value` with each ``${NAME}`` replaced, for names that `system.env` lets through.
-    Raises ConfigError."""
-    passed = passed_names(names, environ)
+    """Replace each ``${NAME}`` in `value` by the variable of `environ`. Raises
+    ConfigError for one that is not set, or that `names` (`system.env`) don't let
+    through."""
+    passed = passed_variables(names, environ)
 
     def replace(match: re.Match[str]) -> str:
         name = match.group(1)
         if name in passed:
             return environ[name]
-        check_names((name,))
+        check_names((name,))  # it may be a variable that can't be passed at all
         raise ConfigError(
             f"the environment variable {name} is not set, or not passed to the system under test.",
             where=where,
@@ -144,5 +151,6 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in patterns)
 
 
-def _folded(name: str) -> str:
+def _comparable(name: str) -> str:
+    """`name` as the platform compares names of variables: Windows ignores case."""
     return name.upper() if sys.platform == "win32" else name

@@ -1,5 +1,5 @@
-"""Functions of custom metrics: called in a worker like a python entrypoint, or in this
-process (the Python API)."""
+"""Functions of custom metrics: called in a worker, as a python entrypoint is, or in
+Ragstone's process if the Python API was given them as objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FunctionFailed(Exception):  # noqa: N818 - an outcome of one call
 
 
 def _arguments(sample: Sample, response: Response) -> dict[str, Any]:
-    """What a metric's function can ask for, by the names of
+    """The arguments that a metric's function can take, by the names in
     `metric_functions.ARGUMENTS`."""
     return {
         "question": sample.question,
@@ -43,8 +43,8 @@ def _arguments(sample: Sample, response: Response) -> dict[str, Any]:
 
 
 class MetricFunctions:
-    """Functions behind `system`: a worker that was built from settings with
-    `functions`, or this process."""
+    """Functions of custom metrics that are called through `system`: a worker that was
+    built from settings with `functions`, or a system of `local_functions`."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -56,17 +56,21 @@ class MetricFunctions:
     async def call(
         self, metric: str, sample: Sample, response: Response
     ) -> float | None:
-        """The grade of one answer in [0, 1], None if the metric does not apply to it.
-        Raises FunctionFailed."""
-        body = json.dumps({"metric": metric, "arguments": _arguments(sample, response)})
-        reply = await self._system.ask(Sample(sample.id, body))
+        """Call the function of `metric`. Returns the grade of the answer in [0, 1];
+        None if the metric does not apply to it. Raises FunctionFailed."""
+        # The system is asked by a question, as any other; `Functions.answer` reads it.
+        request = {"metric": metric, "arguments": _arguments(sample, response)}
+        reply = await self._system.ask(Sample(sample.id, json.dumps(request)))
         if reply.failure is not None:
             raise FunctionFailed(f"{reply.failure.kind}: {reply.failure.message}")
         try:
-            # Checked in the worker too, but that process is the user's.
+            # The worker has checked the grade, but code of the user's runs in it too,
+            # and could have sent this reply.
             return _GRADE.validate_json(reply.answer, strict=True)
         except ValidationError:
-            raise FunctionFailed("the function's worker was tampered with") from None
+            raise FunctionFailed(
+                "the function's worker replied with something that is not a grade"
+            ) from None
 
     async def close(self) -> None:
         await self._system.close()
@@ -77,10 +81,11 @@ _GRADE: TypeAdapter[float | None] = TypeAdapter(
 )
 
 
-def functions_here(
+def local_functions(
     targets: Mapping[str, Callable[..., object]], timeout_s: float
 ) -> MetricFunctions:
-    """Functions in this process, by metric. A hanging call keeps its thread."""
+    """Functions in Ragstone's process, by metric. The thread of a hanging call runs
+    on."""
     settings = SystemSettings(concurrency=4, timeout_s=timeout_s)
     system = CallableSystem(
         lambda: Functions(dict(targets)).answer, settings, entrypoint="metrics"
@@ -89,48 +94,51 @@ def functions_here(
 
 
 def source_file(spec: str, directory: Path, *, where: str) -> Path:
-    """The file of the function `spec`, relative to `directory` if it is below it.
-    Imports nothing.
+    """The path from `directory` to the file that defines the function `spec`. Imports
+    nothing.
 
-    It must be a file of the project, so that a change to it can be seen. Raises
-    ConfigError.
+    Raises ConfigError if no such file is there: a function that is only installed can't
+    be used, because a change to it would not be noticed.
     """
     check_function(spec, where=where)
     module = spec.rpartition(":")[0]
     path = Path(*module.split("."))
     files = (path.with_suffix(".py"), path / "__init__.py")
-    places = [*files, *(Path("src", file) for file in files)]
+    candidates = [*files, *(Path("src", file) for file in files)]
     if module.endswith(".py"):
-        places = [Path(module)]
-    for place in places:
-        if (directory / place).is_file():
-            return place
+        candidates = [Path(module)]
+    for candidate in candidates:
+        if (directory / candidate).is_file():
+            return candidate
     raise ConfigError(
-        f"the function's file was not found: {', '.join(map(str, places))}.",
+        f"the function's file was not found in {directory}. Looked for {', '.join(map(str, candidates))}.",
         where=where,
-        hint=f"It must be a file below {directory}, so that a change to it is noticed.",
+        hint="Name a function in a file of the project, so that a change to it is noticed.",
     )
 
 
-def source_digest(text: bytes) -> str:
-    """The version of a function: a digest of the file that it is in."""
-    return hashlib.sha256(text.replace(b"\r\n", b"\n")).hexdigest()[:12]
+def source_digest(source: bytes) -> str:
+    """A digest of the `source` of a function, which is the function's version."""
+    return hashlib.sha256(source.replace(b"\r\n", b"\n")).hexdigest()[:12]
 
 
-def digest_of(
+def function_file_digest(
     spec: str, directory: Path, *, where: str, within: Path | None = None
 ) -> str:
-    """The digest of the file of the function `spec`. Raises ConfigError."""
+    """The version of the function `spec`: a digest of the file that defines it, which
+    must be inside `within`, if given. Raises ConfigError."""
     path = directory / source_file(spec, directory, where=where)
     with disk_errors(where, f"{path} can't be read"):
         return source_digest(read_regular(path, within=within, limit=MAX_SOURCE_BYTES))
 
 
-def digest_of_object(function: Callable[..., object]) -> str:
+def function_object_digest(function: Callable[..., object]) -> str:
     """The version of a function of this process: a digest of its source, or of its name
-    without one (in a REPL)."""
+    if it has no source file (in a REPL)."""
     try:
-        text = inspect.getsource(function)
+        source = inspect.getsource(function)
     except (OSError, TypeError):
-        text = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
-    return source_digest(text.encode("utf-8", "replace"))
+        module = getattr(function, "__module__", "")
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        source = f"{module}:{name}"
+    return source_digest(source.encode("utf-8", "replace"))

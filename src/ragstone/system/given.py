@@ -1,5 +1,5 @@
-"""Systems around another one, such as one that is given contexts: the golden set's, in
-place of its own retrieval."""
+"""Wrappers of systems, and the one that gives a system the contexts of the golden set
+in place of its own retrieval."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ragstone.system.response import (
     Context,
     Response,
     System,
-    accepted,
+    accepted_extras,
     session_of,
-    takes,
+    takes_extra,
 )
 
 
-class Wrapped:
-    """`system` as it is. Subclasses change how it is started, asked or closed."""
+class SystemWrapper:
+    """Passes everything on to `system`. Subclasses change how it is started, asked or
+    closed."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -40,8 +41,8 @@ class Wrapped:
 
     @property
     def accepts(self) -> frozenset[str] | None:
-        """As the system says, once it is started."""
-        return accepted(self._system)
+        """The extras that the system takes, known once it is started."""
+        return accepted_extras(self._system)
 
     async def start(self) -> None:
         await self._system.start()
@@ -51,7 +52,7 @@ class Wrapped:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
-        """A session of the system, asked as this one asks."""
+        """A session of the wrapped system, in a wrapper of the same kind."""
         async with session_of(self._system) as session:
             wrapper = copy(self)
             wrapper._system = session
@@ -61,35 +62,35 @@ class Wrapped:
         await self._system.close()
 
 
-def refuse_without_contexts(system: System, why: str) -> None:
+def refuse_without_contexts(system: System, option: str) -> None:
     """Raise SystemUnderTestError if it is known that the started `system` takes no
-    contexts. `why` is what needs it, as a clause."""
+    contexts. `option` is the option or setting that gives it some."""
     if not system.can_be_asked_again:
         raise SystemUnderTestError(
-            f"{why} gives the system contexts, but recorded answers can't be given any.",
+            f"{option} gives the system contexts, but recorded answers can't be given any.",
             where=system.entrypoint,
             hint="Use an entrypoint that can be asked.",
         )
-    if takes(system, "contexts") is False:
+    if takes_extra(system, "contexts") is False:
         raise SystemUnderTestError(
-            f"{why} gives the system contexts, but it takes none.",
+            f"{option} gives the system contexts, but it takes none.",
             where=system.entrypoint,
             hint="Give it a parameter `contexts` beside the question, as docs/entrypoints.md says.",
         )
 
 
-class GivenContexts(Wrapped):
-    """`system`, which is given the reference contexts. They are the contexts of an
-    answer that comes without any.
+class GivenContexts(SystemWrapper):
+    """A `system` of which only generation is evaluated: it gets the reference contexts
+    with each question.
 
-    Recorded answers are taken as they are: they were given to their generator when they
-    were recorded.
+    An answer that comes without contexts gets the reference contexts as its own.
     """
 
     async def start(self) -> None:
         """Raises SystemUnderTestError, also if the system is known to take no
         contexts."""
         await self._system.start()
+        # Recorded answers were generated from the contexts when they were recorded.
         if self.can_be_asked_again:
             refuse_without_contexts(self._system, 'part = "generation"')
 
@@ -101,18 +102,17 @@ class GivenContexts(Wrapped):
         return replace(response, contexts=contexts, contexts_returned=True)
 
 
-def ignores(contexts: Sequence[str], response: Response) -> bool:
-    """Whether a context of `response` is none of `contexts`, nor a part of one, nor has
-    one as a part."""
-    texts = list(map(_folded, contexts))
+def has_other_contexts(response: Response, contexts: Sequence[str]) -> bool:
+    """Whether `response` has a context other than the `contexts` that the system was
+    given: it neither contains one of them, nor is contained in one."""
+    texts = [text for text in map(_normalised, contexts) if text]
     for context in response.contexts:
-        returned = _folded(context.text)
-        if returned and not any(
-            returned in text or text in returned for text in texts if text
-        ):
+        returned = _normalised(context.text)
+        is_other = not any(returned in text or text in returned for text in texts)
+        if returned and is_other:
             return True
     return False
 
 
-def _folded(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(text.split()).casefold()

@@ -1,4 +1,4 @@
-"""http(s):// entrypoints: one POST per question."""
+"""http:// and https:// entrypoints: one POST request per question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.environment import substituted
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
 from ragstone.system.payload import failed, read
-from ragstone.system.request import refuse_misplaced, request_fields
+from ragstone.system.request import check_request_paths, request_fields
 from ragstone.system.response import Response, System, SystemFailureKind
 from ragstone.system.worker.fields import BadReturn
 from ragstone.system.worker.wording import shown
@@ -27,20 +27,30 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 10_000_000
 CONNECT_S = 10.0
-"""How long to wait for the port by default: a service is started by someone else."""
-_MAX_PAUSE_S = 8.0
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_SHOWN_BODY = 1_000
+"""How long to wait for the port if `startup_timeout_s` is not set. Shorter than the
+default of that setting: Ragstone doesn't start the service itself."""
+_CONNECT_PAUSE_S = 0.1
+_FIRST_RETRY_PAUSE_S = 0.5
+_MAX_RETRY_PAUSE_S = 8.0
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_MAX_SHOWN_BODY_BYTES = 1_000
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
-_MIN_SECRET = 6
-_REFUSING_STATUS = frozenset({400, 422})
-_RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MIN_SECRET_CHARACTERS = 6
+"""Shorter header values, such as "1" or "en", are not masked in messages: they are no
+secrets, and would be found in ordinary words."""
+_REFUSED_BODY_STATUSES = frozenset({400, 422})
+"""Statuses of a service that doesn't accept the fields it was sent."""
+_RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class HttpService:
-    """The `System` behind a URL. `headers` are final; behind a proxy, the port is not
-    waited for."""
+    """The `System` behind a URL.
+
+    `headers` are sent as they are, with the variables in them already replaced. If
+    requests go through a proxy (`is_proxied`), `start` does not wait for the service's
+    port, which may be reachable from the proxy only.
+    """
 
     can_be_asked_again = True
 
@@ -50,7 +60,7 @@ class HttpService:
         settings: SystemSettings,
         *,
         headers: Mapping[str, str] = MappingProxyType({}),
-        proxied: bool = False,
+        is_proxied: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.entrypoint = without_secrets(url)
@@ -58,7 +68,7 @@ class HttpService:
         self._url = url
         self._settings = settings
         self._headers = headers
-        self._proxied = proxied
+        self._is_proxied = is_proxied
         self._fields = answer_fields(settings)
         self._sleep = sleep
         self._slots = asyncio.Semaphore(settings.concurrency)
@@ -69,45 +79,50 @@ class HttpService:
         doesn't in time."""
         import httpx2
 
-        if not self._proxied:
-            await self._wait_for_port()
-        from ragstone.system.bounded_http import ACCEPTED
+        from ragstone.system.bounded_http import UNCOMPRESSED
 
+        if not self._is_proxied:
+            await self._wait_for_port()
         limits = httpx2.Limits(max_connections=self.concurrency)
         self._client = httpx2.AsyncClient(
-            limits=limits, timeout=None, follow_redirects=False, headers=ACCEPTED
+            limits=limits, timeout=None, follow_redirects=False, headers=UNCOMPRESSED
         )
 
     async def ask(self, sample: Sample) -> Response:
         attempt = 0
         async with self._slots:
             while True:
-                response, may_pass = await self._attempt(sample)
-                if not may_pass or attempt == self._settings.retries:
+                response, is_retryable = await self._attempt(sample)
+                if not is_retryable or attempt == self._settings.retries:
                     return response
-                await self._sleep(min(0.5 * 2**attempt, _MAX_PAUSE_S))
+                pause_s = _FIRST_RETRY_PAUSE_S * 2**attempt
+                await self._sleep(min(pause_s, _MAX_RETRY_PAUSE_S))
                 attempt += 1
 
     async def _attempt(self, sample: Sample) -> tuple[Response, bool]:
-        """The response to one request, and whether its failure may pass."""
+        """Send one request. Returns the response, and whether it is a failure that may
+        be gone if the request is sent again."""
         import httpx2
 
         from ragstone.system.bounded_http import ReplyTooLarge
         from ragstone.system.http_reply import ReportedError
 
-        kind, may_pass = SystemFailureKind.BAD_RETURN, False
-        detail = latency_s = None
-        started = perf_counter()
+        kind = SystemFailureKind.BAD_RETURN
+        is_retryable = False
+        detail = None
+        latency_s = None
+        started_s = perf_counter()
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                value, whole_at = await self._reply(sample)
-            latency_s = whole_at - started
+                value, completed_s = await self._reply(sample)
+            latency_s = completed_s - started_s
             response = read(sample.id, value, latency_s, self._fields)
             if response.failure is None:
                 return response, False
             message = response.failure.message
         except (TimeoutError, httpx2.TimeoutException):
-            kind, may_pass = SystemFailureKind.TIMEOUT, True
+            kind = SystemFailureKind.TIMEOUT
+            is_retryable = True
             message = f"No answer within {self._settings.timeout_s:g} s."
         except ReplyTooLarge as error:
             message = f"Answered with {error.reason}."
@@ -117,20 +132,24 @@ class HttpService:
             kind = SystemFailureKind.RAISED
             message = f"The stream reported an error: {error}."
         except _Refused as error:
-            kind, may_pass = SystemFailureKind.HTTP, error.may_pass
-            message, detail = error.message, self._without_headers(error.body) or None
+            kind = SystemFailureKind.HTTP
+            is_retryable = error.is_retryable
+            message = error.message
+            detail = self._without_headers(error.body) or None
         except httpx2.HTTPError as error:
-            kind, may_pass = SystemFailureKind.HTTP, True
+            kind = SystemFailureKind.HTTP
+            is_retryable = True
             message = f"The request failed: {type(error).__name__}: {shown(str(error))}"
         message = self._without_headers(message)
-        return failed(sample.id, kind, message, detail, latency_s), may_pass
+        return failed(sample.id, kind, message, detail, latency_s), is_retryable
 
     def _without_headers(self, text: str) -> str:
-        """`text`, in which a service may repeat what it was sent, without the values of
-        headers."""
+        """Mask the values of the request's headers, which a service may repeat, in
+        `text`."""
         for value in self._headers.values():
-            for secret in (value, value.rpartition(" ")[2]):
-                if len(secret) >= _MIN_SECRET:
+            credential = value.rpartition(" ")[2]  # "abc" of "Bearer abc"
+            for secret in (value, credential):
+                if len(secret) >= _MIN_SECRET_CHARACTERS:
                     text = text.replace(secret, "***")
         return text
 
@@ -141,31 +160,31 @@ class HttpService:
 
     async def _wait_for_port(self) -> None:
         parts = urlsplit(self._url)
-        within_s = CONNECT_S
+        timeout_s = CONNECT_S
         if "startup_timeout_s" in self._settings.model_fields_set:
-            within_s = self._settings.startup_timeout_s
+            timeout_s = self._settings.startup_timeout_s
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        until = monotonic() + within_s
+        deadline_s = monotonic() + timeout_s
         while True:
             try:
-                async with asyncio.timeout(within_s):
+                async with asyncio.timeout(deadline_s - monotonic()):
                     _, writer = await asyncio.open_connection(host, port)
                 writer.close()
                 return
             except OSError as error:  # including TimeoutError and the resolver's errors
-                if monotonic() >= until:
+                if monotonic() + _CONNECT_PAUSE_S >= deadline_s:
                     reason = error.strerror or str(error) or "timed out"
                     raise SystemUnderTestError(
-                        f"no connection to {host}:{port} within {within_s:g} s ({reason}).",
+                        f"no connection to {host}:{port} within {timeout_s:g} s ({reason}).",
                         where=self.entrypoint,
-                        hint="Start the service first; startup_timeout_s in [system] says how long to wait for it.",
+                        hint="Start the service first; to wait longer for it, set startup_timeout_s in [system].",
                     ) from None
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_CONNECT_PAUSE_S)
 
     async def _reply(self, sample: Sample) -> tuple[object, float]:
-        """The reply to `sample`, and when it was complete. Raises _Refused, and what
-        `read_reply` raises."""
+        """Ask `sample`. Returns the value in the reply, and the time by perf_counter()
+        at which it was complete. Raises _Refused, and what `read_reply` raises."""
         from ragstone.system.bounded_http import bound_reply
         from ragstone.system.http_reply import ACCEPT, read_reply
 
@@ -185,63 +204,73 @@ class HttpService:
 
 
 class _Refused(Exception):  # noqa: N818
-    """A reply that is no success. A redirect is not followed: another host would get
-    the question and the headers."""
+    """The service replied with a status other than 2xx.
+
+    Redirects count among these. They are not followed, because the question and the
+    headers would be sent to another host.
+    """
 
     def __init__(self, reply: httpx2.Response, body: bytes) -> None:
         self.message = f"Answered {reply.status_code} {reply.reason_phrase}"
-        if reply.is_redirect:
+        if reply.has_redirect_location:
             target = shown(reply.headers["location"].partition("?")[0])
             self.message += f", redirecting to {target}, which is not followed: put the final address in the entrypoint."
-        elif reply.status_code in _REFUSING_STATUS:
+        elif reply.status_code in _REFUSED_BODY_STATUSES:
             self.message += (
                 ": question_field and body under [system.http] say what is sent."
             )
-        self.body = body[:_SHOWN_BODY].decode("utf-8", "replace").strip()
-        self.may_pass = reply.status_code in _RETRIED_STATUS
+        shown_body = body[:_MAX_SHOWN_BODY_BYTES]
+        self.body = shown_body.decode("utf-8", "replace").strip()
+        self.is_retryable = reply.status_code in _RETRIED_STATUSES
 
 
 class HttpUrl(EntrypointKind):
     schemes = ("http", "https")
-    form = "http://host/path"
-    noun = "a valid URL"
+    example = "http://host/path"
+    description = "a valid URL"
     runs_users_code = False
     is_address = True
 
     def is_valid(self, target: str) -> bool:
         try:
             parts = urlsplit(target)
-            has_port = parts.port is None or parts.port > 0
+            is_port_valid = parts.port is None or parts.port > 0
         except ValueError:
             return False
         has_space = any(character.isspace() for character in target)
-        return bool(parts.hostname) and has_port and not has_space
+        return bool(parts.hostname) and is_port_valid and not has_space
 
     def build(
-        self, target: str, settings: SystemSettings, around: Surroundings
+        self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
+        environ = surroundings.environ
         headers = {}
         for name, template in settings.http.headers.items():
             where = f"system.http.headers.{name}"
-            value = substituted(template, settings.env, around.environ, where=where)
-            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            value = substituted(template, settings.env, environ, where=where)
+            if not _HEADER_NAME.fullmatch(name):
                 raise ConfigError(
-                    "a header can contain only printable ASCII characters.", where=where
+                    "the name of a header can contain only letters, digits, and signs such as '-' and '_'.",
+                    where=where,
+                )
+            if not _HEADER_VALUE.fullmatch(value):
+                raise ConfigError(
+                    "the value of a header can contain only printable ASCII characters.",
+                    where=where,
                 )
             headers[name] = value
-        refuse_misplaced(settings)
-        proxied = any(
-            around.environ.get(name) or around.environ.get(name.lower())
-            for name in _PROXIES
+        check_request_paths(settings)
+        is_proxied = any(
+            environ.get(name) or environ.get(name.lower()) for name in _PROXY_VARIABLES
         )
-        return HttpService(target, settings, headers=headers, proxied=proxied)
+        return HttpService(target, settings, headers=headers, is_proxied=is_proxied)
 
 
 def without_secrets(url: str) -> str:
-    """`url` without user, password and fragment, and with the values of its query
-    replaced."""
+    """Remove user, password and fragment from `url`, and mask the values in its
+    query."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     pairs = parse_qsl(parts.query, keep_blank_values=True)
-    query = urlencode([(name, "***") for name, _ in pairs], safe="*")
-    return urlunsplit((parts.scheme, host, parts.path, query, ""))
+    masked_query = urlencode([(name, "***") for name, _ in pairs], safe="*")
+    return urlunsplit((parts.scheme, host, parts.path, masked_query, ""))

@@ -1,5 +1,5 @@
-"""What a kind of entrypoint is: its schemes, what its systems can do, and how one is
-built."""
+"""The interface of a kind of entrypoint: its schemes, what its systems can do, and how
+a system is built."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
 from ragstone.settings.variables import Environ
 from ragstone.system.child import ChildContext, SystemLog
-from ragstone.system.environment import RunAs, lacking
+from ragstone.system.environment import RunAs, missing_variable_hint
 from ragstone.system.response import RETRIEVAL, System
 from ragstone.system.worker.fields import Fields
 
 
 class Surroundings(Struct, frozen=True):
-    """Where a system is built: see `build_system`. `child_environ` is what its
-    processes see of `environ`."""
+    """What a system is built from besides its settings: see the parameters of
+    `build_system`."""
 
     root: Path
     environ: Environ
     child_environ: Environ
+    """The part of `environ` that the system's processes get."""
     log: Path | None
     run_as: RunAs | None
     within: Path | None
-    not_from: Path | None
+    forbidden_imports: Path | None
 
     def child_context(self, settings: SystemSettings) -> ChildContext:
-        """What the child processes of a system are started with. Raises ConfigError."""
+        """What all child processes of a system share. Raises ConfigError."""
         directory = (self.root / (settings.working_directory or "")).resolve()
         if not directory.is_dir():
             raise ConfigError(
@@ -41,22 +42,27 @@ class Surroundings(Struct, frozen=True):
                 where="system.working_directory",
             )
         return ChildContext(
-            directory,
-            self.child_environ,
-            SystemLog(self.log),
-            self.run_as,
-            lambda text: lacking(text, self.environ, self.child_environ),
+            directory=directory,
+            environ=self.child_environ,
+            log=SystemLog(self.log),
+            run_as=self.run_as,
+            missing_variable_hint=lambda text: missing_variable_hint(
+                text, self.environ, self.child_environ
+            ),
         )
 
 
 class EntrypointKind(ABC):
-    """One kind of entrypoint. Register it in `entrypoint.KINDS`."""
+    """One kind of entrypoint. Register it in `entrypoint.KINDS`.
+
+    The `target` of an entrypoint is what follows its scheme.
+    """
 
     schemes: ClassVar[Texts]
-    form: ClassVar[str]
-    """An example, for messages."""
-    noun = "an entrypoint"
-    """What an invalid one is not."""
+    example: ClassVar[str]
+    """An entrypoint of this kind, for messages."""
+    description = "an entrypoint"
+    """What messages say that an invalid entrypoint is not."""
 
     can_be_asked_again = True
     """Whether a question can be asked twice, or in other words; recorded answers
@@ -66,8 +72,8 @@ class EntrypointKind(ABC):
     """Whether asking runs code of the checkout in a process of this job."""
 
     is_address = False
-    """Whether it is a URL, at which there can be only one version of the system at a
-    time: `target` is all of it."""
+    """Whether the entrypoint is a URL. Its `target` is then the whole URL, and only one
+    version of the system can be there at a time."""
 
     uses_interpreter = False
     """Whether the setting `python` applies."""
@@ -77,14 +83,15 @@ class EntrypointKind(ABC):
         return target != ""
 
     def paths(self, target: str) -> tuple[Path, ...]:  # noqa: ARG002 - for subclasses
-        """What may be paths in `target`, besides the system itself."""
+        """The parts of `target` that may be paths of files, without the program to
+        run."""
         return ()
 
     @abstractmethod
     def build(
-        self, target: str, settings: SystemSettings, around: Surroundings
+        self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
-        """The system, not yet started. Raises ConfigError."""
+        """Build the system without starting it. Raises ConfigError."""
 
 
 def has_folder(program: str) -> bool:
@@ -93,7 +100,7 @@ def has_folder(program: str) -> bool:
 
 
 def answer_fields(settings: SystemSettings) -> Fields:
-    """Where the answer, its contexts and its steps are, as `settings` say."""
+    """The paths in `settings` to the answer, its contexts and its steps."""
     return Fields(
         answer=settings.answer_field,
         contexts=settings.contexts_field,

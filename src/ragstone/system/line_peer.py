@@ -18,7 +18,7 @@ from ragstone.system.payload import failed, read
 from ragstone.system.response import (
     Response,
     SystemFailureKind,
-    beside_question,
+    question_extras,
     session_id,
 )
 from ragstone.system.worker.contexts import MAX_CHARACTERS
@@ -78,7 +78,7 @@ class LinePeer(Struct, eq=False):
             return Attempt(None, reusable=False)  # died while idle; no question is lost
         child.tail.clear()
         question = {"id": sample.id, "question": sample.question}
-        child.send({**question, **beside_question(sample, self.settings.part)})
+        child.send({**question, **question_extras(sample, self.settings.part)})
         timeout_s = self.settings.timeout_s
         session = session_id(sample)
         if not self.is_proven or session not in (None, self.session):

@@ -1,4 +1,5 @@
-"""Converts a payload to a Response, by the same rules for every kind of entrypoint."""
+"""Converts what a system returned to a Response, by the same rules for every kind of
+entrypoint."""
 
 from __future__ import annotations
 
@@ -28,51 +29,58 @@ MAX_MESSAGE_CHARACTERS = 1_000
 MAX_DETAIL_CHARACTERS = 20_000
 
 
-class _Wire(BaseModel):
+class _Message(BaseModel):
     model_config = ConfigDict(
         defer_build=True, frozen=True, extra="ignore", allow_inf_nan=False
     )
 
 
-class Payload(_Wire):
-    """An answer as returned by `normalise`. The kind of a step shows by its fields."""
+class Payload(_Message):
+    """An answer as returned by `normalise`."""
 
     answer: str
     contexts: Contexts | None = None
     usage: TokenUsage | None = None
     steps: tuple[Step, ...] = ()
+    """Pydantic tells the kinds of steps apart by the fields that they require."""
     trace_id: str | None = None
     index_digest: str | None = None
 
 
-class Greeting(_Wire):
-    """A worker's first message: what the entrypoint takes besides the question, or the
-    reason why it can't be asked."""
+class Greeting(_Message):
+    """A worker's first message."""
 
     ready: list[str] = []
+    """The extras that the entrypoint takes besides the question."""
     error: str | None = None
+    """Why the entrypoint can't be asked."""
     detail: str | None = None
+    """The traceback of the error, if any."""
 
 
-def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Response:
-    """The Response for a valid payload, with the contexts and tokens of its steps.
+def answer_response(
+    sample_id: str, payload: Payload, latency_s: float | None
+) -> Response:
+    """Make a Response of a valid payload.
 
-    What retrievals found besides follows the contexts, then what tools returned; each
-    text once.
+    Its contexts are those of the payload, then those of retrievals, then the results of
+    tools, each text once. If the payload has no token usage, that of its model calls is
+    added up.
     """
-    contexts = list(_named(payload.contexts or ()))
+    contexts = list(_ids_for_names(payload.contexts or ()))
     steps = []
     retrieved: list[Context] = []
     usage = payload.usage
     for step in payload.steps:
         match step:
             case Retrieval():
-                step = replace(step, contexts=_named(step.contexts))
+                step = replace(step, contexts=_ids_for_names(step.contexts))
                 retrieved += step.contexts
-            case ModelCall(usage=TokenUsage(used_in, used_out)) if not payload.usage:
-                before = usage or TokenUsage(0, 0)
+            case ModelCall(usage=TokenUsage() as step_usage) if not payload.usage:
+                earlier_usage = usage or TokenUsage(0, 0)
                 usage = TokenUsage(
-                    before.input_tokens + used_in, before.output_tokens + used_out
+                    earlier_usage.input_tokens + step_usage.input_tokens,
+                    earlier_usage.output_tokens + step_usage.output_tokens,
                 )
         steps.append(step)
     keys = {_key(context) for context in contexts}
@@ -93,16 +101,17 @@ def answered(sample_id: str, payload: Payload, latency_s: float | None) -> Respo
 
 
 def _key(context: Context) -> str | None:
-    """What tells contexts apart: the text, or the id of one that is only named."""
+    """What contexts are compared by: the text, or the id of one without a text."""
     return context.text or context.id
 
 
-def _named(contexts: Sequence[Context]) -> Contexts:
-    """`contexts`; those that are plainly names of documents are their ids, without a
-    text."""
+def _ids_for_names(contexts: Sequence[Context]) -> Contexts:
+    """Make the texts of `contexts` their ids if they are names of documents, such as
+    "manual.pdf", rather than passages."""
     has_other_ids = any(context.id not in (None, context.text) for context in contexts)
     if has_other_ids or not are_names(context.text for context in contexts):
         return tuple(contexts)
+    # Positional: text, id and score.
     return tuple(
         Context("", context.text.strip(), context.score) for context in contexts
     )
@@ -115,8 +124,11 @@ def failed(
     detail: str | None = None,
     latency_s: float | None = None,
 ) -> Response:
-    """The Response for a failure; `message` is cut to one line of 1,000 characters,
-    and `detail` to its end, with lone surrogates replaced."""
+    """Make a Response of a failure.
+
+    `message` is joined to one line of at most MAX_MESSAGE_CHARACTERS; of `detail`, only
+    the last MAX_DETAIL_CHARACTERS are kept. Lone surrogates are replaced.
+    """
     line = shortened(_encodable(" ".join(message.split())), MAX_MESSAGE_CHARACTERS)
     if detail is not None:
         detail = _encodable(detail[-MAX_DETAIL_CHARACTERS:])
@@ -134,12 +146,12 @@ def read(
     latency_s: float | None,
     fields: Fields = NO_PATHS,
 ) -> Response:
-    """The Response for any returned value; an invalid one becomes a failure, not an
-    exception."""
+    """Read any returned value. A value that can't be read as an answer gives a Response
+    with a failure, not an exception."""
     try:
         payload = Payload.model_validate(normalise(value, fields))
     except BadReturn as error:
         return failed(
             sample_id, SystemFailureKind.BAD_RETURN, str(error), error.detail, latency_s
         )
-    return answered(sample_id, payload, latency_s)
+    return answer_response(sample_id, payload, latency_s)

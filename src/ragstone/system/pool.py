@@ -17,7 +17,7 @@ from ragstone.errors import SystemUnderTestError
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
 from ragstone.system.child import ChildContext
-from ragstone.system.given import Wrapped
+from ragstone.system.given import SystemWrapper
 from ragstone.system.line_peer import LinePeer
 from ragstone.system.payload import failed
 from ragstone.system.response import Response, System, SystemFailureKind
@@ -31,7 +31,7 @@ _RETRIED = (
 )
 
 
-class PoolSession(Wrapped):
+class PoolSession(SystemWrapper):
     """A session of a pool, in one child, from its first question on. A child that dies
     is replaced."""
 
@@ -76,7 +76,7 @@ class Pool:
         try:
             peer = await self._started()
         except SystemUnderTestError as error:
-            hints = (self._context.lacking(error.message), error.hint)
+            hints = (self._context.missing_variable_hint(error.message), error.hint)
             hint = " ".join(filter(None, hints)) or None
             raise SystemUnderTestError(
                 error.message, where=error.where, hint=hint
@@ -111,7 +111,7 @@ class Pool:
         if failure is None:
             return response
         detail = failure.detail or ""
-        hint = self._context.lacking(f"{failure.message}\n{detail}")
+        hint = self._context.missing_variable_hint(f"{failure.message}\n{detail}")
         message = " ".join(filter(None, (failure.message, hint)))
         return replace(response, failure=replace(failure, message=message))
 

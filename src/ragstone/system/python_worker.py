@@ -42,7 +42,7 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
     """One worker process: the interpreter `python` runs the attribute `spec`,
     ``package.module:attribute`` or ``file.py:attribute``.
 
-    Nothing that is imported for it may be in the folder `not_from`. If the settings
+    Nothing that is imported for it may be in the folder `forbidden_imports`. If the settings
     have `functions`, the worker calls these functions of custom metrics (metric to
     spec) instead, and each question is a request, as `MetricFunctions` writes it.
     `hint` says how to choose another interpreter.
@@ -51,7 +51,7 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
     python: str
     spec: str
     hint: str
-    not_from: Path | None = None
+    forbidden_imports: Path | None = None
     noun = "worker"
 
     async def start(self) -> None:
@@ -69,7 +69,9 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
             "fields": answer_fields(settings)._asdict(),
             "part": settings.part,
             "functions": dict(settings.functions),
-            "not_from": None if self.not_from is None else str(self.not_from),
+            "forbidden_imports": None
+            if self.forbidden_imports is None
+            else str(self.forbidden_imports),
         }
         child.send(hello)
         try:
@@ -101,7 +103,7 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
 
 class PythonCallable(EntrypointKind):
     schemes = ("python",)
-    form = "python:package.module:attribute"
+    example = "python:package.module:attribute"
     uses_interpreter = True
 
     def is_valid(self, target: str) -> bool:
@@ -111,16 +113,18 @@ class PythonCallable(EntrypointKind):
         return bool(is_named and ATTRIBUTE.fullmatch(attribute))
 
     def build(
-        self, target: str, settings: SystemSettings, around: Surroundings
+        self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
-        return python_pool(target, settings, around)
+        return python_pool(target, settings, surroundings)
 
 
-def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Pool:
+def python_pool(
+    spec: str, settings: SystemSettings, surroundings: Surroundings
+) -> Pool:
     """Workers for the attribute `spec`, or for `settings.functions`, of which `spec` is
     the name. Raises ConfigError."""
-    context = around.child_context(settings)
-    python = _interpreter(settings.python, around)
+    context = surroundings.child_context(settings)
+    python = _interpreter(settings.python, surroundings)
     hint = "To use another interpreter, set python in [system]."
     local = context.directory / ".venv" / _IN_VENV
     if settings.python is None and local.exists() and str(local) != python:
@@ -135,12 +139,12 @@ def python_pool(spec: str, settings: SystemSettings, around: Surroundings) -> Po
         python=python,
         spec=spec,
         hint=hint,
-        not_from=around.not_from,
+        forbidden_imports=surroundings.forbidden_imports,
     )
     return Pool(f"python:{spec}", settings, new, context)
 
 
-def _interpreter(named: str | None, around: Surroundings) -> str:
+def _interpreter(named: str | None, surroundings: Surroundings) -> str:
     """The interpreter that the setting `python` names, or that of the active
     environment, or Ragstone's own. Raises ConfigError."""
     if named is None:
@@ -148,14 +152,14 @@ def _interpreter(named: str | None, around: Surroundings) -> str:
             ("VIRTUAL_ENV", _IN_VENV),
             ("CONDA_PREFIX", _IN_CONDA),
         ):
-            folder = around.environ.get(variable)
+            folder = surroundings.environ.get(variable)
             if folder and Path(folder, inside).exists():
                 return str(Path(folder, inside))
         return sys.executable
     program = named
     if has_folder(named):
-        program = str((around.root / named).absolute())
-    python = shutil.which(program, path=around.environ.get("PATH"))
+        program = str((surroundings.root / named).absolute())
+    python = shutil.which(program, path=surroundings.environ.get("PATH"))
     if python is None:
         raise ConfigError(
             f"the interpreter '{named}' was not found.",

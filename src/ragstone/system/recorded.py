@@ -178,15 +178,16 @@ class RecordedAnswers:
 
 class AnswersFile(EntrypointKind):
     schemes = ("file",)
-    form = "file:outputs.jsonl"
+    example = "file:outputs.jsonl"
     can_be_asked_again = RecordedAnswers.can_be_asked_again
     runs_users_code = False
 
     def build(
-        self, target: str, settings: SystemSettings, around: Surroundings
+        self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
         return RecordedAnswers(
-            SourceFile(around.root / target, target, around.within), settings
+            SourceFile(surroundings.root / target, target, surroundings.within),
+            settings,
         )
 
 

@@ -18,15 +18,13 @@ from ragstone.system.worker.fields import MAX_TOKENS
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One retrieved passage, in rank order. `text` is empty if the system names it only
-    by `id`.
-
-    `score` is the retriever's own, in any unit.
-    """
+    """One retrieved passage. Contexts are in the order of their rank."""
 
     text: str
+    """Empty if the system returned only the `id`."""
     id: str | None = None
     score: float | None = None
+    """The retriever's score, in any unit."""
 
 
 Contexts = tuple[Context, ...]
@@ -42,46 +40,46 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """A step of an answer: a search. `source` names what was searched, such as an index
-    or a tool."""
+    """A step of an answer: a search."""
 
     query: str
     contexts: Contexts = ()
     source: str | None = None
+    """The name of what was searched, such as an index or a tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A step of an answer: a call of the tool `name`. `arguments` are JSON; `error` is
-    set if it failed."""
+    """A step of an answer: a call of a tool."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    """In plain JSON types."""
     result: str | None = None
     error: str | None = None
+    """Set if the call failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A step of an answer: a call of a language model. `model` is empty if it is not
-    named."""
+    """A step of an answer: a call of a language model."""
 
     model: str
+    """Empty if the system doesn't name it."""
     usage: TokenUsage | None = None
     latency_s: float | None = None
 
 
 Step = Retrieval | ToolCall | ModelCall
 
-TOOL_ID = "tool:"
-"""How the id of a context begins that is the result of a tool."""
+TOOL_ID_PREFIX = "tool:"
+"""Prefix of the id of a context that is the result of a tool."""
 
 
 def tool_results(steps: Sequence[Step]) -> list[Context]:
-    """What the tools in `steps` returned, as contexts; those that failed returned
-    nothing."""
+    """The results of the tool calls in `steps` that didn't fail, as contexts."""
     return [
-        Context(step.result, f"{TOOL_ID}{step.name}")
+        Context(step.result, f"{TOOL_ID_PREFIX}{step.name}")
         for step in steps
         if isinstance(step, ToolCall) and step.result and step.error is None
     ]
@@ -89,20 +87,19 @@ def tool_results(steps: Sequence[Step]) -> list[Context]:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSoFar:
-    """What a conversation had when a turn was asked: its messages, and the contexts of
-    its earlier answers, each once.
-
-    `failed_turns` are the numbers of the earlier turns that the system failed on: they
-    have no answer in `history`.
-    """
+    """The part of a conversation that precedes one of its turns."""
 
     history: tuple[Message, ...] = ()
+    """The earlier messages."""
     contexts: Contexts = ()
+    """The contexts of the earlier answers, each once."""
     failed_turns: tuple[int, ...] = ()
+    """The numbers of the earlier turns that the system failed on, which have no answer
+    in `history`."""
 
     @property
     def remark(self) -> str | None:
-        """That earlier turns failed, as in "after turn 1 failed"; None if none did."""
+        """A phrase such as "after turn 1 failed"; None if no earlier turn failed."""
         if not self.failed_turns:
             return None
         turns = "turn" if len(self.failed_turns) == 1 else "turns"
@@ -123,12 +120,13 @@ class SystemFailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SystemFailure:
-    """The system under test failed on one sample; `message` is one line, `detail` a
-    traceback or a log tail."""
+    """A failure of the system under test on one sample."""
 
     kind: SystemFailureKind
     message: str
+    """One line."""
     detail: str | None = None
+    """A traceback, or the last lines of the system's output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,25 +134,27 @@ class Response:
     """The answer to one sample, or the failure to give one (then `answer` is empty and
     `failure` is set).
 
-    `latency_s` is measured by Ragstone around the call (None for recorded answers
-    without one). `extra` is what an answer says of its trace (`returns.TRACE_NAMES`), and
-    for `ragstone rescore` all other fields of a recorded interaction, such as a model.
-    `contexts_returned`: false if the answer came without them; an empty list is a
-    retriever that found nothing. `steps` are what the system says it did, in order; the
-    contexts of its retrievals and the results of its tools are among `contexts`.
-    `so_far` is what the conversation had before, if this is a turn of one.
     """
 
     sample_id: str
     answer: str = ""
     contexts: Contexts = ()
+    """Include the contexts of retrievals and the results of tools in `steps`."""
     latency_s: Annotated[float, Field(ge=0)] | None = None
+    """Measured by Ragstone around the call; for a recorded answer, as it was recorded,
+    if it was."""
     usage: TokenUsage | None = None
     failure: SystemFailure | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+    """What an answer says of its trace (`returns.TRACE_NAMES`); for `ragstone rescore`
+    also all other fields of a recorded interaction, such as a model."""
     contexts_returned: bool = True
+    """False if the answer came without contexts; true with an empty list, which is a
+    retriever that found nothing."""
     steps: tuple[Step, ...] = ()
+    """What the system says it did, in order."""
     so_far: ConversationSoFar | None = None
+    """The earlier part of the conversation, if this answers a turn of one."""
 
     def messages_before(self, sample: Sample) -> tuple[Message, ...]:
         """The messages with which `sample` was asked."""
@@ -162,43 +162,42 @@ class Response:
 
     @property
     def evidence(self) -> Contexts:
-        """What the answer can be supported by: its contexts, then those of earlier
-        turns that are not among them."""
-        own = () if self.without_texts else self.contexts
+        """The contexts that can support the answer: its own, then those of earlier
+        turns that are not among them. Contexts without a text are left out."""
+        current = () if self.lacks_texts else self.contexts
         if self.so_far is None:
-            return own
-        texts = {context.text for context in own}
+            return current
+        texts = {context.text for context in current}
         earlier = [
             context
             for context in self.so_far.contexts
             if context.text.strip() and context.text not in texts
         ]
-        return (*own, *earlier)
+        return (*current, *earlier)
 
     @property
-    def lacking(self) -> str | None:
-        """Why what reads the texts of contexts can't be measured, if it can't."""
-        if self.without_texts:
+    def missing_texts_reason(self) -> str | None:
+        """Why metrics that read the texts of contexts don't apply; None if they do."""
+        if self.lacks_texts:
             return NO_TEXTS
         return None if self.contexts_returned or self.contexts else NO_CONTEXTS
 
     @property
-    def without_texts(self) -> bool:
-        """Whether contexts were returned, and only by their ids."""
+    def lacks_texts(self) -> bool:
+        """Whether contexts were returned, but only their ids."""
         return bool(self.contexts) and not any(
             context.text.strip() for context in self.contexts
         )
 
     @property
-    def without_steps(self) -> bool:
-        """Whether the system returned contexts, and not the steps that it got them
-        by."""
+    def lacks_steps(self) -> bool:
+        """Whether contexts were returned, but not the steps that retrieved them."""
         return bool(self.contexts) and not self.steps
 
 
 def called_tools(response: Response) -> frozenset[str]:
-    """The names of the tools that an answer called; the source of a retrieval may be
-    one."""
+    """The names of the tools that an answer called, including the sources of its
+    retrievals, which may be tools."""
     names = set()
     for step in response.steps:
         match step:
@@ -212,9 +211,9 @@ NO_STEPS = "the answer came without steps"
 NO_TEXTS = "the contexts were returned as ids, without their texts"
 
 
-def messages_before(sample: Sample) -> list[dict[str, str]]:
-    """The earlier messages of a sample's conversation, as they are passed to a
-    system."""
+def history_messages(sample: Sample) -> list[dict[str, str]]:
+    """The earlier messages of a sample's conversation, in the form that systems are
+    given them."""
     return [
         {"role": message.role, "content": message.text} for message in sample.history
     ]
@@ -226,51 +225,52 @@ def session_id(sample: Sample) -> str | None:
     return None if sample.turn is None else sample.turn.session
 
 
-def beside_question(sample: Sample, part: str | None) -> dict[str, object]:
-    """What goes with the question of `sample`: earlier messages, the session, and for
-    generation alone the contexts."""
-    beside: dict[str, object] = {}
+def question_extras(sample: Sample, part: str | None) -> dict[str, object]:
+    """The extras that a system is passed with the question of `sample`: the history and
+    the session of a conversation, and, if `part` is generation, the contexts."""
+    extras: dict[str, object] = {}
     if sample.history:
-        beside["history"] = messages_before(sample)
+        extras["history"] = history_messages(sample)
     if session := session_id(sample):
-        beside["session"] = session
+        extras["session"] = session
     if part == GENERATION:
-        beside["contexts"] = list(sample.reference_contexts)
-    return beside
+        extras["contexts"] = list(sample.reference_contexts)
+    return extras
 
 
 INDEX_DIGEST = "index_digest"
-"""What an answer may say of the index that it was made from: another text, another
-corpus."""
+"""The field of an answer that identifies the index it was made from: another digest
+means another corpus."""
 
-RETRIEVAL, GENERATION = "retrieval", "generation"
-"""The halves of a system, where only one is evaluated."""
+# The parts of a system that can be evaluated alone.
+RETRIEVAL = "retrieval"
+GENERATION = "generation"
 
 
-def accepted(system: object) -> frozenset[str] | None:
-    """Which of ``history``, ``session`` and ``contexts`` a started system takes beside a
-    question; None if that can't be known.
+def accepted_extras(system: object) -> frozenset[str] | None:
+    """Which extras a started system takes with a question, of ``history``, ``session``
+    and ``contexts``; None if that can't be known.
 
-    A system says so by an attribute `accepts`. Who takes sessions keeps conversations
-    apart: by an id, or by an object for each.
+    They are the optional attribute `accepts` of a system. A system that takes
+    ``session`` keeps conversations apart: by the id, or by an object for each.
     """
     accepts: object = getattr(system, "accepts", None)
     return accepts if isinstance(accepts, frozenset) else None
 
 
-def takes(system: object, part: str) -> bool | None:
-    """Whether a started system takes `part` beside a question; None if that can't be
-    known."""
-    accepts = accepted(system)
-    return None if accepts is None else part in accepts
+def takes_extra(system: object, extra: str) -> bool | None:
+    """Whether a started system takes an extra, such as ``history``; None if that can't
+    be known."""
+    accepts = accepted_extras(system)
+    return None if accepts is None else extra in accepts
 
 
 def session_of(system: System) -> AbstractAsyncContextManager[System]:
-    """A session of a started system, for the turns of one conversation, which are asked
-    one after the other.
+    """Open a session of a started system, for the turns of one conversation, which are
+    asked one after the other.
 
-    A system that keeps something between the turns has a method `session`; another is
-    its own session.
+    It is the optional method `session` of a system that keeps something between turns.
+    Any other system is used as it is.
     """
     session: Any = getattr(system, "session", partial(nullcontext, system))
     opened: AbstractAsyncContextManager[System] = session()

@@ -33,7 +33,7 @@ from ragstone.evaluation.rounds.round import Round, add_cost, run_round
 from ragstone.evaluation.writer import update_manifest
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import SystemSettings
-from ragstone.system.given import Wrapped
+from ragstone.system.given import SystemWrapper
 from ragstone.system.response import Response, System
 
 SHORT = 12
@@ -159,7 +159,7 @@ class Pace:
         self.started = asyncio.Barrier(2)
 
 
-class Paced(Wrapped):
+class Paced(SystemWrapper):
     """A system that waits for the other one before each question."""
 
     def __init__(self, system: System, pace: Pace, side: int) -> None:

@@ -16,7 +16,7 @@ from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.golden.sample import Sample
-from ragstone.system.given import Wrapped
+from ragstone.system.given import SystemWrapper
 from ragstone.system.response import Response, System
 
 
@@ -48,7 +48,7 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
         await stored.close()
 
 
-class _OnceMore(Wrapped):
+class _OnceMore(SystemWrapper):
     """Plays back the first answers in `stored`, `own` to each question, and asks
     `system` for one more.
 

@@ -22,7 +22,7 @@ from ragstone.evaluation.writer import update_manifest, update_rounds
 from ragstone.formatting import counted
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
-from ragstone.system.given import ignores
+from ragstone.system.given import has_other_contexts
 
 
 def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
@@ -95,7 +95,9 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     if (out / MANIFEST).is_file():
         for record in RunDirectory.open(out).records():
             if record.response.failure is None:
-                strangers += ignores(record.sample.reference_contexts, record.response)
+                strangers += has_other_contexts(
+                    record.response, record.sample.reference_contexts
+                )
     return with_half(
         run, fact.model_copy(update={"strangers": strangers, "incomplete": error})
     )

@@ -15,7 +15,7 @@ from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.sample import GoldenSet
 from ragstone.metrics.metric import Metric
-from ragstone.system.entrypoint import recognised
+from ragstone.system.entrypoint import entrypoint_or_none
 from ragstone.system.given import refuse_without_contexts
 from ragstone.system.response import System
 
@@ -69,7 +69,7 @@ class RunPlan(Struct, frozen=True):
     def recorded(self) -> str | None:
         """The entrypoint, if its answers were recorded, so that it can't be asked
         again."""
-        entrypoint = recognised(self.system.settings.entrypoint)
+        entrypoint = entrypoint_or_none(self.system.settings.entrypoint)
         if entrypoint is None or entrypoint.kind.can_be_asked_again:
             return None
         return entrypoint.text

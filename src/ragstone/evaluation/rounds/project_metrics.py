@@ -37,9 +37,9 @@ from ragstone.settings.settings import METRICS, CustomMetric
 from ragstone.system.functions import (
     FunctionFailed,
     MetricFunctions,
-    digest_of,
-    digest_of_object,
-    functions_here,
+    function_file_digest,
+    function_object_digest,
+    local_functions,
 )
 from ragstone.system.response import RETRIEVAL, Response
 
@@ -111,10 +111,10 @@ class ProjectMetrics(Struct, frozen=True):
     def _digest(self, definition: CustomMetric, where: str) -> str:
         """That of the function of a metric. Raises ConfigError."""
         if definition.function is not None:
-            return digest_of_object(definition.function)
+            return function_object_digest(definition.function)
         system = self.system
         folder = system.root / (system.settings.working_directory or "")
-        return digest_of(
+        return function_file_digest(
             definition.python or "",
             folder,
             where=f"{where}.python",
@@ -186,7 +186,7 @@ class ProjectMetrics(Struct, frozen=True):
                     timeout_s = definition.timeout_s
                     to_call = definition.function
                     if to_call is not None:
-                        functions[name] = functions_here({name: to_call}, timeout_s)
+                        functions[name] = local_functions({name: to_call}, timeout_s)
                     else:
                         specs = specs_by_timeout.setdefault(timeout_s, {})
                         specs[name] = definition.python or ""

@@ -40,11 +40,11 @@ from ragstone.judge.cache import JudgementCache
 from ragstone.judge.preference import WithEarlierAnswers
 from ragstone.judge.protocol import Judge, Ledger
 from ragstone.metrics.metric import Metric
-from ragstone.system.given import Wrapped
+from ragstone.system.given import SystemWrapper
 from ragstone.system.response import System
 
 
-class StaysOpen(Wrapped):
+class StaysOpen(SystemWrapper):
     """`system`, started once and kept open for several evaluations. `stop` closes
     it."""
 

@@ -17,7 +17,7 @@ from ragstone.judge.factory import build_judge
 from ragstone.judge.protocol import Judge
 from ragstone.settings.settings import JudgeSettings, SystemSettings
 from ragstone.system.entrypoint import build_system
-from ragstone.system.response import System, takes
+from ragstone.system.response import System, takes_extra
 
 SystemPart = Literal["retrieval", "generation"]
 
@@ -72,7 +72,7 @@ class SystemSource(Struct, frozen=True):
         for sample in golden:
             # A system that keeps sessions apart may remember what was said before.
             is_own = sample.turn is not None and sample.turn.own_history
-            if sample.history and not (is_own and takes(system, "session")):
+            if sample.history and not (is_own and takes_extra(system, "session")):
                 conversations += 1
         return SystemManifest(
             entrypoint=system.entrypoint,
@@ -80,7 +80,7 @@ class SystemSource(Struct, frozen=True):
             version=self.settings.version,
             part=self.settings.part,
             conversations=conversations,
-            takes_history=takes(system, "history"),
+            takes_history=takes_extra(system, "history"),
         )
 
 

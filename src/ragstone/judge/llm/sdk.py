@@ -16,7 +16,7 @@ from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.features import Feature, FeatureRefused, Features
 from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
-from ragstone.system.bounded_http import ACCEPTED
+from ragstone.system.bounded_http import UNCOMPRESSED
 
 _T = TypeVar("_T")
 _REFUSED = frozenset((400, 401, 403, 404))
@@ -40,7 +40,7 @@ def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
         ),
         verify=transport.tls_context(),
         follow_redirects=False,
-        headers=ACCEPTED,
+        headers=UNCOMPRESSED,
         event_hooks={"request": [note_token], "response": [transport.bound]},
     )
     own = {name: value.get_secret_value() for name, value in account.headers.items()}

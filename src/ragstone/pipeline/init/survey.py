@@ -17,8 +17,8 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.init import entrypoints
 from ragstone.pipeline.init.entrypoints import NAMES, PATTERNS, Module, Proposal
-from ragstone.system.entrypoint import recognised
-from ragstone.system.environment import may_pass
+from ragstone.system.entrypoint import entrypoint_or_none
+from ragstone.system.environment import needs_env_entry
 
 STARTER = "golden/golden.jsonl"
 """The golden set that is written where there is none."""
@@ -76,7 +76,7 @@ def survey(directory: Path) -> Survey:
         golden_file=golden_file,
         golden=golden,
         sources=sorted(patterns),
-        variables=sorted(filter(may_pass, variables)),
+        variables=sorted(filter(needs_env_entry, variables)),
         services=sorted(services),
         python=python,
         python_version=version,
@@ -164,7 +164,7 @@ def _find_entrypoint(directory: Path, modules: list[Module]) -> Proposal | None:
     usable = [
         proposal
         for proposal in proposals
-        if recognised(proposal.entrypoint) is not None
+        if entrypoint_or_none(proposal.entrypoint) is not None
     ]
     return min(usable, key=lambda proposal: proposal.rank, default=None)
 

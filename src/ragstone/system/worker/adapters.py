@@ -67,7 +67,7 @@ class Parameters:
         ]
 
     @property
-    def beside_question(self) -> list[str]:
+    def extra_names(self) -> list[str]:
         """The names of those that can be passed by name, beside the question, which is
         the first."""
         by_name = (
@@ -77,7 +77,7 @@ class Parameters:
         return [p.name for p in self.all[1:] if p.kind in by_name]
 
 
-def names_beside(available: Collection[str]) -> dict[str, str]:
+def extra_parameters(available: Collection[str]) -> dict[str, str]:
     """The names, of those `available`, that take the ``history``, the ``session`` and
     the ``contexts``."""
     names = {}
@@ -97,7 +97,7 @@ class Asker:
     def __init__(self, ask: Callable[..., Any]) -> None:
         parameters = Parameters(ask)
         self._ask = ask
-        self._names = names_beside(parameters.beside_question)
+        self._names = extra_parameters(parameters.extra_names)
         self._required = parameters.required
         self.accepts = set(self._names)
         """What it takes besides the question: ``history``, ``session`` and
@@ -142,7 +142,7 @@ class RunnableAsker(Asker):
         self._ask_async = get(target, "ainvoke")
         self._key, inputs = _runnable_input(target)
         if self._key is not None:
-            self._names = names_beside(inputs)
+            self._names = extra_parameters(inputs)
             self._required = []
         self._remembers = bool(get(target, "checkpointer"))
         remembered = (SESSION,) if self._remembers else ()
@@ -190,7 +190,7 @@ def _messages(question: str, beside: Json) -> list[Json]:
 # ------------------------------------------------------------------------------------------------------
 
 
-def is_built(target: object) -> bool:
+def is_class_or_factory(target: object) -> bool:
     """Whether `target` is a class or a factory: then each conversation gets an object
     of its own."""
     parameters = Parameters(target)
@@ -230,14 +230,14 @@ def _check_one_question(target: Any, part: str | None) -> None:
     """Raise EntrypointError unless `target` can be called with a question, and what
     goes with it."""
     parameters = Parameters(target)
-    beside = parameters.beside_question
+    beside = parameters.extra_names
     needs_contexts = CONTEXTS in beside and CONTEXTS in parameters.required
     if needs_contexts and part != "generation":
         raise EntrypointError(
             f"{parameters.name} needs '{CONTEXTS}'. If it only generates, set part = \"generation\" under [system]; "
             "else give the parameter a default, such as None."
         )
-    passed = names_beside(beside).values()
+    passed = extra_parameters(beside).values()
     required = [name for name in parameters.required if name not in passed]
     if len(required) > 1 or parameters.positional == 0:
         raise EntrypointError(

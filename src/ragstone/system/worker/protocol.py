@@ -24,7 +24,7 @@ from ragstone.system.worker.adapters import (
     EntrypointError,
     adapt,
     create,
-    is_built,
+    is_class_or_factory,
     load,
     refuse_modules_from,
 )
@@ -150,14 +150,14 @@ class Service:
             self._fields = Fields()
         else:
             target, is_created = load(self._entrypoint)
-            self._builds = is_created or is_built(target)
+            self._builds = is_created or is_class_or_factory(target)
             self._asker = self._adapted(target)
         self._session_asker = self._asker
-        if hello["not_from"]:
-            refuse_modules_from(hello["not_from"])
+        if hello["forbidden_imports"]:
+            refuse_modules_from(hello["forbidden_imports"])
 
     def _adapted(self, target: Any) -> Asker:
-        if is_built(target):
+        if is_class_or_factory(target):
             target = self._loop.resolve(create(target))
         return adapt(target, self._part)
 
