@@ -83,12 +83,12 @@ def test_a_turn_carries_what_its_answer_queries_and_arguments_have() -> None:
 
 def test_what_the_question_says_is_not_needed_from_before() -> None:
     asked = replace(TURN, question="When is TF-4101 due?", reference="TF-4101 is due on 3 March.")
-    assert facts_of(asked, Response("c", "On 3 March.")).needed == frozenset()
+    assert facts_of(asked, Response("c", "On 3 March.")).needed_values == frozenset()
 
 
 def test_labels_need_what_the_user_gave_before_and_a_value_is_still_there_if_its_number_is() -> None:
     facts = facts_of(replace(TURN, reference="With parcel PK-77123 of TF-4101."), Response("c", "On 3 March."))
-    assert facts.needed == {"TF-4101"}
+    assert facts.needed_values == {"TF-4101"}
     facts = facts_of(TURN, Response("c", "For order 4101 of Ada Lind."))
     assert {value_key("TF-4101"), value_key("tf4101"), value_key("Ada Lind")} <= facts.value_keys
     assert value_key("TF-4102") not in facts.value_keys
@@ -109,7 +109,7 @@ def test_evidence_counts_as_found_whichever_retrieval_finds_it_with_the_source_i
 def test_mistakes_are_those_of_the_labels() -> None:
     sample = replace(TURN, tools=(ExpectedCall(("lookup", "find"), {"order": {"id": "TF-4101"}}),))
     wrong = facts_of(sample, Response("c", "x", steps=(ToolCall("find", {"order": {"id": "4101"}}, error="none"),)))
-    assert wrong.expected == {"lookup or find"}
+    assert wrong.expected_tools == {"lookup or find"}
     assert wrong.mistakes == {
         ToolMistake(MistakeKind.WRONG_ARGUMENT, "find", "order"),
         ToolMistake(MistakeKind.ERROR, "find"),
@@ -123,10 +123,21 @@ def test_the_facts_of_an_answer_are_bounded() -> None:
     steps = tuple(ToolCall(f"find_{at}", {**many, "order_id": f"TX-{at}"}, error="x") for at in range(1_000))
     sample = replace(TURN, tools=(ExpectedCall(("lookup",), {}),))
     facts = facts_of(sample, Response("c", "On 3 March.", steps=steps))
-    assert facts.steps == 1_000
+    assert facts.step_count == 1_000
     assert len(facts.calls) == len(facts.mistakes) == MAX_STEPS
     assert len(facts.argument_names) == MAX_VALUES
     assert len(facts.value_keys) <= MAX_KEYS
+
+
+def test_the_first_values_of_many_are_the_same_in_each_process_and_a_repeated_one_counts_once() -> None:
+    queries = [" ".join(f"TF-{10_000 + 30 * at + number}" for number in range(30)) for at in range(50)]
+    steps = tuple(Retrieval(query) for query in (queries[0], *queries))
+    facts = facts_of(TURN, Response("c", "", steps=steps))
+    assert facts.value_keys == {str(10_000 + number) for number in range(MAX_KEYS)}
+    calls = tuple(ToolCall("find", {f"id_{number % 2}": f"TF-{number}"}) for number in range(1_000, 1_100))
+    expected = ExpectedCall(("find",), {"parcel_id": "TF-7000"})
+    facts = facts_of(replace(TURN, tools=(expected,)), Response("c", "", steps=calls))
+    assert facts.argument_names == (("TF-0", "id_0"), ("TF-0", "id_1"), ("TF-0", "parcel_id"))
 
 
 @pytest.mark.parametrize(("answer", "asks_back"), [("Which order do you mean?", True), ("It is on its way.", False)])

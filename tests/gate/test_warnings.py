@@ -182,7 +182,7 @@ REFUND, SEARCH = "refund", "search or browse"
     ],
 )
 def test_expected_tools_that_were_never_called(expected: set[str], called: set[str], says: str) -> None:
-    facts = StepFacts(expected=frozenset(expected), called=frozenset(called))
+    facts = StepFacts(expected_tools=frozenset(expected), called_tools=frozenset(called))
     found = about("tools that were never called", replace(faithful(), system=SystemFacts(steps={"s0": facts})))
     assert [says.replace("'", "") in text.replace("'", "") for text in found] == [True] * bool(says)
 

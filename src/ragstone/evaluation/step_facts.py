@@ -1,5 +1,8 @@
-"""What an answer did step by step, and what it took over from earlier turns: facts that
-need no record."""
+"""What the steps of an answer did, and which values it took over from earlier turns,
+without the texts themselves.
+
+Values are what a user refers to: ids, long numbers, and names of two words.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,28 +31,31 @@ from ragstone.system.response import (
 )
 
 MAX_STEPS = 100
-"""Steps of an answer that are looked at, and tool calls that are compared; the rest is
-left out."""
+"""Maximum number of steps of an answer, and of tool calls, to compare."""
 MAX_VALUES = 100
-"""Values of a text; those before are left out."""
+"""Maximum number of ids, of names and of numbers to keep of a text."""
 MAX_KEYS = 1_000
-"""Values of an answer and what it asks of its steps."""
+"""Maximum number of values to keep of an answer and the input of its steps."""
 MAX_VALUE_CHARACTERS = 60
 MIN_VALUE_CHARACTERS = 3
-MIN_DIGITS = 5
-"""A number of fewer digits is a year, a day or an amount, and names nothing."""
+MIN_NUMBER_DIGITS = 5
+"""A shorter number is a year, a day or an amount, which identifies nothing."""
 MIN_KEY_DIGITS = 3
+"""With fewer digits, different ids would have the same digits."""
 MAX_TEXT_CHARACTERS = 20_000
 
 _TOKEN = re.compile(r"\w[\w./@-]*")
+# Two capitalised words. The look-ahead lets matches overlap, for names of three words.
 _NAME = re.compile(r"\b(?=([^\W\d_a-z][^\W\d_]{1,40} [^\W\d_a-z][^\W\d_]{1,40})\b)")
 _DIGITS = re.compile(r"\d+")
 _SEPARATOR = re.compile(r"[/#:]")
 
+_Item = TypeVar("_Item")
+
 
 class HopFacts(Struct, frozen=True):
-    """The evidence of one hop, and the source that it was found in; empty if that is
-    not clear."""
+    """Whether the evidence of one hop was found, and in which source; the source is
+    empty if it is not known."""
 
     hop: int
     found: bool
@@ -56,93 +63,74 @@ class HopFacts(Struct, frozen=True):
 
 
 class CallFacts(Struct, frozen=True):
-    """A tool call. `arguments` and `result` are fingerprints; `result` is None if there
-    is none."""
+    """A tool call, with fingerprints of its arguments and its result."""
 
     tool: str
     arguments: str
     result: str | None = None
+    """None if the call returned nothing."""
 
 
 class StepFacts(Struct, frozen=True):
-    """What an answer did. Of contexts without steps it is not known how they were
-    found.
+    """What the steps of an answer did, and which values it took over from earlier
+    turns."""
 
-    `called` are the tools that were called, and the sources of the `retrievals`;
-    `results` are those of tools that are among the contexts. `expected` are the tools
-    that the labels expect, and `mistakes` what they show, without values and with the
-    name of a wrong argument alone. Values are ids, long numbers and names. `needed` are
-    those of the user's earlier turns that the labels have and the question lacks;
-    `value_keys` are all in the answer, queries and arguments, as `value_key` writes
-    them. `argument_names` are the kinds of values that are arguments of tools, each
-    with the argument's name. `asks_back` is None where nothing needs to be asked back.
-    """
-
-    steps: int = 0
+    step_count: int = 0
     are_steps_known: bool = True
+    """False if the answer came with contexts alone."""
     hops: tuple[HopFacts, ...] = ()
     calls: tuple[CallFacts, ...] = ()
-    called: frozenset[str] = frozenset()
-    retrievals: int = 0
-    results: int = 0
-    expected: frozenset[str] = frozenset()
+    called_tools: frozenset[str] = frozenset()
+    """The tools that were called, and the sources of retrievals."""
+    retrieval_count: int = 0
+    tool_result_count: int = 0
+    """How many results of tools are contexts of the answer."""
+    expected_tools: frozenset[str] = frozenset()
+    """The tools that the labels expect; alternatives are one entry: ``a or b``."""
     mistakes: frozenset[ToolMistake] = frozenset()
-    needed: frozenset[str] = frozenset()
+    """Mistakes in tool calls, without values."""
+    needed_values: frozenset[str] = frozenset()
+    """The values of the user's earlier turns that the labels contain, and the question
+    does not."""
     value_keys: frozenset[str] = frozenset()
+    """The `value_key` of each value in the answer, its queries and its arguments."""
     argument_names: tuple[tuple[str, str], ...] = ()
+    """The `value_kind` of each argument that is a value, with the argument's name."""
     asks_back: bool | None = None
+    """None if the sample expects no clarification."""
 
 
 def step_facts(sample: Sample, response: Response) -> StepFacts | None:
-    """The facts of an answer to a turn, or with steps, or to a sample with labels of
-    them; None of any other."""
+    """The facts of a response that has steps, or is to a turn of a conversation, or to
+    a sample with labels of steps; None for others."""
     if sample.turn is None and not (
         response.steps or sample.hops or sample.tools or sample.expects_clarification
     ):
         return None
     calls = [step for step in response.steps if isinstance(step, ToolCall)][:MAX_STEPS]
-    call_facts: list[CallFacts] = []
-    for call in calls:
-        result = None if call.result is None else _digest(call.result)
-        digest = _digest(_json(call.arguments))
-        call_facts.append(CallFacts(call.name, digest, result))
-    hops: list[HopFacts] = []
-    contexts = found_contexts(response)
-    for hop in hops_of(sample, response):
-        is_found = 0 not in hop.ranks
-        source = ""
-        if is_found:
-            source, context = contexts[hop.ranks[0] - 1]
-            if not source:  # what comes before the first separator of the context's id
-                parts = _SEPARATOR.split(context.id or "", maxsplit=1)
-                source = "".join(parts[:-1])
-        hops.append(HopFacts(hop.number, is_found, source[:MAX_VALUE_CHARACTERS]))
-    mistakes: set[ToolMistake] = set()
-    for mistake in tool_mistakes(sample, response)[:MAX_STEPS]:
-        argument = re.split(r"[.\[]", mistake.argument, maxsplit=1)[0]
-        name = argument[:MAX_VALUE_CHARACTERS]
-        mistakes.add(ToolMistake(mistake.kind, mistake.tool, name))
     expected_arguments = [
         call.arguments for call in sample.tools if call.arguments is not None
     ]
     arguments = [*(call.arguments for call in calls), *expected_arguments]
     facts = StepFacts(
-        steps=len(response.steps),
+        step_count=len(response.steps),
         are_steps_known=not response.lacks_steps,
-        hops=tuple(hops),
-        calls=tuple(call_facts),
-        called=called_tools(response),
-        retrievals=sum(isinstance(step, Retrieval) for step in response.steps),
-        results=len(tool_results(response.steps)),
-        expected=frozenset(" or ".join(call.names) for call in sample.tools),
-        mistakes=frozenset(mistakes),
-        argument_names=tuple(islice(_argument_names(arguments), MAX_VALUES)),
+        hops=_hop_facts(sample, response),
+        calls=tuple(map(_call_facts, calls)),
+        called_tools=called_tools(response),
+        retrieval_count=sum(isinstance(step, Retrieval) for step in response.steps),
+        tool_result_count=len(tool_results(response.steps)),
+        expected_tools=frozenset(" or ".join(call.names) for call in sample.tools),
+        mistakes=frozenset(
+            _without_values(mistake)
+            for mistake in tool_mistakes(sample, response)[:MAX_STEPS]
+        ),
+        argument_names=_first(_argument_names(arguments), MAX_VALUES),
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,
     )
     history = response.messages_before(sample)
     if sample.turn is None or not history:
         return facts
-    in_question = values_of(sample.question)
     from_user = values_of(
         "\n".join(message.text for message in history if message.role == "user")
     )
@@ -151,17 +139,49 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         *sample.reference_contexts,
         *map(_json, expected_arguments),
     ]
-    passed = [response.answer, *map(_passed_to, response.steps[:MAX_STEPS])]
-    keys = chain.from_iterable(map(_keys, passed))
+    labelled = values_of("\n".join(labels))
+    outputs = [response.answer, *map(_input_of, response.steps[:MAX_STEPS])]
+    keys = chain.from_iterable(map(_value_keys, outputs))
     return replace(
         facts,
-        needed=(from_user - in_question) & values_of("\n".join(labels)),
-        value_keys=frozenset(islice(keys, MAX_KEYS)),
+        needed_values=(from_user - values_of(sample.question)) & labelled,
+        value_keys=frozenset(_first(keys, MAX_KEYS)),
     )
 
 
-def _passed_to(step: Step) -> str:
-    """What the system passed to a step."""
+def _hop_facts(sample: Sample, response: Response) -> tuple[HopFacts, ...]:
+    contexts = found_contexts(response)
+    facts: list[HopFacts] = []
+    for hop in hops_of(sample, response):
+        is_found = 0 not in hop.ranks
+        source = ""
+        if is_found:
+            source, context = contexts[hop.ranks[0] - 1]
+            source = source or _source_in_id(context.id or "")
+        facts.append(HopFacts(hop.number, is_found, source[:MAX_VALUE_CHARACTERS]))
+    return tuple(facts)
+
+
+def _source_in_id(context_id: str) -> str:
+    """The part of an id before its first separator: ``bills`` of ``bills/7``; empty
+    without a separator."""
+    separator = _SEPARATOR.search(context_id)
+    return context_id[: separator.start()] if separator else ""
+
+
+def _call_facts(call: ToolCall) -> CallFacts:
+    result = None if call.result is None else _digest(call.result)
+    return CallFacts(call.name, _digest(_json(call.arguments)), result)
+
+
+def _without_values(mistake: ToolMistake) -> ToolMistake:
+    """`mistake` with nothing but the name of the wrong argument."""
+    name = re.split(r"[.\[]", mistake.argument, maxsplit=1)[0]
+    return ToolMistake(mistake.kind, mistake.tool, name[:MAX_VALUE_CHARACTERS])
+
+
+def _input_of(step: Step) -> str:
+    """The query or the arguments that the system gave to a step."""
     match step:
         case Retrieval():
             return step.query
@@ -172,57 +192,63 @@ def _passed_to(step: Step) -> str:
 
 
 def values_of(text: str) -> frozenset[str]:
-    """The ids, long numbers and names of two words in the end of `text`, which is what
-    is newest of a conversation."""
+    """The newest values in `text`: those at its end."""
+    return frozenset(_values_in_order(text))
+
+
+def _values_in_order(text: str) -> list[str]:
     ids: list[str] = []
     for token in _tokens(text):
         digits = sum(map(str.isdigit, token))
         has_letters = any(map(str.isalpha, token))
-        is_short = MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS
-        if is_short and (digits >= MIN_DIGITS or (digits and has_letters)):
+        is_id = digits >= MIN_NUMBER_DIGITS or (digits and has_letters)
+        if is_id and MIN_VALUE_CHARACTERS <= len(token) <= MAX_VALUE_CHARACTERS:
             ids.append(token)
     names = filter(str.istitle, _NAME.findall(text[-MAX_TEXT_CHARACTERS:]))
-    last_names = list(dict.fromkeys(names))[-MAX_VALUES:]
-    return frozenset([*ids[-MAX_VALUES:], *last_names])
+    return ids[-MAX_VALUES:] + list(dict.fromkeys(names))[-MAX_VALUES:]
 
 
 def value_key(value: str) -> str:
-    """The digits of a value with MIN_KEY_DIGITS or more, so that ``TF-4101`` is
-    ``4101``; any other in lower case."""
+    """What spellings of a value have in common: its digits, so ``4101`` for
+    ``TF-4101``; with fewer than MIN_KEY_DIGITS, the value in lower case."""
     digits = "".join(filter(str.isdigit, value))
     return digits if len(digits) >= MIN_KEY_DIGITS else value.casefold()
 
 
 def value_kind(value: str) -> str:
-    """What values of one kind have in common: ``TF-0`` for ``TF-4101``, and the same
-    for all names."""
+    """The kind of a value: ``TF-0`` for ``TF-4101``; empty for a name."""
     has_digits = any(map(str.isdigit, value))
     return _DIGITS.sub("0", value) if has_digits else ""
 
 
-def _keys(text: str) -> frozenset[str]:
+def _value_keys(text: str) -> list[str]:
+    """The `value_key` of each value in `text`, and of shorter numbers."""
     numbers = [
         token
         for token in _tokens(text)
         if sum(map(str.isdigit, token)) >= MIN_KEY_DIGITS
     ]
-    values = [*numbers[:MAX_VALUES], *values_of(text)]
-    return frozenset(map(value_key, values))
+    return list(map(value_key, [*numbers[:MAX_VALUES], *_values_in_order(text)]))
 
 
 def _tokens(text: str) -> Iterable[str]:
-    """The words of the end of `text`, each once."""
+    """The words at the end of `text`, each once."""
     tokens = dict.fromkeys(_TOKEN.findall(text[-MAX_TEXT_CHARACTERS:]))
     return dict.fromkeys(token.rstrip("./@-_") for token in tokens)
 
 
 def _argument_names(calls: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """The kinds of values among the arguments of calls, each with the name of its
+    """The kind of each value among the arguments of `calls`, with the name of its
     argument."""
     for arguments in calls:
         for name, value in arguments.items():
             if isinstance(value, str) and values_of(value) == {value}:
                 yield value_kind(value), name[:MAX_VALUE_CHARACTERS]
+
+
+def _first(items: Iterable[_Item], limit: int) -> tuple[_Item, ...]:
+    """The first `limit` different items."""
+    return tuple(islice(dict.fromkeys(items), limit))
 
 
 def _json(arguments: Mapping[str, object]) -> str:

@@ -204,7 +204,7 @@ def _places(answer: _Answer) -> set[str]:
     """The turn, the hops and the tools of an answer: where it could have a problem, and
     none of them."""
     facts = answer.facts
-    tools = facts.expected | facts.called | answer.baseline.called
+    tools = facts.expected_tools | facts.called_tools | answer.baseline.called_tools
     places = {f"`{tool}`" for tool in tools}
     places |= {f"hop {hop.hop}" for hop in facts.hops}
     return {"", f"turn {answer.turn}", *places}
@@ -231,7 +231,9 @@ def step_problems(
         # What it should have taken over from earlier turns, and did in the baseline.
         lost = answer.baseline.value_keys - facts.value_keys
         kinds = [
-            value_kind(value) for value in facts.needed if value_key(value) in lost
+            value_kind(value)
+            for value in facts.needed_values
+            if value_key(value) in lost
         ]
         if kinds:
             # Later turns that lack it are consequences.
@@ -259,7 +261,7 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
         before: StepFacts | None = _faultless(facts)
         if baseline is not None:
             before = baseline.system.steps.get(sample_id)
-        if before is None or (before.steps and not facts.are_steps_known):
+        if before is None or (before.step_count and not facts.are_steps_known):
             continue
         conversation = sample_id
         number = 0
@@ -274,7 +276,7 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
 def _faultless(facts: StepFacts) -> StepFacts:
     """What an answer to the same sample does that does all that the labels ask for."""
     hops = tuple(HopFacts(hop.hop, found=True) for hop in facts.hops)
-    value_keys = frozenset(map(value_key, facts.needed))
+    value_keys = frozenset(map(value_key, facts.needed_values))
     return StepFacts(hops=hops, value_keys=value_keys, asks_back=True)
 
 
@@ -321,5 +323,5 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
         if result and call.result and result != call.result:
             yield Problem(ProblemKind.OTHER_RESULT, f"`{call.tool}`")
     for call in baseline.calls:
-        if call.tool not in facts.called:
+        if call.tool not in facts.called_tools:
             yield Problem(ProblemKind.NOT_CALLED, f"`{call.tool}`")

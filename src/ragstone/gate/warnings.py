@@ -113,8 +113,8 @@ def unmatched_ids(evidence: Evidence) -> Iterator[str]:
 def uncalled_tools(evidence: Evidence) -> Iterator[str]:
     """A warning that names expected tools that no answer called."""
     steps = evidence.current.system.steps.values()
-    expected_tools = [facts.expected for facts in steps]
-    called_tools = [facts.called for facts in steps]
+    expected_tools = [facts.expected_tools for facts in steps]
+    called_tools = [facts.called_tools for facts in steps]
     expected = set().union(*expected_tools)
     called = set().union(*called_tools)
     yield from unknown_tools(expected, called)
@@ -139,8 +139,8 @@ def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
 def contexts_of_steps(evidence: Evidence) -> Iterator[str]:
     """A note that contexts are those of several searches and of tools too."""
     steps = evidence.current.system.steps.values()
-    retrievals = sum(facts.retrievals for facts in steps)
-    results = sum(facts.results for facts in steps)
+    retrievals = sum(facts.retrieval_count for facts in steps)
+    results = sum(facts.tool_result_count for facts in steps)
     if retrievals or results:
         retrieval_words = counted(retrievals, "retrieval")
         result_words = counted(results, "tool result")
