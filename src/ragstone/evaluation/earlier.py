@@ -1,15 +1,15 @@
-"""Answers that earlier runs of the same system gave to the same questions, added to
-those of a run.
+"""Pools the answers of a run with those that earlier runs of the same system gave to
+the same questions.
 
-An answer was judged when it was given, so it is not judged again. In a record the
-answers of the run itself come first, then those of the earlier runs, the newest of them
-first.
+An answer was judged when it was given, and is not judged again. A record has the
+answers of the run itself first, then those of the earlier runs, the newest run first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import SAMPLES, RunDirectory
@@ -20,69 +20,79 @@ from ragstone.evaluation.scoring import sample_scores
 from ragstone.evaluation.writer import update_manifest
 from ragstone.metrics.metric import Metric
 
-MAX_EARLIER = 4
-"""Of more earlier runs, the newest count."""
+MAX_EARLIER_RUNS = 4
+"""Maximum number of earlier runs, the newest ones, to pool answers with."""
 
-_JUDGING = ("judge", "metrics", "repeats")
+_JUDGING_FIELDS = ("judge", "metrics", "repeats")
 
 
-def is_usable(earlier: RunDirectory) -> bool:
-    """Whether `earlier` has answers of its own to every question, and a score of each.
+def is_complete(run: RunDirectory) -> bool:
+    """Whether `run` itself asked every question, and has a score for each answer.
     Raises RunDirectoryError."""
-    manifest, scores = earlier.manifest, earlier.scores()
-    is_whole = manifest.state == "finished" and manifest.own_answers > 0
-    has_failed = any(metric.failed for metric in scores.metrics.values())
-    return is_whole and not has_failed and not scores.system.failures
+    manifest, scores = run.manifest, run.scores()
+    is_finished = manifest.state == "finished" and manifest.own_answers > 0
+    has_failed_score = any(metric.failed for metric in scores.metrics.values())
+    return is_finished and not has_failed_score and not scores.system.failures
 
 
-def counts_for(
+def can_be_pooled(
     run: RunDirectory,
     earlier: RunDirectory,
     metrics: Sequence[Metric],
     baseline: RunDirectory | None,
 ) -> bool:
-    """Whether the answers of `earlier` are of the system, questions and judge of `run`.
-    Raises RunDirectoryError.
+    """Whether `earlier` has the system, the questions and the judge of `run`, which is
+    compared with `baseline`. Raises RunDirectoryError.
 
-    `baseline` is what `run` is compared with: scores of `metrics` that compare answers
-    with those of a baseline are of that one only.
+    If one of `metrics` compares answers with those of the baseline, it must have the
+    same baseline too.
     """
-    now, then = run.manifest, earlier.manifest
-    system = then.system.model_copy(update={"commit": now.system.commit})
-    same = (
-        _contents(run) == _contents(earlier),
-        all(getattr(now, name) == getattr(then, name) for name in _JUDGING),
-        now.system == system,
+    manifest, earlier_manifest = run.manifest, earlier.manifest
+    # Commits may differ: the caller knows that the files are the same.
+    earlier_system = earlier_manifest.system.model_copy(
+        update={"commit": manifest.system.commit}
+    )
+    judging_fields = attrgetter(*_JUDGING_FIELDS)
+    is_same_evaluation = (
+        _content_hashes(run) == _content_hashes(earlier)
+        and judging_fields(manifest) == judging_fields(earlier_manifest)
+        and manifest.system == earlier_system
     )
     if not any(metric.info.relative for metric in metrics):
-        return all(same)
-    used = then.used
+        return is_same_evaluation
+    used = earlier_manifest.used
     fingerprint = None if baseline is None else lasting_fingerprint(baseline)
-    return all(same) and used is not None and used.fingerprint == fingerprint
+    is_same_baseline = used is not None and used.fingerprint == fingerprint
+    return is_same_evaluation and is_same_baseline
 
 
-def _contents(run: RunDirectory) -> dict[str, str | None]:
-    """The hash of each question."""
+def _content_hashes(run: RunDirectory) -> dict[str, str | None]:
+    """The content hash of each sample, by its id."""
     samples = run.scores().samples
-    return {name: facts.content_hash for name, facts in samples.items()}
+    return {sample_id: facts.content_hash for sample_id, facts in samples.items()}
 
 
-def with_earlier_run(
+def add_answers(
     run: RunDirectory,
     source: RunDirectory,
     metrics: Sequence[Metric],
     *,
-    own: bool = True,
+    adds_own: bool = True,
 ) -> RunDirectory:
-    """`run`, written again with the answers that `source` itself gave (unless it is not
-    its `own` that count) and those of earlier runs that it has: of MAX_EARLIER runs."""
-    start, counts = source.manifest.own_answers, source.manifest.earlier
-    if own:
-        start, counts = 0, (start, *counts)[:MAX_EARLIER]
+    """Write `run` again, with answers of `source` added, and return it.
+
+    They are the answers that `source` itself gave (if `adds_own`), and those that it
+    has of earlier runs; those of MAX_EARLIER_RUNS runs at most.
+    """
+    own_answers, counts = source.manifest.own_answers, source.manifest.earlier
+    start = own_answers
+    if adds_own:
+        start = 0
+        counts = (own_answers, *counts)[:MAX_EARLIER_RUNS]
     if not counts:
         return run
     end = start + sum(counts)
-    lines = []
+    lines: list[str] = []
     with source.lookup() as record_of:
         for record in run.records():
             earlier_record = record_of(record.sample.id)
@@ -93,8 +103,8 @@ def with_earlier_run(
                 )
             answers = (*record.answers, *earlier_record.answers[start:end])
             scores = sample_scores(metrics, record.sample, answers)
-            pooled = replace(record, answers=answers, scores=scores)
-            lines.append(f"{record_to_line(pooled)}\n")
+            pooled_record = replace(record, answers=answers, scores=scores)
+            lines.append(f"{record_to_line(pooled_record)}\n")
     replace_text(run.path / SAMPLES, "".join(lines))
     update_manifest(run, answers=run.manifest.answers + sum(counts), earlier=counts)
     return RunDirectory.open(run.path)

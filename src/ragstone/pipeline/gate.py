@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ragstone.evaluation.directory import BASE_COMMIT, REPORT, RunDirectory
-from ragstone.evaluation.earlier import counts_for, with_earlier_run
+from ragstone.evaluation.earlier import add_answers, can_be_pooled
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
@@ -179,8 +179,8 @@ async def evaluate(
     )
     if request.earlier is not None:
         metrics = plan.selected_metrics()
-        if counts_for(run, request.earlier, metrics, baseline):
-            run = with_earlier_run(run, request.earlier, metrics)
+        if can_be_pooled(run, request.earlier, metrics, baseline):
+            run = add_answers(run, request.earlier, metrics)
             runs = counted(len(run.manifest.earlier), "earlier run")
             notes += (f"Counts the answers of {runs} of the same files.",)
         else:

@@ -10,7 +10,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import with_earlier_run
+from ragstone.evaluation.earlier import add_answers
 from ragstone.evaluation.rounds.judge_watch import watch_judge
 from ragstone.evaluation.rounds.round import run_round
 from ragstone.evaluation.rounds.session import Session
@@ -42,7 +42,7 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
     try:
         extended = await run_round(again, session.context)
         return await watch_judge(
-            with_earlier_run(extended, run, metrics, own=False), session.judge
+            add_answers(extended, run, metrics, adds_own=False), session.judge
         )
     finally:
         await stored.close()

@@ -18,7 +18,7 @@ from ragstone.archive import ArchiveRefused
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.archive_members import RUN_LIMITS, unpack_run
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.earlier import is_usable
+from ragstone.evaluation.earlier import is_complete
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.artifacts import artifacts_of, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError, reading_replies
@@ -108,6 +108,6 @@ def _read(api: GitHubApi, artifact: Artifact, tree: str, folder: Path) -> RunDir
     if invocation is None or invocation.tree != tree:
         raise ArchiveRefused("it is of other files")
     confirm(run)
-    if not is_usable(run):
+    if not is_complete(run):
         raise ArchiveRefused("it lacks answers, or their scores")
     return run
