@@ -74,7 +74,7 @@ async def seconds_of(workers: Workers | None, golden: GoldenSet, answers: Record
         return time.perf_counter() - started, sorted(lines)
     try:
         await workers.start()
-        await asyncio.gather(*(workers.judge(()) for _ in range(workers.lanes)))
+        await asyncio.gather(*(workers.judge(()) for _ in range(workers.max_batches)))
         started = time.perf_counter()
         await run_samples(work, lambda record: lines.append(record.line), workers)
         return time.perf_counter() - started, sorted(lines)

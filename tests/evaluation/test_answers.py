@@ -146,6 +146,6 @@ def test_an_answer_can_not_be_left_out(tmp_path: Path) -> None:
 
 def test_recorded_answers_can_not_be_asked_again() -> None:
     source = SystemSource(SystemSettings(entrypoint="file:out.jsonl"))
-    plan = RunPlan(samples(1), JudgeSource(JudgeSettings()), ProjectMetrics(source), Path(), answers=3)
+    plan = RunPlan(samples(1), JudgeSource(JudgeSettings()), ProjectMetrics(source), Path(), answers_per_sample=3)
     with pytest.raises(ConfigError, match="answers can't be combined with recorded answers"):
         plan.refuse_conflicts()

@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.errors import JudgeError
 from ragstone.evaluation.engine import Job, Work, run_samples
-from ragstone.evaluation.executors import BATCH, Workers
+from ragstone.evaluation.executors import BATCH_SIZE, Workers
 from ragstone.evaluation.record import Answer, RecordLine, SampleRecord, record_from_line
 from ragstone.evaluation.scoring import combine_rounds, score_record
 from ragstone.golden.sample import GoldenSet, Sample
@@ -35,7 +35,7 @@ def evaluated(work: Work) -> list[SampleRecord]:
     return [record_from_line(line, "") for line in lines]
 
 
-@pytest.mark.parametrize("more", [{}, {"answers": 3}], ids=["one answer each", "three"])
+@pytest.mark.parametrize("more", [{}, {"answers_per_sample": 3}], ids=["one answer each", "three"])
 def test_no_more_samples_are_in_flight_than_the_system_takes(more: dict[str, int]) -> None:
     system = Answering(concurrency=3)
     run(samples(30), system, judge(samples(30)), **more)
@@ -45,7 +45,7 @@ def test_no_more_samples_are_in_flight_than_the_system_takes(more: dict[str, int
 class Slow(Workers):
     """Workers in this process that return nothing until they are `free`."""
 
-    lanes = 3
+    max_batches = 3
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
@@ -83,7 +83,7 @@ def test_what_is_answered_before_it_can_be_judged_is_bounded() -> None:
         await running
         return before
 
-    assert asyncio.run(evaluate()) <= 2 * 3 * BATCH + 1  # with the workers, in the queue, at the system
+    assert asyncio.run(evaluate()) <= 2 * 3 * BATCH_SIZE + 1  # with the workers, in the queue, at the system
     assert sorted(written) == sorted(sample.id for sample in golden)
 
 

@@ -1,8 +1,8 @@
-"""The engine: samples stream in, are asked, judged and scored, and leave through a
-sink.
+"""The engine: asks the system about each sample, judges and scores its responses, and
+passes the finished records on.
 
 Memory is bounded: only the samples that the system and the judge are working on are
-kept, however long the golden set is.
+kept, however large the golden set is.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ from ragstone.metrics.metric import Metric
 from ragstone.system.response import Response, System, SystemFailure
 
 MAX_FAILURES_AT_START = 20
-"""A system that fails at so many questions before it answers any is not asked the
-others."""
+"""A system that fails at its first questions is given up after so many."""
 
 
 class Progress:
-    """Receives the progress of a run, and shows nothing of it. `state` is ``scored``,
-    ``partly_failed`` or ``system_failed``."""
+    """Receives the progress of a run, and does not show it; subclasses do."""
 
     def start(self, total: int | None) -> None: ...
 
-    def advance(self, state: str) -> None: ...
+    def advance(self, state: str) -> None:
+        """Count a finished sample; `state` is that of its record."""
 
     def finish(self) -> None: ...
 
@@ -52,78 +51,79 @@ Job = tuple[Sample, tuple[Response, ...]]
 """A sample and the responses to it."""
 
 
-class Judging(Protocol):
-    """What judges and scores the responses to samples."""
+class BatchJudge(Protocol):
+    """Judges and scores the responses to batches of samples."""
 
-    lanes: int
-    """How many batches are worth being on their way."""
-    batch: int
-    """Maximum number of samples of a batch."""
+    max_batches: int
+    """Maximum number of batches to judge at the same time."""
+    batch_size: int
+    """Maximum number of samples in a batch."""
 
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        """The records of `jobs`, in their order. Raises JudgeError if it can't judge
-        any more."""
+        """The records of `jobs`, in their order. Raises JudgeError if no more can be
+        judged."""
 
 
 class Work(Struct, frozen=True):
-    """What is evaluated: each of `samples` is asked `answers` times, and each answer
-    judged `repeats` times.
-
-    `system` must be started. `custom` are the measures of custom metrics.
-    `keeps_contexts`: the answers of a conversation are judged with the contexts of its
-    earlier turns too.
-    """
+    """The samples to evaluate, and how."""
 
     samples: Iterable[Sample]
     system: System
+    """The system under test, started."""
     judge: Judge
     metrics: Sequence[Metric]
     repeats: int = 1
-    answers: int = 1
+    """How often each answer is judged."""
+    answers_per_sample: int = 1
+    """How often each question is asked."""
     progress: Progress = field(default_factory=Progress)
     custom: Mapping[str, Measure] = {}
+    """The measures of custom metrics."""
     keeps_contexts: bool = True
+    """Whether an answer of a conversation is judged with the contexts of earlier turns
+    too."""
 
 
 _Responses = dict[str, dict[int, Response]]
-"""The responses to samples, by id and place, as they come in."""
+"""The responses that have arrived, by the id of the sample and the number of the
+answer, from 0."""
 
 
 async def run_samples(
     work: Work,
     sink: Callable[[RecordLine], None],
-    judging: Judging | None = None,
+    batch_judge: BatchJudge | None = None,
 ) -> None:
-    """Ask, judge and score every sample; pass each finished record to `sink`.
-    `judging` is started, and knows no custom metrics; by default, this process judges.
+    """Ask, judge and score every sample, and pass each finished record to `sink`.
 
-    Raises the errors of the system and the judge for a failure as a whole
-    (SystemUnderTestError, JudgeError); by then every finished sample has reached the
-    sink, and the samples in flight are lost, to be evaluated again on resume.
+    `batch_judge` must be started, and can't score custom metrics; by default, this
+    process judges. Raises SystemUnderTestError or JudgeError if the system or the judge
+    fails as a whole. By then every finished record has been passed on; samples that
+    were being worked on are evaluated again on resume.
     """
-    judging = judging or _ThisProcess(work)
-    lanes, limit, judge = judging.lanes, judging.batch, judging.judge
-    asking = _Asking(work, waiting=lanes * limit)
+    batch_judge = batch_judge or _OwnProcess(work)
+    batch_size = batch_judge.batch_size
+    questions = _Questions(work, max_waiting=batch_judge.max_batches * batch_size)
 
-    async def lane() -> None:
-        while jobs := await asking.next_batch(limit):
-            for record in await judge(jobs):
+    async def judge_batches() -> None:
+        while jobs := await questions.next_batch(batch_size):
+            for record in await batch_judge.judge(jobs):
                 sink(record)
                 work.progress.advance(record.state)
             # A judge that never awaits would block the event loop, including signals
             # and timeouts.
             await asyncio.sleep(0)
 
-    await asking.finish(lane() for _ in range(lanes))
+    await questions.ask_all(judge_batches() for _ in range(batch_judge.max_batches))
 
 
-class _ThisProcess:
-    """Judges in this process, one sample in each lane."""
+class _OwnProcess:
+    """Judges in this process, one sample at a time in each batch."""
 
-    batch = 1
+    batch_size = 1
 
     def __init__(self, work: Work) -> None:
-        self.lanes = max(1, work.judge.concurrency)
+        self.max_batches = max(1, work.judge.concurrency)
         self._work = work
 
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -140,53 +140,60 @@ class _ThisProcess:
         return [record_line(record)]
 
 
-class _Asking:
-    """Asks the system about each sample. What it has answered waits in a queue, up to
-    `waiting` samples; None is its end."""
+class _Questions:
+    """Asks the system about each sample. Samples with all their responses wait in a
+    queue, at most `max_waiting` of them; None marks its end."""
 
-    def __init__(self, work: Work, *, waiting: int) -> None:
+    def __init__(self, work: Work, *, max_waiting: int) -> None:
         self._work = work
-        self._questions = self._each_question()
-        self._has_answered = False
+        self._conversations = self._each_conversation()
+        self._can_give_up = True
+        """Whether the system may still be given up: it has not answered yet."""
         self._first_failures: list[SystemFailure] = []
-        self._answered: asyncio.Queue[Job | None] = asyncio.Queue(waiting)
+        self._waiting: asyncio.Queue[Job | None] = asyncio.Queue(max_waiting)
 
-    async def finish(self, judging: Iterable[Coroutine[Any, Any, None]]) -> None:
-        """Ask everything, while the coroutines take what is answered."""
+    async def ask_all(self, consumers: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Ask about every sample, while `consumers` take the samples that are
+        waiting."""
         try:
             async with asyncio.TaskGroup() as group:
                 askers = [
                     group.create_task(self._ask())
                     for _ in range(max(1, self._work.system.concurrency))
                 ]
-                for coroutine in judging:
+                for coroutine in consumers:
                     group.create_task(coroutine)
                 await asyncio.gather(*askers)
-                await self._answered.put(None)
+                await self._waiting.put(None)
         except BaseExceptionGroup as errors:
             raise first_in(errors) from None
 
-    async def next_batch(self, limit: int) -> list[Job]:
-        """What is answered, at least one and at most `limit`; empty at the end."""
+    async def next_batch(self, max_size: int) -> list[Job]:
+        """Wait for a sample, and return it with those that wait already, at most
+        `max_size`; an empty list at the end."""
         batch: list[Job] = []
-        while not batch or (len(batch) < limit and not self._answered.empty()):
-            job = await self._answered.get()
+        while not batch or (len(batch) < max_size and not self._waiting.empty()):
+            job = await self._waiting.get()
             if job is None:
-                self._answered.put_nowait(None)  # the end, for the next one
+                self._waiting.put_nowait(None)  # other consumers end by it, too
                 break
             batch.append(job)
         return batch
 
-    def _each_question(self) -> Iterator[tuple[_Responses, tuple[Sample, ...], int]]:
-        """The turns of each conversation, or a sample alone, once for each answer."""
+    def _each_conversation(
+        self,
+    ) -> Iterator[tuple[_Responses, tuple[Sample, ...], int]]:
+        """The turns of each conversation, or a sample alone, once for each answer: with
+        the number of the answer, and the responses that have arrived."""
         for turns in by_conversation(self._work.samples):
             responses: _Responses = {sample.id: {} for sample in turns}
-            for place in range(self._work.answers):
-                yield responses, turns, place
+            for number in range(self._work.answers_per_sample):
+                yield responses, turns, number
 
     async def _ask(self) -> None:
+        """Ask one conversation after the other, shared with other askers."""
         work = self._work
-        for responses, turns, place in self._questions:
+        for responses, turns, number in self._conversations:
             conversation = ask_in_order(
                 work.system,
                 turns,
@@ -195,28 +202,24 @@ class _Asking:
             )
             async with aclosing(conversation):
                 async for sample, response in conversation:
-                    answered = responses[sample.id]
-                    answered[place] = response
-                    if len(answered) == work.answers:
-                        in_order = tuple(answered[place] for place in sorted(answered))
-                        await self._answered.put((sample, in_order))
+                    by_number = responses[sample.id]
+                    by_number[number] = response
+                    if len(by_number) == work.answers_per_sample:
+                        in_order = tuple(by_number[key] for key in sorted(by_number))
+                        await self._waiting.put((sample, in_order))
 
     async def _response_to(self, system: System, sample: Sample) -> Response:
-        """What the system, or a session of it, answers.
-
-        A system that has failed at each of the first questions is not asked.
-        """
+        """Ask `system`, which may be a session, unless it was given up."""
         failures = self._first_failures
         if len(failures) >= MAX_FAILURES_AT_START:
             last = failures[-1]
-            kind = last.kind
-            message = last.message
-            text = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {message}"
-            return Response(sample.id, failure=SystemFailure(kind, text))
+            message = f"not asked, since the first {MAX_FAILURES_AT_START} questions failed, the last with: {last.message}"
+            return Response(sample.id, failure=SystemFailure(last.kind, message))
         response = await system.ask(sample)
+        # Asking for recorded answers costs nothing: there, failures are just missing.
         if response.failure is None or not self._work.system.can_be_asked_again:
-            self._has_answered = True
+            self._can_give_up = False
             failures.clear()
-        elif not self._has_answered:
+        elif self._can_give_up:
             failures.append(response.failure)
         return response

@@ -1,13 +1,12 @@
-"""Judging and scoring in other processes: worker processes of this machine, or the
-workers of a Dask cluster.
+"""Judges and scores in other processes: worker processes of this machine, or workers of
+a Dask cluster.
 
-Both get batches of samples with their answers, and return the lines of their records.
-The system under test is asked and the run is written by this process. Workers get no
-environment, no key and no code of the user's.
+Workers get batches of samples with their responses, and return lines of records. This
+process asks the system under test, and writes the run. Workers get neither environment
+variables nor keys nor the user's code.
 
-If a worker is lost, the samples that were on their way are judged once more, one at a
-time. A sample over which a worker is lost a second time fails, and no other one with
-it.
+If a worker is lost, the samples of its batch are judged again, one at a time. A sample
+over which a second worker is lost fails; the others don't.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from ragstone.errors import JudgeError, RagstoneError
 from ragstone.evaluation.engine import Job
 from ragstone.evaluation.record import RecordLine, record_line
 from ragstone.evaluation.scoring import judge_sample
-from ragstone.formatting import counted
+from ragstone.formatting import counted, listed
 from ragstone.judge.portable import PortableJudge
 from ragstone.judge.protocol import Judge, JudgeIdentity, JudgementFailed
 from ragstone.metrics.metric import Metric
@@ -41,19 +40,20 @@ from ragstone.metrics.metric import Metric
 if TYPE_CHECKING:
     from distributed import Client
 
-BATCH = 16
-"""Samples that are sent together: about 40 ms of judging."""
+BATCH_SIZE = 16
+"""Samples in a batch: about 40 ms of judging."""
 
 MAX_LOST_PROCESSES = 10
-"""Worker processes that end so often have no single sample to blame."""
+"""If more worker processes are lost, no single sample is to blame."""
 
-PATIENCE_S = 300.0
+DASK_TIMEOUT_S = 300.0
 """How long a Dask cluster may take for one batch, or to have its first worker."""
 
-CLOSE_S = 10.0
-LOST_S = 2.0
-DASK_LANES = 64
-"""Batches on their way, since workers may join."""
+CLOSE_TIMEOUT_S = 10.0
+RECONNECT_S = 2.0
+"""How long Dask may take to notice that its scheduler is gone."""
+MAX_DASK_BATCHES = 64
+"""Maximum number of batches to send to a cluster, whose workers may become more."""
 
 PACKAGES = (
     "ragstone",
@@ -63,60 +63,59 @@ PACKAGES = (
     "PyStemmer",
     "sentencex",
 )
-"""Packages that records depend on: on a cluster they must have the same versions as
-here."""
+"""Packages that scores depend on: workers must have the same versions as this
+process."""
 
-_ENVIRONMENT = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""What an interpreter may need to start at all."""
+_KEPT_VARIABLES = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Environment variables that an interpreter may need to start."""
 
-_WORKER = """
+_WORKER_PROGRAM = """
 import sys
 sys.path[:] = {path!r}
 from ragstone.evaluation.executors import judge_in_process
 judge_in_process()
 """
 
-_RESUME = "Finished samples are saved: continue with --resume"
+_RESUME_HINT = "Finished samples are saved: continue with --resume"
 _LOST_TWICE = "the worker that judged it was lost, and so was a second one; there may be too little memory"
 
 
 class Task(Struct, frozen=True):
-    """What a worker does with every sample: who judges, how often, and for which
-    metrics.
+    """What a worker does with every sample."""
 
-    `identity` and `versions` are those of this process, and must be those of the worker
-    too. `run` identifies the task.
-    """
-
-    judge: PortableJudge
+    build_judge: PortableJudge
     metrics: tuple[Metric, ...]
     repeats: int
+    """How often each answer is judged."""
     identity: JudgeIdentity
+    """The identity of this process's judge, which the worker's judge must have too."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
-    run: str = field(default_factory=lambda: uuid4().hex)
+    """The `versions` of this process, which the worker must have too."""
+    id: str = field(default_factory=lambda: uuid4().hex)
 
 
 # -- in a worker
 # -------------------------------------------------------------------------------------------------------
 
 
-_judges: dict[str, Judge] = {}
-"""The judge of the task at hand, by the task's id."""
-_one_at_a_time = threading.Lock()
-"""Judging is bound by the processor, and judges are made for one thread."""
+_judge_by_task: dict[str, Judge] = {}
+"""The judge of the newest task, by the task's id."""
+_judging_lock = threading.Lock()
+"""Taken while a batch is judged: a judge is not thread-safe, and threads would be no
+faster."""
 
 
 def judge_in_process() -> None:
-    """Judge what comes on standard input, a task and its jobs each time, until it is
-    closed: what a worker process does. What judging raises is raised in the run's
-    process."""
+    """Serve as a worker process: read pairs of a task and its jobs from standard input,
+    and write their records to standard output, or the exception that was raised."""
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
-    # What a library prints is no reply.
+    # What a library prints must not get among the replies.
     sys.stdout = sys.stderr
     outcome: list[RecordLine] | Exception
+    # The pipes are closed when the run needs no more, or its process ends.
     with suppress(EOFError, OSError):
         while True:
-            # From the run's process, which started this one.
+            # The run's process wrote it, which started this one.
             task, jobs = pickle.load(requests)  # noqa: S301
             try:
                 outcome = judge_jobs(task, jobs)
@@ -127,24 +126,36 @@ def judge_in_process() -> None:
 
 
 def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
-    """The records of `jobs`. Raises JudgeError if this worker can't judge as the run
-    does."""
-    with _one_at_a_time:
-        if task.run not in _judges:
-            if versions() != task.versions:
-                raise JudgeError(
-                    f"a worker has other versions, {versions()}, than this process, {task.versions}.",
-                    hint="Records depend on them: install the same ones everywhere, for example in the same image.",
-                )
-            judge = task.judge()
+    """The records of `jobs`. Raises JudgeError if this worker would judge otherwise
+    than the run's process."""
+    with _judging_lock:
+        if task.id not in _judge_by_task:
+            _refuse_other_versions(task)
+            judge = task.build_judge()
             if judge.identity != task.identity:
                 raise JudgeError("a worker built a different judge than this process.")
-            _judges.clear()
-            _judges[task.run] = judge
-        return asyncio.run(_judge(_judges[task.run], task, jobs))
+            _judge_by_task.clear()
+            _judge_by_task[task.id] = judge
+        return asyncio.run(_judge_in_turn(_judge_by_task[task.id], task, jobs))
 
 
-async def _judge(judge: Judge, task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
+def _refuse_other_versions(task: Task) -> None:
+    installed = versions()
+    differing = [
+        f"{name} {installed[name]} instead of {version}"
+        for name, version in task.versions.items()
+        if installed[name] != version
+    ]
+    if differing:
+        raise JudgeError(
+            f"a worker has other versions than this process: {listed(differing)}.",
+            hint="Scores depend on them: install the same versions everywhere, for example in the same image.",
+        )
+
+
+async def _judge_in_turn(
+    judge: Judge, task: Task, jobs: Sequence[Job]
+) -> list[RecordLine]:
     lines: list[RecordLine] = []
     for sample, responses in jobs:
         record = await judge_sample(
@@ -155,13 +166,14 @@ async def _judge(judge: Judge, task: Task, jobs: Sequence[Job]) -> list[RecordLi
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of PACKAGES here; empty: not installed."""
+    """The versions of Python and of PACKAGES in this process; ``none`` for a package
+    that is not installed."""
     installed = {"Python": ".".join(platform.python_version_tuple()[:2])}
     for package in PACKAGES:
         try:
             installed[package] = version(package)
         except PackageNotFoundError:
-            installed[package] = ""
+            installed[package] = "none"
     return installed
 
 
@@ -169,32 +181,34 @@ def versions() -> dict[str, str]:
 # ----------------------------------------------------------------------------------------------
 
 
-class WorkerLost(Exception):  # noqa: N818 - its samples are judged once more
-    """A worker ended while a batch was on its way."""
+class WorkerLost(Exception):  # noqa: N818 - its samples are judged again
+    """A worker ended while it was judging a batch."""
 
 
 class Workers(ABC):
-    """Workers of one task. Call `start`, and always `close`. Up to `lanes` batches are
-    worth being on their way."""
+    """A `BatchJudge` whose workers judge for one task. Call `start` first, and always
+    `close`."""
 
-    lanes: int
-    batch = BATCH
+    max_batches: int
+    batch_size = BATCH_SIZE
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._second_attempt = asyncio.Lock()
+        """Taken while a sample is judged again, so that only one can end a worker."""
 
     @abstractmethod
     async def start(self) -> None:
-        """Raises JudgeError if there are no workers."""
+        """Start the workers, or connect with them. Raises JudgeError if there are
+        none."""
 
     @abstractmethod
     async def close(self) -> None:
-        """End what is not finished, whatever the state of the workers."""
+        """Abandon what is not finished, whatever the state of the workers."""
 
     async def judge(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        """The records of `jobs`, in their order. Raises JudgeError if the workers can't
-        judge any more."""
+        """The records of `jobs`, in their order. Raises JudgeError if no more can be
+        judged."""
         with suppress(WorkerLost):
             return await self._submit(jobs)
         records: list[RecordLine] = []
@@ -204,19 +218,19 @@ class Workers(ABC):
                     records += await self._submit((job,))
                 except WorkerLost:
                     failing = cast(Judge, _FailingJudge())
-                    records += await _judge(failing, self._task, (job,))
+                    records += await _judge_in_turn(failing, self._task, (job,))
         return records
 
     @abstractmethod
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        """What `judge_jobs` returns in a worker.
+        """Return what `judge_jobs` returns in a worker.
 
-        Raises WorkerLost, and JudgeError if the workers can't judge any more.
+        Raises WorkerLost, and JudgeError if no more can be judged.
         """
 
 
 class _FailingJudge:
-    """Fails every judgement, since the workers were lost."""
+    """A judge whose every judgement fails, because the workers were lost."""
 
     def __getattr__(self, judgement: str) -> Callable[..., Any]:
         async def fail(*_: object, **__: object) -> None:
@@ -230,15 +244,15 @@ class _FailingJudge:
 
 
 class ProcessWorkers(Workers):
-    """`count` processes of this machine. One that ends is replaced."""
+    """`count` processes of this machine. A process that ends is replaced."""
 
     def __init__(self, count: int, task: Task) -> None:
         super().__init__(task)
-        # While a process judges one batch, the next one waits for it.
-        self.lanes = 2 * count
+        # While a process judges a batch, another batch waits for it.
+        self.max_batches = 2 * count
         self._count = count
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="ragstone-worker")
-        self._idle: asyncio.Queue[_WorkerProcess] = asyncio.Queue()
+        self._idle_workers: asyncio.Queue[_WorkerProcess] = asyncio.Queue()
         self._processes: list[_WorkerProcess] = []
 
     async def start(self) -> None:
@@ -251,25 +265,25 @@ class ProcessWorkers(Workers):
             worker.process.kill()
         self._threads.shutdown(cancel_futures=True)
         for worker in self._processes:
-            worker.process.communicate()  # closes its pipes
+            worker.process.communicate()  # waits for it, and closes its pipes
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
-        worker = await self._idle.get()
+        worker = await self._idle_workers.get()
         judging = asyncio.get_running_loop().run_in_executor(
             self._threads, worker.judge, jobs
         )
         try:
             outcome = await judging
         except WorkerLost:
-            lost = len(self._processes) - self._count + 1
-            if lost > MAX_LOST_PROCESSES:
+            lost_count = len(self._processes) - self._count + 1  # with this one
+            if lost_count > MAX_LOST_PROCESSES:
                 raise JudgeError(
-                    f"worker processes ended {counted(lost, 'time')}.",
-                    hint=f"{_RESUME}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
+                    f"worker processes ended {counted(lost_count, 'time')}.",
+                    hint=f"{_RESUME_HINT}, with fewer workers if memory is short (RAGSTONE_WORKERS=1).",
                 ) from None
             self._add_process()
             raise
-        self._idle.put_nowait(worker)
+        self._idle_workers.put_nowait(worker)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -277,27 +291,27 @@ class ProcessWorkers(Workers):
     def _add_process(self) -> None:
         worker = _WorkerProcess(self._task)
         self._processes.append(worker)
-        self._idle.put_nowait(worker)
+        self._idle_workers.put_nowait(worker)
 
 
 class _WorkerProcess:
-    """An interpreter that judges what comes through its own pipe, so that half a reply
-    is nobody else's.
+    """An interpreter that runs `judge_in_process`, with pipes of its own, so that half
+    a reply can't be taken for part of another worker's.
 
-    It gets neither the environment of this process, which it could show to others, nor
-    its main module. Ctrl-C, and the end of the terminal, are for this process: the
-    other one ends when its pipe is closed, at the latest when this process ends.
+    It gets neither the environment of this process, which may contain secrets, nor its
+    main module. Ctrl-C and the end of the terminal don't reach it: it ends when its
+    pipe is closed, at the latest when this process ends.
     """
 
     def __init__(self, task: Task) -> None:
         self._task = task
         environment = {
-            name: os.environ[name] for name in _ENVIRONMENT if name in os.environ
+            name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ
         }
-        # Nothing is imported from the current directory by its name.
+        # Without "", which would import from the current directory.
         path = [folder for folder in sys.path if folder]
         self.process = subprocess.Popen(  # noqa: S603 - this interpreter
-            [sys.executable, "-P", "-c", _WORKER.format(path=path)],
+            [sys.executable, "-P", "-c", _WORKER_PROGRAM.format(path=path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
@@ -305,7 +319,8 @@ class _WorkerProcess:
         )
 
     def judge(self, jobs: Sequence[Job]) -> list[RecordLine] | Exception:
-        """What the process makes of `jobs`, or what that raised. Raises WorkerLost."""
+        """The records of `jobs`, or the exception that judging them raised. Raises
+        WorkerLost."""
         requests, replies = self.process.stdin, self.process.stdout
         assert requests is not None  # noqa: S101 - piped
         assert replies is not None  # noqa: S101
@@ -323,21 +338,21 @@ class _WorkerProcess:
 
 
 class DaskWorkers(Workers):
-    """The workers of the cluster whose scheduler is at `address`. Dask gives the
-    batches of a lost worker to others.
+    """The workers of the cluster whose scheduler is at `address`. Dask gives a batch of
+    a lost worker to another one.
 
     Whoever connects to a cluster trusts it: Dask unpickles what scheduler and workers
     send.
     """
 
-    lanes = DASK_LANES
+    max_batches = MAX_DASK_BATCHES
 
     def __init__(
-        self, address: str, task: Task, *, patience_s: float = PATIENCE_S
+        self, address: str, task: Task, *, timeout_s: float = DASK_TIMEOUT_S
     ) -> None:
         super().__init__(task)
         self._address = address
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._client: Client | None = None
 
     async def start(self) -> None:
@@ -348,19 +363,19 @@ class DaskWorkers(Workers):
             self._address, asynchronous=True, set_as_default=False, name="ragstone"
         )
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 await self._client
-        except Exception as error:  # of the network, or of a TLS configuration that is wrong or missing
+        except Exception as error:  # Dask's, of the network or of its TLS settings
             raise self._error(
-                f"no connection with the Dask scheduler: {_line(error)}",
+                f"no connection with the Dask scheduler: {_one_line(error)}",
                 "Is it running, and reachable from here? TLS and timeouts are set in Dask's own configuration.",
             ) from None
-        await self.judge(())
+        await self.judge(())  # raises if no worker comes, or one has other versions
 
     async def close(self) -> None:
         if self._client is not None:
             with suppress(Exception):  # whatever the state of the cluster is
-                async with asyncio.timeout(CLOSE_S):
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     await self._client.close()
 
     async def _submit(self, jobs: Sequence[Job]) -> list[RecordLine]:
@@ -370,20 +385,20 @@ class DaskWorkers(Workers):
         executor = self._client.get_executor(pure=False)
         result = asyncio.wrap_future(executor.submit(judge_jobs, self._task, jobs))
         try:
-            finished, _ = await asyncio.wait({result}, timeout=self._patience_s)
+            finished, _ = await asyncio.wait({result}, timeout=self._timeout_s)
             if not finished:
                 raise self._error(
-                    f"the Dask cluster gave no result for {counted(round(self._patience_s), 'second')}.",
-                    f"Start workers with `dask worker {self._address}`. {_RESUME}.",
+                    f"the Dask cluster gave no result for {counted(round(self._timeout_s), 'second')}.",
+                    f"Start workers with `dask worker {self._address}`. {_RESUME_HINT}.",
                 )
             if result.cancelled():
-                await asyncio.sleep(
-                    LOST_S
-                )  # until it is known whether it was the scheduler or a worker
+                # Until then, a lost scheduler can't be told from a lost worker.
+                await asyncio.sleep(RECONNECT_S)
                 if self._client.status == "running":
                     raise WorkerLost
                 raise self._error(
-                    "the connection with the Dask scheduler was lost.", f"{_RESUME}."
+                    "the connection with the Dask scheduler was lost.",
+                    f"{_RESUME_HINT}.",
                 )
             records: list[RecordLine] = result.result()
             return records
@@ -393,7 +408,7 @@ class DaskWorkers(Workers):
             raise
         except Exception as error:
             raise self._error(
-                f"the Dask cluster could not judge: {_line(error)}",
+                f"the Dask cluster could not judge: {_one_line(error)}",
                 "Is Ragstone installed on the scheduler and on all workers, in this version?",
             ) from None
 
@@ -401,6 +416,6 @@ class DaskWorkers(Workers):
         return JudgeError(message, where=self._address, hint=hint)
 
 
-def _line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}"

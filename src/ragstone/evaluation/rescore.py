@@ -94,7 +94,11 @@ async def _judge(
         project = replace(project, system=project.system.of_part(recorded.part))
         restore_judgements(cache_of(run), plan.out / CACHE)
     own = replace(
-        plan, golden=golden, metrics=project, answers=stored.answers, oracle=False
+        plan,
+        golden=golden,
+        metrics=project,
+        answers_per_sample=stored.answers_per_sample,
+        oracle=False,
     )
     session = Session(own, context, deadline_of(own))
     metrics = _metrics(project, golden, run)

@@ -10,8 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
-from typing import TypeVar
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,8 +48,6 @@ _TOKEN = re.compile(r"\w[\w./@-]*")
 _NAME = re.compile(r"\b(?=([^\W\d_a-z][^\W\d_]{1,40} [^\W\d_a-z][^\W\d_]{1,40})\b)")
 _DIGITS = re.compile(r"\d+")
 _SEPARATOR = re.compile(r"[/#:]")
-
-_Item = TypeVar("_Item")
 
 
 class HopFacts(Struct, frozen=True):
@@ -125,7 +122,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
             _without_values(mistake)
             for mistake in tool_mistakes(sample, response)[:MAX_STEPS]
         ),
-        argument_names=_first(_argument_names(arguments), MAX_VALUES),
+        argument_names=tuple(dict.fromkeys(_argument_names(arguments)))[:MAX_VALUES],
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,
     )
     history = response.messages_before(sample)
@@ -141,11 +138,11 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
     ]
     labelled = values_of("\n".join(labels))
     outputs = [response.answer, *map(_input_of, response.steps[:MAX_STEPS])]
-    keys = chain.from_iterable(map(_value_keys, outputs))
+    keys = dict.fromkeys(chain.from_iterable(map(_value_keys, outputs)))
     return replace(
         facts,
         needed_values=(from_user - values_of(sample.question)) & labelled,
-        value_keys=frozenset(_first(keys, MAX_KEYS)),
+        value_keys=frozenset(list(keys)[:MAX_KEYS]),
     )
 
 
@@ -244,11 +241,6 @@ def _argument_names(calls: Iterable[Mapping[str, object]]) -> Iterator[tuple[str
         for name, value in arguments.items():
             if isinstance(value, str) and values_of(value) == {value}:
                 yield value_kind(value), name[:MAX_VALUE_CHARACTERS]
-
-
-def _first(items: Iterable[_Item], limit: int) -> tuple[_Item, ...]:
-    """The first `limit` different items."""
-    return tuple(islice(dict.fromkeys(items), limit))
 
 
 def _json(arguments: Mapping[str, object]) -> str:

@@ -47,11 +47,11 @@ class StoredAnswers:
         samples: dict[str, Sample],
         mappings: Iterable[ColumnMapping],
         *,
-        answers: int = 1,
+        answers_per_sample: int = 1,
         entrypoint: str = "",
     ) -> None:
         self.entrypoint = entrypoint
-        self.answers = answers
+        self.answers_per_sample = answers_per_sample
         self._samples = samples
         self._mappings = tuple(mappings)
         self._asked: Counter[str] = Counter()
@@ -67,7 +67,7 @@ class StoredAnswers:
             run.lookup(),
             {record.sample.id: record.sample for record in run.records()},
             [ColumnMapping(file, "run", {}) for file in manifest.golden.files],
-            answers=manifest.answers,
+            answers_per_sample=manifest.answers,
             entrypoint=manifest.system.entrypoint,
         )
 
@@ -126,10 +126,10 @@ class StoredAnswers:
         record = self._record_of(sample_id)
         if record is None:
             raise KeyError(sample_id)
-        if len(record.answers) != self.answers:
+        if len(record.answers) != self.answers_per_sample:
             have = counted(len(record.answers), "answer")
             raise RunDirectoryError(
-                f"sample '{sample_id}' has {have}, but the others have {self.answers}."
+                f"sample '{sample_id}' has {have}, but the others have {self.answers_per_sample}."
             )
         return record.answers[number].response
 
@@ -145,7 +145,7 @@ class StoredAnswers:
 
     async def ask(self, sample: Sample) -> Response:
         """The stored response; of several, the next one each time."""
-        return self.numbered(sample, self.next_number(sample) % self.answers)
+        return self.numbered(sample, self.next_number(sample) % self.answers_per_sample)
 
     def numbered(self, sample: Sample, number: int) -> Response:
         """The response with this number, from 0. An earlier turn that is not stored has

@@ -111,7 +111,7 @@ def run_plan(
         ),
         out=settings.path(run.out),
         repeats=run.repeats,
-        answers=run.answers,
+        answers_per_sample=run.answers,
         resume=run.resume,
         time_limit_s=run.time_limit_s,
         workers=run.workers,

@@ -37,7 +37,7 @@ async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDi
         _OnceMore(stored, own, session.system),
         metrics,
         out,
-        plan=replace(plan, answers=own + 1),
+        plan=replace(plan, answers_per_sample=own + 1),
     )
     try:
         extended = await run_round(again, session.context)

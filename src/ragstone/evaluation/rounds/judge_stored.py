@@ -31,6 +31,6 @@ async def judge_stored(
     `more` are other fields of the round. The answers are closed. Raises what
     `run_round` raises.
     """
-    plan = replace(session.plan, answers=answers.answers)
+    plan = replace(session.plan, answers_per_sample=answers.answers_per_sample)
     judging = session.round(samples, answers, metrics, out, plan=plan, **more)
     return await run_round(judging, replace(session.context, system_log=None))

@@ -36,7 +36,7 @@ class RunPlan(Struct, frozen=True):
     metrics: ProjectMetrics
     out: Path
     repeats: int = 1
-    answers: int = 1
+    answers_per_sample: int = 1
     resume: bool = False
     time_limit_s: float | None = None
     workers: int | Literal["auto"] = "auto"
@@ -79,7 +79,7 @@ class RunPlan(Struct, frozen=True):
         system of a base commit is asked too."""
         recorded = self.recorded
         asks_again = (
-            (self.answers > 1, "answers", "run.answers"),
+            (self.answers_per_sample > 1, "answers", "run.answers"),
             (compares_base, BASE_OPTION, "gate.baseline_commit"),
             (self.oracle, ORACLE_OPTION, "run.oracle"),
         )

@@ -99,7 +99,7 @@ class Round(Struct, frozen=True):
             system=self.recorded or self.plan.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},
             repeats=self.plan.repeats,
-            answers=self.plan.answers,
+            answers=self.plan.answers_per_sample,
             price=self.plan.system.settings.price,
             policy_hash=self.policy_hash,
             baseline=self.baseline,
@@ -157,7 +157,7 @@ async def run_round(this: Round, context: RunContext) -> RunDirectory:
                 this.judge,
                 this.metrics,
                 plan.repeats,
-                plan.answers,
+                plan.answers_per_sample,
                 context.progress,
                 measures.by_name,
                 plan.keeps_contexts,
@@ -240,7 +240,7 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     this process."""
     plan = this.plan
     is_judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
-    count = worker_count(plan.workers, samples * plan.answers * plan.repeats)
+    count = worker_count(plan.workers, samples * plan.answers_per_sample * plan.repeats)
     if not samples or not is_judged or (plan.dask is None and not count):
         return None
     # Imported here: a small run is judged by this process.
