@@ -40,7 +40,7 @@ from ragstone.gate.policy import (
 )
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden import sample
-from ragstone.golden.load import golden_set_of
+from ragstone.golden.load import golden_set_from_data
 from ragstone.golden.load import load_golden_set as _load
 from ragstone.judge.protocol import Judge, checked_judge
 from ragstone.judge.rubric import YES_NO, Rubric
@@ -272,14 +272,14 @@ def load_golden_set(
         if is_paths and all(isinstance(path, str | Path) for path in paths):
             found = _load(paths, columns=columns)
         else:
-            found = golden_set_of(data, columns=columns)
+            found = golden_set_from_data(data, columns=columns)
     except (ConfigError, GoldenSetError) as error:
         message, where, hint = (
             (text or "").replace(" in ragstone.toml", "").replace(_TABLE, "columns")
             for text in (error.message, error.where, error.hint)
         )
         raise type(error)(message, where=where or None, hint=hint or None) from None
-    return GoldenSet(found.samples, found.mappings, found.limited)
+    return GoldenSet(found.samples, found.mappings, found.is_limited)
 
 
 Chosen = str | Rubric | Callable[..., object]

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from ragstone.golden import asserted, cells
-from ragstone.golden.cells import MAX_TEXT, MAX_TURNS, CellError, contexts, passages
-from ragstone.golden.expected_calls import MAX_CALLS, expected_calls
-from ragstone.golden.profile import MISSING, follow, kind_of
+from ragstone.golden import assertions, cells
+from ragstone.golden.cells import MAX_HISTORY_MESSAGES, MAX_TEXT_CHARACTERS, CellError, to_contexts, to_passages
+from ragstone.golden.expected_calls import MAX_CALLS, to_expected_calls
+from ragstone.golden.profile import MISSING, kind_of, value_at
 from ragstone.golden.rows import MAX_DEPTH
 from ragstone.golden.sample import Assertion, ExpectedCall, Message
 
@@ -26,7 +26,7 @@ from ragstone.golden.sample import Assertion, ExpectedCall, Message
     ],
 )
 def test_documents_by_their_ids_keep_them(cell: object, expected: list[object]) -> None:
-    assert passages(cell) == expected
+    assert to_passages(cell) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_documents_by_their_ids_keep_them(cell: object, expected: list[object]) 
     ],
 )
 def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) -> None:
-    assert contexts(cell) == expected
+    assert to_contexts(cell) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_notation_of_a_list_is_read(cell: str, expected: tuple[str, ...]) 
 )
 def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
     with pytest.raises(CellError, match="begins like a list"):
-        passages(cell)
+        to_passages(cell)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_begins_like_a_list_and_is_none_is_refused(cell: str) -> None:
 def test_a_cell_of_megabytes_takes_linear_time(cell: str) -> None:
     """With backtracking it would take hours."""
     with pytest.raises(CellError):
-        contexts(cell)
+        to_contexts(cell)
 
 
 CHAT = (Message("user", "q"), Message("assistant", "a"))
@@ -93,116 +93,116 @@ NO_VALUE = CellError
 @pytest.mark.parametrize(
     ("read", "cell", "value"),
     [
-        (cells.text, [" ", None, "one", "two"], "one"),
-        (cells.text, float("nan"), None),
-        (cells.text, 0, "0"),
-        (cells.text, "a\0b", NO_VALUE),
-        (cells.text, "\ud800", NO_VALUE),
-        (cells.text, "x" * MAX_TEXT, "x" * MAX_TEXT),
-        (cells.text, "x" * (MAX_TEXT + 1), NO_VALUE),
-        (cells.question, [], None),
-        (cells.question, ["A?"], "A?"),
-        (cells.question, ["A?", "B?"], NO_VALUE),
-        (cells.question, [{"role": "assistant", "content": "A?"}], "A?"),
-        (cells.question, [{"role": "user", "content": "A?"}, {"role": "user"}], "A?"),
-        (cells.question, 3.0, NO_VALUE),
-        (cells.question, [3], NO_VALUE),
-        (cells.question, [["A?"]], NO_VALUE),
-        (cells.is_clarification, "clarification", True),
-        (cells.is_clarification, "answer", NO_VALUE),
-        (partial(cells.listed, split_bars=False), "a|b", ["a|b"]),
-        (cells.is_answerless, {"text": [], "answer_start": []}, True),
-        (cells.is_answerless, {"text": []}, False),
-        (cells.is_answerless, {"answer_start": []}, False),
-        (cells.truth, 0.0, False),
-        (cells.truth, " Yes ", True),
-        (cells.truth, 1.0, True),
-        (cells.truth, 2, NO_VALUE),
-        (cells.truth, 0.5, NO_VALUE),
-        (cells.status, "Draft ", "draft"),
-        (cells.status, "drafts", NO_VALUE),
-        (cells.status, "active", None),
-        (cells.identifier, 7.0, "7"),
-        (cells.identifier, " 7 ", "7"),
-        (cells.identifier, 7.5, NO_VALUE),
-        (cells.identifier, "a\nb", NO_VALUE),
-        (cells.identifier, True, NO_VALUE),
-        (cells.identifier, " ", NO_VALUE),
-        (cells.identifier, "x" * 512, "x" * 512),
-        (cells.identifier, "x" * 513, NO_VALUE),
-        (cells.positive, "12", 12),
-        (cells.positive, 1, 1),
-        (cells.positive, 0, NO_VALUE),
-        (cells.positive, 1.5, NO_VALUE),
-        (cells.positive, True, NO_VALUE),
-        (cells.positive, 10_000_000, 10_000_000),
-        (cells.positive, 10_000_001, NO_VALUE),
-        (cells.bounds, {"mrr": 1, "recall": 0, "faithfulness": None}, {"mrr": 1.0, "recall": 0.0}),
-        (cells.bounds, {"mrr": -0.1}, NO_VALUE),
-        (cells.bounds, {"mrr": 1.1}, NO_VALUE),
-        (cells.turns, '[["q", "a"]]', CHAT),
-        (cells.turns, [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], CHAT),
-        (cells.turns, [{"type": "human", "content": "q"}, {"type": "ai", "text": "a"}], CHAT),
-        (cells.turns, [{"role": "tool", "content": "{}"}, {"role": "user", "content": " "}, ["q", "a"]], CHAT),
-        (cells.turns, [["a", "b", "c"]], NO_VALUE),
-        (cells.turns, "He asked before", NO_VALUE),
-        (cells.turns, [7], NO_VALUE),
-        (cells.turns, [["x", "y"]] * (MAX_TURNS // 2 + 1), NO_VALUE),
-        (cells.earlier_turns, [["q", "a"], {"role": "user", "content": "?"}], CHAT),
-        (cells.earlier_turns, [{"role": "user", "content": "?"}, {"role": "user"}], ()),
-        (lambda value: len(cells.turns(value)), [["x", "y"]] * (MAX_TURNS // 2), MAX_TURNS),
-        (lambda value: len(expected_calls(value)), ["x"] * MAX_CALLS, MAX_CALLS),
-        (expected_calls, [None, "", "a"], (ExpectedCall(("a",)),)),
-        (expected_calls, "a, b", (ExpectedCall(("a",)), ExpectedCall(("b",)))),
-        (expected_calls, '["a"]', (ExpectedCall(("a",)),)),
-        (expected_calls, {"any_of": ["a", "b"]}, (ExpectedCall(("a", "b")),)),
-        (expected_calls, {"name": "a", "arguments": '{"b": 1}'}, (ExpectedCall(("a",), {"b": 1}),)),
-        (expected_calls, {"tool": "a", "match": "exact"}, (ExpectedCall(("a",), match="exact"),)),
-        (expected_calls, [], ()),
-        (expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
-        (expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
-        (expected_calls, {"any_of": "a"}, NO_VALUE),
-        (expected_calls, {"any_of": []}, NO_VALUE),
-        (expected_calls, [5], NO_VALUE),
-        (expected_calls, " ", ()),
-        (expected_calls, [" "], ()),
-        (expected_calls, "x" * 200, (ExpectedCall(("x" * 200,)),)),
-        (expected_calls, "x" * 201, NO_VALUE),
-        (cells.hops, ["a hop", "b"], ()),
-        (cells.hops, '[{"text": "a", "hop": 2}]', (2,)),
-        (cells.hops, [{"text": "", "hop": 1}, {"text": "a"}], ()),
-        (cells.hops, [{"text": "a"}, {"text": "b", "hop": 1}], (0, 1)),
-        (cells.hops, [[], {"text": "a", "hop": 1}], (1,)),
-        (cells.texts, ["", "one", None], ("one",)),
-        (cells.texts, '["one", "two"]', ("one", "two")),
-        (cells.texts, "[1, 2]", ("[1, 2]",)),
-        (cells.texts, "[]", ("[]",)),
-        (partial(cells.texts, plural=False), '["one", "two"]', ('["one", "two"]',)),
-        (partial(cells.texts, plural=False), '[{"text": "one"}]', ("one",)),
-        (cells.texts, {"text": None, "value": "one"}, ("one",)),
-        (cells.contexts, [" ", [], "One."], ("One.",)),
-        (cells.contexts, [{"text": None, "page_content": "One."}], ("One.",)),
-        (cells.patterns, ["a|b", None, ""], ("a|b",)),
-        (cells.patterns, "x" * 1000, ("x" * 1000,)),
-        (cells.patterns, "x" * 1001, NO_VALUE),
-        *((cells.patterns, pattern, NO_VALUE) for pattern in ("(", "(?=look)", "((a{1000}){1000}){1000}")),
-        *((cells.phrases, phrase, (phrase,)) for phrase in ('"24"', '{"status": "ok"}')),
-        (cells.phrases, "30 days | refund", ("30 days", "refund")),
-        (contexts, '"Carpe diem"', ('"Carpe diem"',)),
-        (cells.grades, "d1|d2", {"d1": 1.0, "d2": 1.0}),
-        (cells.grades, "d1, d2; d3", {"d1": 1.0, "d2": 1.0, "d3": 1.0}),
-        (cells.grades, '{"d1": 2, "d2": 0}', {"d1": 2.0, "d2": 0.0}),
-        (cells.grades, {"id": "d1", "grade": 2}, {"d1": 2.0}),
-        (cells.grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
-        (cells.grades, [" ", "d1"], {"d1": 1.0}),
-        (cells.grades, {"d1": -1}, NO_VALUE),
-        (cells.grades, {"d1": "x"}, NO_VALUE),
-        (cells.grades, {"d1": 1e999}, NO_VALUE),
-        (cells.grades, "{d1", NO_VALUE),
-        (cells.grades, True, NO_VALUE),
-        (cells.grades, [{"grade": 1}], NO_VALUE),
-        (cells.tags, "a|b; c,a", ("a", "b", "c")),
-        (cells.tags, ["a,b"], ("a,b",)),
+        (cells.to_text, [" ", None, "one", "two"], "one"),
+        (cells.to_text, float("nan"), None),
+        (cells.to_text, 0, "0"),
+        (cells.to_text, "a\0b", NO_VALUE),
+        (cells.to_text, "\ud800", NO_VALUE),
+        (cells.to_text, "x" * MAX_TEXT_CHARACTERS, "x" * MAX_TEXT_CHARACTERS),
+        (cells.to_text, "x" * (MAX_TEXT_CHARACTERS + 1), NO_VALUE),
+        (cells.to_question, [], None),
+        (cells.to_question, ["A?"], "A?"),
+        (cells.to_question, ["A?", "B?"], NO_VALUE),
+        (cells.to_question, [{"role": "assistant", "content": "A?"}], "A?"),
+        (cells.to_question, [{"role": "user", "content": "A?"}, {"role": "user"}], "A?"),
+        (cells.to_question, 3.0, NO_VALUE),
+        (cells.to_question, [3], NO_VALUE),
+        (cells.to_question, [["A?"]], NO_VALUE),
+        (cells.to_expects_clarification, "clarification", True),
+        (cells.to_expects_clarification, "answer", NO_VALUE),
+        (partial(cells.to_items, split_bars=False), "a|b", ["a|b"]),
+        (cells.is_empty_squad_answer, {"text": [], "answer_start": []}, True),
+        (cells.is_empty_squad_answer, {"text": []}, False),
+        (cells.is_empty_squad_answer, {"answer_start": []}, False),
+        (cells.to_boolean, 0.0, False),
+        (cells.to_boolean, " Yes ", True),
+        (cells.to_boolean, 1.0, True),
+        (cells.to_boolean, 2, NO_VALUE),
+        (cells.to_boolean, 0.5, NO_VALUE),
+        (cells.to_review_status, "Draft ", "draft"),
+        (cells.to_review_status, "drafts", NO_VALUE),
+        (cells.to_review_status, "active", None),
+        (cells.to_id, 7.0, "7"),
+        (cells.to_id, " 7 ", "7"),
+        (cells.to_id, 7.5, NO_VALUE),
+        (cells.to_id, "a\nb", NO_VALUE),
+        (cells.to_id, True, NO_VALUE),
+        (cells.to_id, " ", NO_VALUE),
+        (cells.to_id, "x" * 512, "x" * 512),
+        (cells.to_id, "x" * 513, NO_VALUE),
+        (cells.to_positive_integer, "12", 12),
+        (cells.to_positive_integer, 1, 1),
+        (cells.to_positive_integer, 0, NO_VALUE),
+        (cells.to_positive_integer, 1.5, NO_VALUE),
+        (cells.to_positive_integer, True, NO_VALUE),
+        (cells.to_positive_integer, 10_000_000, 10_000_000),
+        (cells.to_positive_integer, 10_000_001, NO_VALUE),
+        (cells.to_bounds, {"mrr": 1, "recall": 0, "faithfulness": None}, {"mrr": 1.0, "recall": 0.0}),
+        (cells.to_bounds, {"mrr": -0.1}, NO_VALUE),
+        (cells.to_bounds, {"mrr": 1.1}, NO_VALUE),
+        (cells.to_messages, '[["q", "a"]]', CHAT),
+        (cells.to_messages, [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}], CHAT),
+        (cells.to_messages, [{"type": "human", "content": "q"}, {"type": "ai", "text": "a"}], CHAT),
+        (cells.to_messages, [{"role": "tool", "content": "{}"}, {"role": "user", "content": " "}, ["q", "a"]], CHAT),
+        (cells.to_messages, [["a", "b", "c"]], NO_VALUE),
+        (cells.to_messages, "He asked before", NO_VALUE),
+        (cells.to_messages, [7], NO_VALUE),
+        (cells.to_messages, [["x", "y"]] * (MAX_HISTORY_MESSAGES // 2 + 1), NO_VALUE),
+        (cells.to_earlier_messages, [["q", "a"], {"role": "user", "content": "?"}], CHAT),
+        (cells.to_earlier_messages, [{"role": "user", "content": "?"}, {"role": "user"}], ()),
+        (lambda value: len(cells.to_messages(value)), [["x", "y"]] * (MAX_HISTORY_MESSAGES // 2), MAX_HISTORY_MESSAGES),
+        (lambda value: len(to_expected_calls(value)), ["x"] * MAX_CALLS, MAX_CALLS),
+        (to_expected_calls, [None, "", "a"], (ExpectedCall(("a",)),)),
+        (to_expected_calls, "a, b", (ExpectedCall(("a",)), ExpectedCall(("b",)))),
+        (to_expected_calls, '["a"]', (ExpectedCall(("a",)),)),
+        (to_expected_calls, {"any_of": ["a", "b"]}, (ExpectedCall(("a", "b")),)),
+        (to_expected_calls, {"name": "a", "arguments": '{"b": 1}'}, (ExpectedCall(("a",), {"b": 1}),)),
+        (to_expected_calls, {"tool": "a", "match": "exact"}, (ExpectedCall(("a",), match="exact"),)),
+        (to_expected_calls, [], ()),
+        (to_expected_calls, {"name": "a", "tolerance": 0}, (ExpectedCall(("a",)),)),
+        (to_expected_calls, {"name": "a", "tolerance": 1e999}, NO_VALUE),
+        (to_expected_calls, {"any_of": "a"}, NO_VALUE),
+        (to_expected_calls, {"any_of": []}, NO_VALUE),
+        (to_expected_calls, [5], NO_VALUE),
+        (to_expected_calls, " ", ()),
+        (to_expected_calls, [" "], ()),
+        (to_expected_calls, "x" * 200, (ExpectedCall(("x" * 200,)),)),
+        (to_expected_calls, "x" * 201, NO_VALUE),
+        (cells.to_hops, ["a hop", "b"], ()),
+        (cells.to_hops, '[{"text": "a", "hop": 2}]', (2,)),
+        (cells.to_hops, [{"text": "", "hop": 1}, {"text": "a"}], ()),
+        (cells.to_hops, [{"text": "a"}, {"text": "b", "hop": 1}], (0, 1)),
+        (cells.to_hops, [[], {"text": "a", "hop": 1}], (1,)),
+        (cells.to_texts, ["", "one", None], ("one",)),
+        (cells.to_texts, '["one", "two"]', ("one", "two")),
+        (cells.to_texts, "[1, 2]", ("[1, 2]",)),
+        (cells.to_texts, "[]", ("[]",)),
+        (partial(cells.to_texts, can_split_string=False), '["one", "two"]', ('["one", "two"]',)),
+        (partial(cells.to_texts, can_split_string=False), '[{"text": "one"}]', ("one",)),
+        (cells.to_texts, {"text": None, "value": "one"}, ("one",)),
+        (cells.to_contexts, [" ", [], "One."], ("One.",)),
+        (cells.to_contexts, [{"text": None, "page_content": "One."}], ("One.",)),
+        (cells.to_patterns, ["a|b", None, ""], ("a|b",)),
+        (cells.to_patterns, "x" * 1000, ("x" * 1000,)),
+        (cells.to_patterns, "x" * 1001, NO_VALUE),
+        *((cells.to_patterns, pattern, NO_VALUE) for pattern in ("(", "(?=look)", "((a{1000}){1000}){1000}")),
+        *((cells.to_phrases, phrase, (phrase,)) for phrase in ('"24"', '{"status": "ok"}')),
+        (cells.to_phrases, "30 days | refund", ("30 days", "refund")),
+        (to_contexts, '"Carpe diem"', ('"Carpe diem"',)),
+        (cells.to_grades, "d1|d2", {"d1": 1.0, "d2": 1.0}),
+        (cells.to_grades, "d1, d2; d3", {"d1": 1.0, "d2": 1.0, "d3": 1.0}),
+        (cells.to_grades, '{"d1": 2, "d2": 0}', {"d1": 2.0, "d2": 0.0}),
+        (cells.to_grades, {"id": "d1", "grade": 2}, {"d1": 2.0}),
+        (cells.to_grades, {"d1": 2, "d2": None}, {"d1": 2.0}),
+        (cells.to_grades, [" ", "d1"], {"d1": 1.0}),
+        (cells.to_grades, {"d1": -1}, NO_VALUE),
+        (cells.to_grades, {"d1": "x"}, NO_VALUE),
+        (cells.to_grades, {"d1": 1e999}, NO_VALUE),
+        (cells.to_grades, "{d1", NO_VALUE),
+        (cells.to_grades, True, NO_VALUE),
+        (cells.to_grades, [{"grade": 1}], NO_VALUE),
+        (cells.to_tags, "a|b; c,a", ("a", "b", "c")),
+        (cells.to_tags, ["a,b"], ("a,b",)),
     ],
 )
 def test_a_cell_is_read_as_its_kind_or_refused(read: Callable[[object], object], cell: object, value: object) -> None:
@@ -217,24 +217,24 @@ def test_texts_may_be_as_deep_as_the_limit() -> None:
     nested: object = "one"
     for _ in range(MAX_DEPTH):
         nested = [nested]
-    assert cells.text(nested) == "one"
+    assert cells.to_text(nested) == "one"
     with pytest.raises(CellError, match="nested too deeply"):
-        cells.texts([[nested]])
+        cells.to_texts([[nested]])
 
 
 @pytest.mark.parametrize(
     ("assertion", "said"),
     [
-        ({"type": "javascript", "value": "output"}, "type 'javascript', which is not checked here: use a function"),
+        ({"type": "javascript", "value": "output"}, "type 'javascript', which is not supported: use a function"),
         ({"type": "not-llm-rubric", "value": "rude"}, "use a rubric: [metrics.NAME]"),
         ({"type": "context-recall", "value": "x", "threshold": 0.8}, "as reference, and min = {context_recall"),
-        ({"type": "contain", "value": "x"}, "type 'contain', which is not checked here: Did you mean 'contains'?"),
+        ({"type": "contain", "value": "x"}, "type 'contain', which is not supported: Did you mean 'contains'?"),
         ({"type": "contains", "value": "x", "weight": 2}, "with 'weight', which is not supported"),
-        ({"type": "contains", "value": ["x", "y"]}, "expected a text"),
-        ({"type": "contains", "value": [["x"]]}, "contains ['x'] as the value of 'contains', expected text"),
+        ({"type": "contains", "value": ["x", "y"]}, "expected one text"),
+        ({"type": "contains", "value": [["x"]]}, "contains ['x'] as the value of 'contains', expected one text"),
         ({"type": "contains-any"}, "as the value of 'contains-any'"),
         ({"type": "contains-any", "value": "a\nb, c"}, "new-line character"),
-        ({"type": "is-json", "value": {"type": "object"}}, "expected"),
+        ({"type": "is-json", "value": {"type": "object"}}, "expected no value (a JSON schema is not checked)"),
         ({"type": "regex", "value": "(?=x)"}, "not an RE2 pattern"),
         ({"type": 7}, "expected a list of objects such as"),
         ("x", "expected a list of objects such as"),
@@ -242,7 +242,7 @@ def test_texts_may_be_as_deep_as_the_limit() -> None:
 )
 def test_an_assertion_that_can_not_be_checked_is_refused_by_name(assertion: object, said: str) -> None:
     with pytest.raises(CellError) as caught:
-        asserted.assertions([assertion])
+        assertions.to_assertions([assertion])
     assert said in str(caught.value)
 
 
@@ -259,7 +259,7 @@ def test_an_assertion_that_can_not_be_checked_is_refused_by_name(assertion: obje
     ],
 )
 def test_the_values_of_an_assertion_are_texts(kind: str, value: object, values: tuple[str, ...]) -> None:
-    (assertion,) = asserted.assertions([{"type": kind, "value": value, "metric": "label", "weight": 1}])
+    (assertion,) = assertions.to_assertions([{"type": kind, "value": value, "metric": "label", "weight": 1}])
     assert assertion == Assertion(kind, values)
 
 
@@ -272,7 +272,7 @@ def test_the_values_of_an_assertion_are_texts(kind: str, value: object, values: 
         ("objects", ([{}],)),
         ("object", ({},)),
         ("bool", (True,)),
-        ("unit", (1, 0.0, "1")),
+        ("fraction", (1, 0.0, "1")),
         ("number", (1.1, -1)),
     ],
     ids=str,
@@ -297,4 +297,4 @@ def test_the_kind_of_a_value(kind: str | None, values: tuple[object, ...]) -> No
     ],
 )
 def test_a_path_leads_into_objects_and_lists(value: object, path: str, found: object) -> None:
-    assert follow(value, path) == found
+    assert value_at(value, path) == found

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragstone.errors import RagstoneError
-from ragstone.golden.cells import CellError, identifier, sound, text
-from ragstone.golden.convert import native_lines
+from ragstone.golden.cells import CellError, to_id, to_text, validate_text
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import GoldenSet, Sample
 
 ROWS: list[dict[str, Any]] = [
@@ -137,9 +137,9 @@ def acceptable(convert: Any) -> Any:
     return test
 
 
-TEXTS = st.text(min_size=1, max_size=60).filter(acceptable(text))
-NAMES = st.text(min_size=1, max_size=20).filter(acceptable(identifier))
-PASSAGES = st.text(min_size=1, max_size=60).filter(acceptable(sound)).filter(str.strip)
+TEXTS = st.text(min_size=1, max_size=60).filter(acceptable(to_text))
+NAMES = st.text(min_size=1, max_size=20).filter(acceptable(to_id))
+PASSAGES = st.text(min_size=1, max_size=60).filter(acceptable(validate_text)).filter(str.strip)
 SAMPLES = st.builds(
     Sample,
     id=NAMES,

@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.in_memory import read_rows
-from ragstone.golden.load import golden_set_of, load_golden_set
+from ragstone.golden.load import golden_set_from_data, load_golden_set
 from ragstone.golden.rows import MAX_DEPTH
 
 
@@ -57,13 +57,13 @@ def test_a_value_is_one_of_json_and_a_missing_one_is_none(value: object, expecte
 )
 def test_what_is_no_table_is_refused(data: object, says: str) -> None:
     with pytest.raises(GoldenSetError, match=says):
-        golden_set_of(data)
+        golden_set_from_data(data)
 
 
 def test_a_frame_is_read_with_a_named_index_and_without_another() -> None:
     frame = pd.DataFrame({"id": ["a"], "question": ["How far?"], "reference": [None]})
     for data in (frame, frame.set_index("id")):
-        (sample,) = golden_set_of(data)
+        (sample,) = golden_set_from_data(data)
         assert (sample.id, sample.reference, str(sample.origin)) == ("a", None, "data:1")
 
 

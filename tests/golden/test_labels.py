@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragstone.errors import GoldenSetError
-from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import Assertion, Assertions, ExpectedCall, Sample
 from tests.golden.loading import load_rows, load_text
 
@@ -89,7 +89,7 @@ def test_expected_tools_have_the_names_that_other_tools_use_and_their_order_coun
         ({"tools": [{"name": "a", "arguments": [1]}]}, "arguments must be a table"),
         ({"tools": ["x"] * 101}, "101 tool calls; at most 100 are allowed"),
         ({"tool_order": "sometimes"}, "'sometimes', expected true or false"),
-        ({"reference_contexts": [{"text": "a", "hop": 0}]}, "contains 0, expected a whole number of at least 1"),
+        ({"reference_contexts": [{"text": "a", "hop": 0}]}, "contains 0, expected a whole number from 1 to 10,000,000"),
     ],
 )
 def test_a_wrong_label_names_its_line(tmp_path: Path, row: dict[str, Any], message: str) -> None:

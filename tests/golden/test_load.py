@@ -77,7 +77,7 @@ def test_the_limit_counts_over_all_files_and_it_is_known_whether_it_left_samples
     )
     golden = load_golden_set(names, root=tmp_path, limit=limit)
     assert [sample.question for sample in golden] == ["A?", "B?", "C?", "D?"][:count]
-    assert golden.limited is limited
+    assert golden.is_limited is limited
 
 
 def test_derived_ids_do_not_depend_on_order_or_format(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("a.yaml", "", "contains no samples"),
         ("a.json", '"text"', "not samples"),
         ("a.json", "[1]", "item 1 is 1"),
-        ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: found a list, expected an object"),
+        ("a.jsonl", '{"question": "A?"}\n[1]\n', "a.jsonl:2: found a value of type list, expected an object"),
         ("a.jsonl", '{"question": "A?"}\n{"question": \n', "a.jsonl:2: not valid JSON"),
         ("a.jsonl", '{"question": "A?"} trailing\n', "a.jsonl:1: more text after the value"),
         ("a.jsonl", '{"question": "A?", "question": "B?"}\n', "duplicate key"),
@@ -164,7 +164,11 @@ def test_equal_ids_of_rows_that_have_ids_or_differ_are_not_called_a_doubled_ques
         ("golden", "x", "unsupported file extension"),
         ("a.jsonl", '{"question": "A?"}\n{"reference": "b"}\n', "a.jsonl:2: no question: column 'question'"),
         ("a.jsonl", '{"question": "A?"}\n{"question": 5}\n', "a.jsonl:2: column 'question' (question)"),
-        ("a.json", '{"questions": ["A?", "B?"], "answers": ["a"]}', "'answers' has 1 values, column 'questions' has 2"),
+        (
+            "a.json",
+            '{"questions": ["A?", "B?"], "answers": ["a"]}',
+            "'answers' has 1 values, but column 'questions' has 2",
+        ),
     ],
 )
 def test_bad_files_are_refused_with_the_reason_and_the_place(
@@ -178,7 +182,7 @@ def test_bad_files_are_refused_with_the_reason_and_the_place(
 def test_a_yaml_document_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
-    assert "unfolds into more than" in refusal(tmp_path, "a.yaml", bomb)
+    assert "has more than" in refusal(tmp_path, "a.yaml", bomb)
 
 
 def test_names_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
@@ -212,7 +216,7 @@ LONG = '{"question": "ABC%s?"}'
     [
         ("profile.MAX_COLUMNS", 3, "a.jsonl", COLUMNS, ', "c": 2', "more than 3 different columns"),
         ("formats.delimited.MAX_COLUMNS", 2, "a.csv", "question,a%s\nA?,x\n", ",b", "3 columns; at most 2"),
-        ("rows.MAX_LINE_BYTES", 20, "a.jsonl", LONG, "D", "a.jsonl:1: line longer than 20 bytes"),
+        ("rows.MAX_LINE_BYTES", 20, "a.jsonl", LONG, "D", "a.jsonl:1: the line is longer than 20 bytes"),
         ("rows.MAX_DOCUMENT_BYTES", 20, "a.json", LONG, "D", "too large for one document"),
     ],
 )

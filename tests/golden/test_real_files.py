@@ -45,7 +45,7 @@ def test_a_real_golden_set_is_read(name: str, samples: int, line: int | None, qu
     ],
 )
 def test_a_file_that_labels_its_references_is_refused(name: str, column: str) -> None:
-    with pytest.raises(GoldenSetError, match=f"rates '{column}'") as caught:
+    with pytest.raises(GoldenSetError, match=f"rates the values of '{column}'") as caught:
         load_golden_set(name, root=DATA)
     assert "[golden.columns]" in str(caught.value)
 

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from ragstone.golden.columns import MAPPABLE
-from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.native_format import native_lines
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "src/ragstone/golden/golden.schema.json").read_text(encoding="utf-8"))

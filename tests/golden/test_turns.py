@@ -10,9 +10,9 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.conversations import MAX_CONVERSATION_TURNS
-from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.mtrag import read_mtrag
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import ConversationTurn, Message
 from tests.golden.loading import load_rows
 
@@ -124,8 +124,8 @@ def test_a_limit_reads_conversations_to_their_end(tmp_path: Path) -> None:
     rows = [{"id": "a", "question": "a?"}, ORDER, {"id": "x", "turns": ["b?", "c?"]}]
     sizes = [len(load_rows(tmp_path, *rows, limit=limit)) for limit in (1, 2, 5, 6, 7)]
     assert sizes == [1, 5, 5, 7, 7]
-    assert load_rows(tmp_path, *rows, limit=5).limited
-    assert not load_rows(tmp_path, *rows, limit=6).limited
+    assert load_rows(tmp_path, *rows, limit=5).is_limited
+    assert not load_rows(tmp_path, *rows, limit=6).is_limited
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def command(**flags: object) -> int:
     must_pass = result.policy.must_pass
     must_pass_ids = dict.fromkeys(must_pass.ids)
     for sample in result.golden:
-        if not sample.draft and (must_pass.every or sample.bounds):
+        if not sample.is_draft and (must_pass.every or sample.bounds):
             must_pass_ids[sample.id] = None
     text = render_text_template(
         "check.txt.j2",

@@ -12,8 +12,8 @@ from ragstone.cli.output import check_output, say
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_texts
 from ragstone.formatting import counted
-from ragstone.golden.convert import native_lines
 from ragstone.golden.formats.registry import BY_ENDING, LINES
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
 from ragstone.printable import shown_name
 

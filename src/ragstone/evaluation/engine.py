@@ -25,7 +25,7 @@ from ragstone.errors import first_in
 from ragstone.evaluation.conversation import ask_in_order
 from ragstone.evaluation.record import RecordLine, record_line
 from ragstone.evaluation.scoring import judge_sample
-from ragstone.golden.conversations import by_conversation
+from ragstone.golden.conversations import group_by_conversation
 from ragstone.golden.sample import Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.protocol import Judge
@@ -185,7 +185,7 @@ class _Questions:
     ) -> Iterator[tuple[_Responses, tuple[Sample, ...], int]]:
         """The turns of each conversation, or a sample alone, once for each answer: with
         the number of the answer, and the responses that have arrived."""
-        for turns in by_conversation(self._work.samples):
+        for turns in group_by_conversation(self._work.samples):
             responses: _Responses = {sample.id: {} for sample in turns}
             for number in range(self._work.answers_per_sample):
                 yield responses, turns, number

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, disk_errors
-from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normalise_name
 from ragstone.golden.columns import ColumnPlan, plan_columns
 from ragstone.golden.profile import profile_rows
 from ragstone.golden.reader import SampleReader, derived_id
@@ -62,7 +62,7 @@ def read_interactions(
     """
     source = SourceFile(path, str(path))
     profile = profile_rows(source, _rows(source), columns.values())
-    if not profile.rows:
+    if not profile.row_count:
         raise source.error(
             "contains no interactions.",
             hint='Expected {"question": "…", "answer": "…"} per line.',
@@ -76,7 +76,7 @@ def read_interactions(
     own_fields = {
         name: path
         for name, path in plan.fields.items()
-        if normal(path) not in answer_columns.get(name, ())
+        if normalise_name(path) not in answer_columns.get(name, ())
     }
     mapping = ColumnMapping(source.name, "interactions", own_fields)
     plan = replace(plan, fields=own_fields)
@@ -94,7 +94,7 @@ def _answers(
         used.add(path.partition(".")[0])
     ids: set[str] = set()
     for row in _rows(source):
-        sample, where = reader.sample(row), source.at(row.line)
+        sample, where = reader.read(row), source.location(row.line)
         content_id = derived_id(
             sample.question, sample.reference, sample.reference_contexts, sample.history
         )

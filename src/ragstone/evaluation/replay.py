@@ -18,7 +18,7 @@ from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.scoring import score_record
 from ragstone.evaluation.writer import update_manifest
-from ragstone.golden.sample import GoldenSet, hash_of_contents
+from ragstone.golden.sample import GoldenSet, hash_of_samples
 from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score, Scored
@@ -104,7 +104,7 @@ def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     samples = confirmed_scores(run, custom).samples
     hashes = [(name, facts.content_hash or "") for name, facts in samples.items()]
     golden = run.manifest.golden
-    content_hash = hash_of_contents(hashes)
+    content_hash = hash_of_samples(hashes)
     if len(hashes) != golden.samples or golden.content_hash == content_hash:
         return run
     return update_manifest(

@@ -150,7 +150,7 @@ async def _with_oracle_half(
         session,
         metrics,
         (rescored.path / ORACLE).absolute(),
-        whole.only(lambda sample: sample.id in stored),
+        whole.select(lambda sample: sample.id in stored),
         whole=whole,
         recorded=half.manifest.system,
     )

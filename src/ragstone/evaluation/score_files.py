@@ -15,8 +15,14 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import some
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELD_NAMES, FIELDS, NO_SCORES, SCORES, normal
-from ragstone.golden.load import read_rows, with_fields
+from ragstone.golden.aliases import (
+    FIELD_NAMES,
+    FIELDS,
+    NO_SCORES,
+    SCORES,
+    normalise_name,
+)
+from ragstone.golden.load import read_rows, require_fields
 from ragstone.golden.matching import SampleFinder
 from ragstone.golden.reader import derived_id
 from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
@@ -122,7 +128,7 @@ def read_score_file(
 
 def _add_score(scores: _Collector, row: Mapping[str, object], where: str) -> None:
     """Add the score of a row `id, metric, value[, group]`."""
-    by_name = with_fields(row, ("id", "metric", "value"), where, _EXPECTED)
+    by_name = require_fields(row, ("id", "metric", "value"), where, _EXPECTED)
     group = by_name.get("group")
     scores.add(
         _text(by_name["metric"], "metric", where),
@@ -141,8 +147,8 @@ def _add_row(
     finder: SampleFinder | None,
 ) -> None:
     """Add the scores of a sample: of the columns `metrics`, those that its row has."""
-    by_name = {normal(name): value for name, value in row.items()}
-    question = _first_text(by_name, FIELDS["question"].names, cells.question)
+    by_name = {normalise_name(name): value for name, value in row.items()}
+    question = _first_text(by_name, FIELDS["question"].names, cells.to_question)
     row_id = _first_text(by_name, FIELDS["id"].names)
     sample_id = _sample_id(finder, row_id, question, where)
     group = _first_text(by_name, FIELDS["group"].strong)
@@ -156,7 +162,7 @@ def _add_row(
 def _first_text(
     row: Mapping[str, object],
     names: Iterable[str],
-    read: Callable[[object], str | None] = cells.text,
+    read: Callable[[object], str | None] = cells.to_text,
 ) -> str:
     """The text in the first of the columns `names` that has one, in one line; empty if
     none has."""
@@ -202,10 +208,10 @@ def _metric_columns(
     metrics: list[str] = []
     number_columns: list[str] = []
     for name, values in columns.items():
-        is_named = name.strip() in named or normal(name) in SCORES
+        is_named = name.strip() in named or normalise_name(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
-        elif normal(name) not in _NO_METRICS:
+        elif normalise_name(name) not in _NO_METRICS:
             numbers = {_number(value) for value in values if not _is_missing(value)}
             if numbers and None not in numbers:
                 number_columns.append(name)

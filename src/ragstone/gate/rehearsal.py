@@ -21,7 +21,7 @@ def perfect_run(
     Its answers report the latency and the tokens that `response` does: no time, and the
     tokens of that answer.
     """
-    samples = {sample.id: SampleFacts.of(sample) for sample in golden.counting()}
+    samples = {sample.id: SampleFacts.of(sample) for sample in golden.counted_samples()}
     scores = {
         metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics
     }
@@ -44,7 +44,7 @@ def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
     best = 0.0 if metric.info.lower_is_better else 1.0
     values = {}
     excused = {}
-    for sample in golden.counting():
+    for sample in golden.counted_samples():
         excuse = metric.excuse(sample)
         if answers == 1 and compares_answers(metric):
             excused[sample.id] = "it compares answers, and each question is asked once"

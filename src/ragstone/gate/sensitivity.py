@@ -263,8 +263,8 @@ def known_scores(
     n = 0
     rows = 0
     if size is not None:
-        n = size.samples
-        rows = size.groups
+        n = size.sample_count
+        rows = size.group_count
     if run is not None:
         ids = tuple(sorted(run.scores_of(rule.metric).values))
         n = len(ids)

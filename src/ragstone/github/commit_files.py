@@ -121,7 +121,7 @@ class CommitFiles:
             limit=self.checkout.golden.limit,
             history=golden.history,
         )
-        return samples.only(lambda sample: not sample.draft)
+        return samples.select(lambda sample: not sample.is_draft)
 
     def _in_force(self, key: str, of_commit: _Value, of_checkout: _Value) -> _Value:
         """The value of a setting: a flag, input or environment variable applies to both

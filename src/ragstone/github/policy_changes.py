@@ -63,7 +63,7 @@ def changes_to_the_gate(
         if moved:
             unproven = f"Not proven: another question has the id of a must-pass one ({some(moved)})."
         then, now = _hashes(base_golden), _hashes(golden)
-        drafts = {sample.id for sample in golden if sample.draft}
+        drafts = {sample.id for sample in golden if sample.is_draft}
         phrases = in_turns(
             [rule for rule in rules if rule.startswith("accepts ")],
             setting_changes(base, _of_file(settings, base), in_force=settings),

@@ -1,7 +1,7 @@
 """Column aliases: the names that other tools use for the fields that Ragstone reads.
 The table is `aliases.toml`.
 
-Names are compared in normal form (`normal`): ``Ground Truth``, ``groundTruth`` and
+Names are compared in normal form (`normalise_name`): ``Ground Truth``, ``groundTruth`` and
 ``ground_truth`` are the same name.
 """
 
@@ -19,77 +19,103 @@ from ragstone.golden.sample import Role, Texts
 
 
 class Aliases(Struct, frozen=True):
-    """Names of one field. A strong name always means the field; a weak one only if
-    there is no strong one."""
+    """The names of one field, each in normal form."""
 
     strong: Texts
+    """Names that always mean the field."""
     weak: Texts = ()
+    """Names that mean the field if no column has a strong name."""
 
     @property
     def names(self) -> Texts:
-        """All of them, strong ones first."""
+        """All names, strong ones first."""
         return self.strong + self.weak
 
 
 _TABLE: Mapping[str, Any] = read_table("aliases.toml", __package__)
 
 
-def _by_field(table: str) -> Mapping[str, Aliases]:
+def _aliases_by_field(table: str) -> Mapping[str, Aliases]:
     return {
-        name: Aliases(tuple(names["strong"]), tuple(names.get("weak", ())))
-        for name, names in _TABLE[table].items()
+        field: Aliases(tuple(names["strong"]), tuple(names.get("weak", ())))
+        for field, names in _TABLE[table].items()
     }
 
 
-def _names(list_name: str) -> frozenset[str]:
+def _name_set(list_name: str) -> frozenset[str]:
     return frozenset(_TABLE[list_name])
 
 
-FIELDS = _by_field("fields")
-"""Names of each field."""
+FIELDS = _aliases_by_field("fields")
+"""The names of each field of a golden set."""
 
-RECORDED = _by_field("recorded")
-"""Output of a system under test, stored in the same file by tools that evaluate
-recorded answers."""
+RECORDED = _aliases_by_field("recorded")
+"""The names of a system's answer and contexts, which some tools store in the file of
+their questions."""
 
 FIELD_NAMES = frozenset[str]().union(
     *(aliases.names for aliases in (*FIELDS.values(), *RECORDED.values()))
 )
-"""The names of all of these."""
+"""All names in FIELDS and RECORDED."""
 
 SYSTEM_NAMES: Mapping[str, Texts] = {
     part: tuple(names) for part, names in _TABLE["system"].items()
 }
-"""Names of what a system under test takes and returns, best first."""
+"""The names of each part of what a system under test takes and returns, best first."""
 
-CONTAINERS = _names("containers")
-OUTPUTS = _names("outputs")
-PATHS = _names("paths")
+CONTAINERS = _name_set("containers")
+"""Columns of objects whose keys are read like columns, such as ``inputs``."""
+
+OUTPUTS = _name_set("outputs")
+"""Other columns that may have an object as JSON in a cell."""
+
+PATHS = _name_set("paths")
+"""Other names that dotted columns may begin with, such as ``reference.answer``."""
+
 ROLES: Mapping[str, Role] = _TABLE["roles"]
-"""What other tools call who speaks in a conversation."""
+"""The role that other tools' names for the author of a message mean."""
+
 LABELS: Mapping[str, str] = _TABLE["labels"]
-SCORES = _names("scores")
-NO_SCORES = _names("no_scores")
-NO_REFERENCE = _names("no_reference")
-NO_QUESTION = NO_REFERENCE | _names("no_question")
+"""The field whose values a column rates, by the column's name."""
+
+SCORES = _name_set("scores")
+"""Columns of scores in the results of other tools."""
+
+NO_SCORES = _name_set("no_scores")
+"""Columns of numbers that are no scores, such as ``latency``."""
+
+NO_REFERENCE = _name_set("no_reference")
+"""Words in the name of a column that holds no reference answer."""
+
+NO_QUESTION = NO_REFERENCE | _name_set("no_question")
+"""Words in the name of a column that holds no question."""
+
 INSTEAD: Mapping[str, str] = _TABLE["instead"]
+"""What to use instead of a type of assertion that is not supported."""
+
 TEXT_KEYS = Texts(_TABLE["text_keys"])
+"""Keys for the text of an object, best first."""
+
 ID_KEYS = Texts(_TABLE["id_keys"])
+"""Keys for the id of a document, best first."""
+
 GRADE_KEYS = Texts(_TABLE["grade_keys"])
+"""Keys for the grade of a document, best first."""
 
 
 @lru_cache(maxsize=4096)
-def normal(name: str) -> str:
-    """`name` in lower-case words joined by underscores."""
-    split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
-    words = re.sub(r"[^0-9a-z]+", "_", split.lower())
+def normalise_name(name: str) -> str:
+    """Return `name` in normal form: lower-case words, joined by underscores."""
+    separated = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    words = re.sub(r"[^0-9a-z]+", "_", separated.lower())
     return words.strip("_")
 
 
 def last_name(path: str) -> str:
-    return normal(path.rpartition(".")[2])
+    """Return the last name of a dotted path, in normal form."""
+    return normalise_name(path.rpartition(".")[2])
 
 
 def has_weak_name(path: str, field_name: str) -> bool:
-    """Whether the name of a column doesn't say by itself that it is this field."""
+    """Whether the column has one of the weak names of the field (see `Aliases`)."""
     return last_name(path) in FIELDS[field_name].weak

@@ -1,5 +1,5 @@
-"""Conversations in golden sets: a row with `turns` becomes a row for each turn, and
-their samples a conversation."""
+"""Reads conversations: a row with `turns` becomes a row for each turn, and the samples
+of these rows get their place in the conversation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, ROLES, normal
+from ragstone.golden.aliases import FIELDS, ROLES, normalise_name
 from ragstone.golden.mtrag import read_mtrag
-from ragstone.golden.opened import open_cells
+from ragstone.golden.nested_columns import nest_columns
 from ragstone.golden.reader import derived_id
 from ragstone.golden.rows import Row, SourceFile, line_of
 from ragstone.golden.sample import ConversationTurn, Message, Sample, Texts, turn_id
@@ -28,123 +28,145 @@ references."""
 
 Values = Mapping[str, Any]
 
-_HISTORY = FIELDS["history"].strong
-_IDS = FIELDS["id"].strong
-_CONVERSATION_IDS = ("conversation_id", "session_id", "thread_id")
-_TAGS = FIELDS["tags"].strong
+_ID_COLUMNS = FIELDS["id"].strong
+_CONVERSATION_ID_COLUMNS = ("conversation_id", "session_id", "thread_id")
+_HISTORY_COLUMNS = FIELDS["history"].strong
+_REFERENCE_COLUMNS = FIELDS["reference"].strong
+_TAGS_COLUMNS = FIELDS["tags"].strong
 _SPEAKERS = {*ROLES, "tool"}
+_MAX_SHOWN_ID_CHARACTERS = 80
 
 
-class TurnReading(Struct, frozen=True):
-    """How the conversations of one file are read."""
+class ExpandedRow(Struct, frozen=True):
+    """The rows that one row of a file stands for, each of which becomes a sample."""
+
+    rows: list[Row]
+    """The turns of a conversation, or the row itself."""
+    history: EarlierAnswers | None = None
+    """What later turns are asked with; None if the row is not a conversation."""
+
+
+class ConversationReader(Struct, frozen=True):
+    """Expands the conversations of one file into turns."""
 
     source: SourceFile
-    question: str = "question"
-    """The column that a question goes into."""
-    history: EarlierAnswers = "own"
-    """For conversations that don't say it."""
+    question_column: str = "question"
+    """The column that a question is written into."""
+    default_history: EarlierAnswers = "own"
+    """What later turns are asked with, unless a conversation says otherwise."""
 
-    def rows_of(self, row: Row) -> tuple[list[Row], EarlierAnswers | None]:
-        """The row itself; of a row with `turns` one for each of them, and what later
-        turns are asked with. Raises GoldenSetError."""
+    def expand(self, row: Row) -> ExpandedRow:
+        """Return a row for each turn in `row`, or the row itself if it has no `turns`.
+        Raises GoldenSetError."""
         values = read_mtrag(row.values)
-        turns = cells.opened(values.get("turns"))
+        turns = cells.parse_structure(values.get("turns"))
         if isinstance(turns, list):
-            whole = Row(values, row.line)
-            return self._turns(whole, turns)
-        if turns and not _named(values, self._questions):
+            return self._expand_turns(values, turns, row.line)
+        # Beside a question, `turns` may be another tool's column, such as a count.
+        if turns and not _first_column(values, self._question_columns):
             raise self.source.error(
-                f"column 'turns' contains {cells.shown(turns)}, expected a list of turns.",
+                f"column 'turns' contains {cells.short_repr(turns)}, expected a list of turns.",
                 row.line,
             )
-        single = Row(open_cells(values), row.line)
-        return [single], None
+        return ExpandedRow([Row(nest_columns(values), row.line)])
 
-    def _turns(self, row: Row, turns: list[Any]) -> tuple[list[Row], EarlierAnswers]:
-        shared = {key: value for key, value in row.values.items() if key != "turns"}
-        id_column = _named(shared, _IDS) or _named(shared, _CONVERSATION_IDS)
-        label = "the conversation"
+    def _expand_turns(
+        self, values: Values, turns: list[Any], row_line: int | None
+    ) -> ExpandedRow:
+        shared = {
+            column: value for column, value in values.items() if column != "turns"
+        }
+        id_column = _first_column(shared, _ID_COLUMNS)
+        id_column = id_column or _first_column(shared, _CONVERSATION_ID_COLUMNS)
+        conversation_label = "the conversation"
         if id_column is not None:
             shared["id"] = shared[id_column]
-            shown_id = str(shared["id"])[:80]
-            label = f"conversation {shown_id!r}"
-        beside = _named(shared, (*self._questions, *FIELDS["reference"].strong))
-        if beside is not None:
+            short_id = str(shared["id"])[:_MAX_SHOWN_ID_CHARACTERS]
+            conversation_label = f"conversation {short_id!r}"
+        turn_columns = (*self._question_columns, *_REFERENCE_COLUMNS)
+        misplaced_column = _first_column(shared, turn_columns)
+        if misplaced_column is not None:
             raise self.source.error(
-                f"'{beside}' stands beside 'turns', so it is not clear which turn it belongs to.",
-                row.line,
+                f"'{misplaced_column}' stands beside 'turns', so it is not clear which turn it belongs to.",
+                row_line,
                 hint='Write it into its turn: {"question": "…", "reference": "…"}',
             )
-        column = _named(shared, _HISTORY)
-        history = self.history if column is None else shared.pop(column)
+        history_column = _first_column(shared, _HISTORY_COLUMNS)
+        history = self.default_history
+        if history_column is not None:
+            history = shared.pop(history_column)
         if history not in ("own", "reference"):
             raise self.source.error(
-                f"column '{column}' contains {cells.shown(history)}, expected own or reference beside 'turns'.",
-                row.line,
+                f"column '{history_column}' contains {cells.short_repr(history)}, expected own or reference beside 'turns'.",
+                row_line,
             )
         if all(map(_is_message, turns)):
-            turns = _from_messages(turns, self.question)
+            turns = _turns_of_messages(turns, self.question_column)
         if not 0 < len(turns) <= MAX_CONVERSATION_TURNS:
             raise self.source.error(
-                f"{label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.",
-                row.line,
+                f"{conversation_label} has {len(turns):,} turns; 1 to {MAX_CONVERSATION_TURNS} are allowed.",
+                row_line,
             )
         rows = []
         for number, turn in enumerate(turns, 1):
-            line = line_of(turn) or row.line
-            name = f"turn {number} of {label}"
-            values = open_cells(self._values(shared, turn, name, line))
-            rows.append(Row(values, line, name))
-        return rows, history
+            line = line_of(turn) or row_line
+            turn_label = f"turn {number} of {conversation_label}"
+            turn_values = self._values_of_turn(shared, turn, turn_label, line)
+            rows.append(Row(nest_columns(turn_values), line, turn_label))
+        return ExpandedRow(rows, history)
 
     @property
-    def _questions(self) -> Texts:
-        """The names of columns with a question."""
-        return (self.question, *FIELDS["question"].strong)
+    def _question_columns(self) -> Texts:
+        return (self.question_column, *FIELDS["question"].strong)
 
-    def _values(
-        self, shared: Values, turn: object, label: str, line: int | None
+    def _values_of_turn(
+        self, shared: Values, turn: object, turn_label: str, line: int | None
     ) -> dict[str, Any]:
-        """The columns of a turn: its own, and of the others those of the conversation;
-        tags add up."""
+        """Return the columns of a turn, with those that it lacks from its conversation
+        (`shared`). Its tags are those of both."""
         if isinstance(turn, str):
-            turn = {self.question: turn}
+            turn = {self.question_column: turn}
         if not isinstance(turn, dict):
             raise self.source.error(
-                f"{label} is {cells.shown(turn)}, expected a text or an object.", line
+                f"{turn_label} is {cells.short_repr(turn)}, expected a text or an object.",
+                line,
             )
-        own = {
-            key: value for key, value in turn.items() if normal(str(key)) not in _IDS
+        # The id of a turn is made from that of its conversation.
+        own_values = {
+            column: value
+            for column, value in turn.items()
+            if normalise_name(str(column)) not in _ID_COLUMNS
         }
-        column = _named(own, _HISTORY)
-        if column is not None:
+        history_column = _first_column(own_values, _HISTORY_COLUMNS)
+        if history_column is not None:
             raise self.source.error(
-                f"{label} has '{column}' of its own.",
+                f"{turn_label} has '{history_column}' of its own.",
                 line,
                 hint="Write `history` beside `turns`: it holds for all of them.",
             )
-        values = {**shared, **own}
-        tags = _named(shared, _TAGS)
-        own_tags = _named(own, _TAGS)
-        if tags is not None and own_tags is not None:
-            values.pop(own_tags)
+        values = {**shared, **own_values}
+        shared_column = _first_column(shared, _TAGS_COLUMNS)
+        own_column = _first_column(own_values, _TAGS_COLUMNS)
+        if shared_column is not None and own_column is not None:
+            values.pop(own_column)
             try:
-                shared_tags = cells.tags(shared[tags])
-                turn_tags = cells.tags(own[own_tags])
-                values[tags] = [*shared_tags, *turn_tags]
+                shared_tags = cells.to_tags(shared[shared_column])
+                own_tags = cells.to_tags(own_values[own_column])
             except cells.CellError as error:
                 raise self.source.error(
-                    f"'{own_tags}' of {label} {error}.", line
+                    f"'{own_column}' of {turn_label} {error}.", line
                 ) from None
+            values[shared_column] = [*shared_tags, *own_tags]
         return values
 
 
-def _named(values: Values, names: Iterable[str]) -> str | None:
-    """The first key of `values` that has one of `names` and a value."""
-    for key, value in values.items():
-        is_named = key in names or normal(str(key)) in names
-        if is_named and value not in (None, "", []):
-            return key
+def _first_column(values: Values, names: Iterable[str]) -> str | None:
+    """Return the first column that has one of `names` and a value, None if there is
+    none."""
+    for column, value in values.items():
+        has_name = column in names or normalise_name(str(column)) in names
+        if has_name and value not in (None, "", []):
+            return column
     return None
 
 
@@ -156,74 +178,81 @@ def _is_message(turn: object) -> bool:
     )
 
 
-def _from_messages(turns: Sequence[Values], question: str) -> list[dict[str, Any]]:
-    """The turns that begin with a message of the user.
+def _turns_of_messages(
+    messages: Sequence[Values], question_column: str
+) -> list[dict[str, Any]]:
+    """Return a turn for each message of the user.
 
-    The answer of the assistant is the reference of its turn: of several, the last.
+    The message of the assistant after it is the reference of the turn; of several, the
+    last.
     """
-    questions: list[dict[str, Any]] = []
-    for message in turns:
+    turns: list[dict[str, Any]] = []
+    for message in messages:
         fields = dict(message)
         speaker = str(fields.pop("role"))
         role = ROLES.get(speaker.lower())
         content = fields.pop("content")
         if role == "user":
-            questions.append({**fields, question: content})
-        elif role == "assistant" and content and questions:
-            questions[-1] |= {**fields, "reference": content}
-    return questions
+            turns.append({**fields, question_column: content})
+        elif role == "assistant" and content and turns:
+            turns[-1] |= {**fields, "reference": content}
+    return turns
 
 
-def conversation(
+def join_turns(
     source: SourceFile,
     rows: Sequence[Row],
     samples: Sequence[Sample],
     history: EarlierAnswers,
 ) -> Iterator[Sample]:
-    """The samples of the turns in `rows`, each with its place in the conversation.
+    """Yield the samples of one conversation, each with its id, its place in the
+    conversation and the messages before it.
 
-    Raises GoldenSetError for a conversation that is asked with references, if a turn
-    before the last has none.
+    Raises GoldenSetError if the turns are asked with references, and one before the last
+    has none.
     """
-    ids = [
-        derived_id(turn.question, turn.reference, turn.reference_contexts)
-        for turn in samples
-    ]
-    # Without an id: one from the content.
-    joined_ids = " ".join(ids)
-    digest = hashlib.sha256(joined_ids.encode()).hexdigest()
-    name = samples[0].id or f"c-{digest[:12]}"
-    own_history = history == "own"
+    conversation_id = samples[0].id or _derived_conversation_id(samples)
     messages: list[Message] = []
-    turns = zip(rows, samples, strict=True)
-    for number, (row, sample) in enumerate(turns, 1):
+    for number, (row, sample) in enumerate(zip(rows, samples, strict=True), 1):
         yield replace(
             sample,
-            id=turn_id(name, number),
-            group=sample.group or name,
+            id=turn_id(conversation_id, number),
+            group=sample.group or conversation_id,
             history=tuple(messages),
-            turn=ConversationTurn(name, number, len(samples), own_history),
+            turn=ConversationTurn(
+                conversation_id, number, len(samples), own_history=history == "own"
+            ),
         )
-        question = Message("user", sample.question)
-        messages.append(question)
+        messages.append(Message("user", sample.question))
         if history == "reference":
             if sample.reference is None and number < len(samples):
                 raise source.error(
-                    f"{row.turn} has no reference, which the turns after it are asked with (history = reference).",
+                    f"{row.turn_label} has no reference, which the turns after it are asked with (history = reference).",
                     row.line,
-                    hint='Add it, or have the system\'s own answers: "history": "own"',
+                    hint='Add the reference, or ask with the system\'s own answers: "history": "own"',
                 )
             messages.append(Message("assistant", sample.reference or ""))
 
 
-def by_conversation(samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
-    """The turns of each conversation together, if they stand beside each other; any
+def _derived_conversation_id(samples: Sequence[Sample]) -> str:
+    """Return an id made from the content of the turns: ``c-`` and 12 hex digits."""
+    ids = [
+        derived_id(turn.question, turn.reference, turn.reference_contexts)
+        for turn in samples
+    ]
+    joined_ids = " ".join(ids)
+    digest = hashlib.sha256(joined_ids.encode()).hexdigest()
+    return f"c-{digest[:12]}"
+
+
+def group_by_conversation(samples: Iterable[Sample]) -> Iterator[tuple[Sample, ...]]:
+    """Yield the turns of each conversation together, if they are adjacent, and every
     other sample alone."""
 
-    def conversation(sample: Sample) -> str | int:
+    def group_key(sample: Sample) -> str | int:
         if sample.turn is None:
             return id(sample)
         return sample.turn.id
 
-    for _, turns in groupby(samples, key=conversation):
+    for _, turns in groupby(samples, key=group_key):
         yield tuple(turns)

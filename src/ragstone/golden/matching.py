@@ -1,4 +1,4 @@
-"""Which sample of a golden set a stored answer, or a score, is of."""
+"""Finds the sample that a stored answer, or a score, belongs to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from ragstone.golden.sample import Sample
 
 
 class SampleFinder:
-    """Finds a sample by its id, or else by its question, whose white space does not
-    matter. One with earlier turns is known by its id alone."""
+    """Finds a sample by its id, or else by its question, ignoring white space.
+
+    A sample with earlier turns is found by its id only: its question alone can be that of
+    another conversation.
+    """
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self._by_id: dict[str, Sample] = {}
@@ -20,6 +23,7 @@ class SampleFinder:
                 self._by_question[_one_line(sample.question)] = sample
 
     def find(self, sample_id: str, question: str) -> Sample | None:
+        """Return the sample with this id or question, None if there is none."""
         by_question = self._by_question.get(_one_line(question))
         return self._by_id.get(sample_id, by_question)
 

@@ -1,8 +1,7 @@
-"""Conversations and tasks of MTRAG, IBM's benchmark of RAG in several turns, as rows of
-a golden set.
+"""Reads MTRAG, IBM's benchmark of RAG in several turns, as rows of a golden set.
 
-A conversation has `messages` of a speaker; a task is one turn of it, with the messages
-so far as `input`.
+A conversation of MTRAG has `messages`, each with a speaker; a task is one turn of it, with
+the messages up to its question as `input`, and the right answer as `targets`.
 """
 
 from __future__ import annotations
@@ -10,37 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragstone.golden.profile import MISSING, follow
+from ragstone.golden.profile import MISSING, value_at
 
 Values = Mapping[str, Any]
 
 
 def read_mtrag(values: Values) -> Values:
-    """The columns of a row of MTRAG in Ragstone's names; `values` itself, if it is
-    none."""
-    spoken = values.get("messages", values.get("input"))
-    targets: Any = values.get("targets")
-    has_messages = "messages" in values
-    if not _are_spoken(spoken) or not (has_messages or _are_spoken(targets)):
-        return values
-    if has_messages:
+    """Return a row of MTRAG with the names of Ragstone's fields, any other row as it
+    is."""
+    if _are_mtrag_messages(values.get("messages")):
         return {
             "id": values.get("id"),
-            "turns": list(map(_message, spoken)),
+            "turns": list(map(_read_message, values["messages"])),
         }
-    *earlier, question = map(_message, spoken)
+    is_task = _are_mtrag_messages(values.get("input")) and _are_mtrag_messages(
+        values.get("targets")
+    )
+    if "messages" in values or not is_task:
+        return values
+    *earlier_messages, question = map(_read_message, values["input"])
     return {
         "id": values.get("task_id"),
         "group": values.get("conversation_id"),
-        "history": earlier,
+        "history": earlier_messages,
         "question": question["content"],
-        "reference": targets[0]["text"],
+        "reference": values["targets"][0]["text"],
         **_labels(values),
     }
 
 
-def _are_spoken(messages: Any) -> bool:
-    """Whether these are messages with a speaker."""
+def _are_mtrag_messages(messages: Any) -> bool:
+    """Whether `messages` is a list of objects with `speaker` and `text`, and not
+    empty."""
     return (
         isinstance(messages, list)
         and messages != []
@@ -51,7 +51,7 @@ def _are_spoken(messages: Any) -> bool:
     )
 
 
-def _message(message: Values) -> dict[str, Any]:
+def _read_message(message: Values) -> dict[str, Any]:
     role = "assistant"
     if message["speaker"] == "user":
         role = "user"
@@ -63,8 +63,8 @@ def _message(message: Values) -> dict[str, Any]:
 
 
 def _labels(values: Values) -> dict[str, Any]:
-    """The kind of a question, whether it can be answered, and the passages that were
-    found relevant, with their ids."""
+    """Return the fields that annotators' labels mean: the type of the question, whether
+    it can be answered, and the relevant passages with their ids."""
     answerability = str(values.get("Answerability", values.get("answerability")))
     contexts = values.get("contexts")
     relevant: list[object] = []
@@ -75,7 +75,7 @@ def _labels(values: Values) -> dict[str, Any]:
         "unanswerable": "UNANSWERABLE" in answerability,
         "expects": "clarification" if "UNDERSPECIFIED" in answerability else None,
         "reference_contexts": relevant,
-        "relevant_ids": follow(relevant, "document_id"),
+        "relevant_ids": value_at(relevant, "document_id"),
     }
     return {
         name: value for name, value in labels.items() if value and value is not MISSING
@@ -83,11 +83,11 @@ def _labels(values: Values) -> dict[str, Any]:
 
 
 def _is_relevant(context: object) -> bool:
-    """What the last annotator says of a context; without one, it is."""
+    """Whether the last annotator found the context relevant; True if none judged it."""
     if not isinstance(context, dict):
         return False
-    verdicts = follow(context, "feedback.relevant")
+    verdicts = value_at(context, "feedback.relevant")
     if not isinstance(verdicts, dict) or not verdicts:
         return True
-    *_, last = verdicts.values()
-    return follow(last, "value") == "yes"
+    *_, last_verdict = verdicts.values()
+    return value_at(last_verdict, "value") == "yes"

@@ -11,25 +11,26 @@ import functools
 import re
 from typing import cast
 
-MAX_PATTERN = 1_000
-"""Maximum length of a pattern, in characters."""
+MAX_PATTERN_CHARACTERS = 1_000
 
 
 @functools.lru_cache(maxsize=4_096)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The compiled `pattern`. Raises ValueError, with the reason, if RE2 does not take
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile `pattern`. Raises ValueError, with the reason, if RE2 does not accept
     it."""
     import re2
 
     length = len(pattern)
-    if length > MAX_PATTERN:
-        raise ValueError(f"it has {length:,} characters; at most {MAX_PATTERN:,}")
+    if length > MAX_PATTERN_CHARACTERS:
+        raise ValueError(
+            f"it has {length:,} characters; at most {MAX_PATTERN_CHARACTERS:,} are allowed"
+        )
     options = re2.Options()
     options.log_errors = False
     try:
         return cast("re.Pattern[str]", re2.compile(pattern, options))
     except re2.error as error:
         reason = error.args[0] if error.args else "not valid"
-        if isinstance(reason, bytes):
+        if isinstance(reason, bytes):  # as google-re2 gives it
             reason = reason.decode("utf-8", "replace")
         raise ValueError(str(reason)) from None

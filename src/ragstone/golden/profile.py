@@ -12,11 +12,14 @@ from msgspec import Struct
 
 from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile
 
-Kind = Literal["text", "number", "unit", "bool", "list", "objects", "object", "other"]
-"""The kind of a value. A unit is a number in [0, 1], like scores and labels; objects
-are a list of them."""
+Kind = Literal[
+    "text", "number", "fraction", "bool", "list", "objects", "object", "other"
+]
+"""The kind of a value. ``fraction`` is a number from 0 to 1, such as a score or a label;
+``objects`` is a list of objects."""
 
-Path = tuple[str, ...]
+ColumnPath = tuple[str, ...]
+"""The name of a column, or of an object and of a key in it."""
 
 
 class _Missing:
@@ -24,34 +27,41 @@ class _Missing:
 
 
 MISSING = _Missing()
-_POSITION = re.compile("[0-9]{1,9}")
+"""Stands for a value that doesn't exist, as None may be one."""
+
+_LIST_INDEX = re.compile("[0-9]{1,9}")
+
 MAX_INNER_COLUMNS = 100
+"""Maximum number of keys of one object that count as columns."""
+
 MAX_FIRST_ROWS = 50
+"""Maximum number of rows that a profile keeps, to suggest columns from."""
 
 
 class Profile(Struct):
     """The columns of a file."""
 
-    columns: dict[Path, set[Kind]] = {}
-    """The kinds of values by path, at the top level and one level into objects; none
-    for an empty column."""
-    found: set[str] = set()
-    """The user's paths that exist, the empty one among them."""
-    rows: int = 0
+    columns: dict[ColumnPath, set[Kind]] = {}
+    """The kinds of values of each column, at the top level and one level into objects;
+    an empty set for an empty column."""
+    existing_paths: set[str] = set()
+    """The user's paths that exist, and "" if the user leaves a field out."""
+    row_count: int = 0
     first_rows: list[Row] = []
     """At most MAX_FIRST_ROWS."""
 
 
 def profile_rows(
-    source: SourceFile, rows: Iterable[Row], wanted: Iterable[str]
+    source: SourceFile, rows: Iterable[Row], user_paths: Iterable[str]
 ) -> Profile:
-    """Read all `rows`. Raises GoldenSetError if there are too many columns."""
+    """Read all `rows`, and look for the columns that the user maps. Raises
+    GoldenSetError if there are too many columns."""
     profile = Profile()
     columns = profile.columns
     inner_columns: Counter[str] = Counter()
-    missing = set(wanted)
+    missing_paths = set(user_paths)
     for row in rows:
-        profile.rows += 1
+        profile.row_count += 1
         if len(profile.first_rows) < MAX_FIRST_ROWS:
             profile.first_rows.append(row)
         for key, value in row.values.items():
@@ -70,14 +80,16 @@ def profile_rows(
             raise source.error(
                 f"more than {MAX_COLUMNS:,} different columns.", row.line
             )
-        profile.found |= {
-            path for path in missing if follow(row.values, path) is not MISSING
+        profile.existing_paths |= {
+            path for path in missing_paths if value_at(row.values, path) is not MISSING
         }
-        missing -= profile.found
+        missing_paths -= profile.existing_paths
     return profile
 
 
-def _add_kind(columns: dict[Path, set[Kind]], path: Path, value: object) -> None:
+def _add_kind(
+    columns: dict[ColumnPath, set[Kind]], path: ColumnPath, value: object
+) -> None:
     kinds = columns.setdefault(path, set())
     kind = kind_of(value)
     if kind is not None:
@@ -85,12 +97,12 @@ def _add_kind(columns: dict[Path, set[Kind]], path: Path, value: object) -> None
 
 
 def kind_of(value: object) -> Kind | None:
-    """The kind of one value, None for an empty one."""
+    """Return the kind of one value, None if it is empty."""
     match value:
         case None | "" | []:
             return None
-        case "0" | "1" | "0.0" | "1.0":
-            return "unit"
+        case "0" | "1" | "0.0" | "1.0":  # a label, in a format without numbers
+            return "fraction"
         case str():
             return None if value.isspace() else "text"
         case [dict(), *_]:
@@ -102,30 +114,30 @@ def kind_of(value: object) -> Kind | None:
         case bool():
             return "bool"
         case int() | float():
-            return "unit" if 0 <= value <= 1 else "number"
+            return "fraction" if 0 <= value <= 1 else "number"
         case _:
             return "other"
 
 
-def follow(value: object, path: str) -> object:
-    """The value at the dotted `path` in `value`, MISSING if there is none.
+def value_at(value: object, path: str) -> object:
+    """Return the value at the dotted `path` in `value`, MISSING if there is none.
 
-    In a list, the path applies to every item (giving a list of values) or, with a
-    number, to one.
+    In a list, a number in the path chooses an item; else the path applies to every item,
+    and the result is a list of values.
     """
     if not path:
         return value
-    key, _, inner = path.partition(".")
+    key, _, inner_path = path.partition(".")
     if isinstance(value, Mapping):
-        if path in value:
+        if path in value:  # a key that has dots itself
             return value[path]
-        return follow(value.get(key, MISSING), inner)
+        return value_at(value.get(key, MISSING), inner_path)
     if not isinstance(value, list):
         return MISSING
-    if _POSITION.fullmatch(key):
-        position = int(key)
-        item = value[position] if position < len(value) else MISSING
-        return follow(item, inner)
-    values = [follow(item, path) for item in value]
+    if _LIST_INDEX.fullmatch(key):
+        index = int(key)
+        item = value[index] if index < len(value) else MISSING
+        return value_at(item, inner_path)
+    values = [value_at(item, path) for item in value]
     existing_values = [item for item in values if item is not MISSING]
     return existing_values or MISSING

@@ -32,36 +32,39 @@ MAX_COLUMNS = 2_000
 
 
 ByField = Mapping[str, str]
-"""The column, by its dotted path, that a field is read from."""
+"""The dotted path of the column that each field is read from."""
 
 Values = Mapping[str, object]
 """The values of a row, by column."""
 
 
 class Row(Struct, frozen=True):
-    """One row: its columns, the line it starts on (from 1; None if the format has no
-    lines), and what messages call it if it is a turn of a conversation."""
+    """One row of a file."""
 
     values: Values
     line: int | None = None
-    turn: str = ""
+    """The line that the row starts on, from 1; None if the format has no lines."""
+    turn_label: str = ""
+    """What messages call the row if it is a turn of a conversation, else empty."""
 
 
 class Table(Struct, frozen=True):
-    """Rows, which can be iterated again and again, the dotted path of the list that
-    holds them ("" for the document itself), and notes on what is left out."""
+    """The rows of a file, or of a list in its document."""
 
     path: str
+    """The dotted path of the list that holds the rows, "" for the document itself."""
     rows: Iterable[Row] = ()
+    """Can be iterated again and again."""
     notes: tuple[str, ...] = ()
+    """Sentences on what is left out."""
 
     def column(self, name: str) -> str:
-        """The path of a column from the top of the document."""
+        """Return the path of a column from the top of the document."""
         return f"{self.path}.{name}" if self.path else name
 
 
 class FileRows(Struct, frozen=True):
-    """Rows that are read from the start of the file whenever they are iterated."""
+    """The rows of a file, read from its start whenever they are iterated."""
 
     read: Callable[[], Iterator[Row]]
 
@@ -70,19 +73,17 @@ class FileRows(Struct, frozen=True):
 
 
 class SourceFile(Struct, frozen=True):
-    """A file to read, its name in messages and origins, and the folder that must
-    contain it (None: anywhere).
-
-    `limit` is the maximum size in bytes.
-    """
+    """A file to read."""
 
     path: Path
     name: str
+    """What messages and origins call the file."""
     within: Path | None = None
-    limit: int = MAX_FILE_BYTES
+    """The folder that must contain the file; None if it may be anywhere."""
+    max_bytes: int = MAX_FILE_BYTES
 
-    def at(self, line: int | None) -> str:
-        """The place of `line` in messages."""
+    def location(self, line: int | None) -> str:
+        """Return the place of `line` as messages name it: ``golden.csv:12``."""
         if line is None:
             return self.name
         return f"{self.name}:{line}"
@@ -90,28 +91,29 @@ class SourceFile(Struct, frozen=True):
     def error(
         self, message: str, line: int | None = None, *, hint: str | None = None
     ) -> GoldenSetError:
-        """A GoldenSetError at `line` of this file."""
-        return GoldenSetError(message, where=self.at(line), hint=hint)
+        """Return a GoldenSetError at `line` of this file."""
+        return GoldenSetError(message, where=self.location(line), hint=hint)
 
     def open(self) -> BinaryIO:
         """Open the file for reading from the start. Raises OSError."""
-        return open_regular(self.path, within=self.within, limit=self.limit)
+        return open_regular(self.path, within=self.within, limit=self.max_bytes)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Each line with its number, from 1. Raises GoldenSetError."""
+        """Yield each line with its number, from 1. Raises GoldenSetError if the file can't
+        be read, or a line is too long."""
         with self._disk_errors(), self.open() as stream:
             number = 0
             while raw := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(raw) > MAX_LINE_BYTES:
                     raise self.error(
-                        f"line longer than {MAX_LINE_BYTES:,} bytes.", number
+                        f"the line is longer than {MAX_LINE_BYTES:,} bytes.", number
                     )
                 yield number, raw
 
     def open_document(self) -> BinaryIO:
-        """Open a file that is read into memory as a whole. Raises GoldenSetError, also
-        if it is too large."""
+        """Open a file that will be read into memory as a whole. Raises GoldenSetError if
+        it can't be opened or is too large."""
         with self._disk_errors():
             stream = self.open()
         size = os.fstat(stream.fileno()).st_size
@@ -120,13 +122,14 @@ class SourceFile(Struct, frozen=True):
             size_mb = size / 1e6
             max_mb = MAX_DOCUMENT_BYTES / 1e6
             raise self.error(
-                f"{size_mb:,.0f} MB is too large for one document; at most {max_mb:,.0f} MB.",
+                f"{size_mb:,.0f} MB is too large for one document; at most {max_mb:,.0f} MB are allowed.",
                 hint="Write it as JSON Lines (one object per line), which is read line by line.",
             )
         return stream
 
     def read_bytes(self) -> bytes:
-        """The whole file. Raises GoldenSetError if it can't be read or is too large."""
+        """Return the whole file. Raises GoldenSetError if it can't be read or is too
+        large."""
         with self._disk_errors(), self.open_document() as stream:
             return stream.read(MAX_DOCUMENT_BYTES)
 
@@ -134,8 +137,8 @@ class SourceFile(Struct, frozen=True):
         return disk_errors(self.name, kind=GoldenSetError)
 
     def decode(self, raw: bytes, first_line: int = 1) -> str:
-        """`raw` as UTF-8 text without a byte-order mark; `first_line` is the line where
-        it starts."""
+        """Return `raw`, which begins on `first_line`, as text without a byte-order mark.
+        Raises GoldenSetError if it is not UTF-8."""
         if first_line == 1:
             if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise self.error(
@@ -155,7 +158,7 @@ class SourceFile(Struct, frozen=True):
 
 
 class LocatedDict(dict[str, Any]):
-    """An object of a document, which knows the line that it begins on."""
+    """An object of a document, with the line that it begins on."""
 
     __slots__ = ("line",)
 
@@ -165,11 +168,12 @@ class LocatedDict(dict[str, Any]):
 
 
 def line_of(value: object) -> int | None:
-    """The line of an object, None where it isn't known."""
+    """Return the line that `value` begins on, None if it isn't known."""
     return value.line if isinstance(value, LocatedDict) else None
 
 
-def first_line(error: Exception) -> str:
-    """What a library says of a file, on one line."""
+def first_line_of(error: Exception) -> str:
+    """Return the first line of an error's message, shortened; its type if it has no
+    message."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0][:200]

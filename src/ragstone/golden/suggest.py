@@ -1,4 +1,4 @@
-"""Suggests the columns of a file without known names: the block to paste into
+"""Suggests which columns of a file without known names to map: the block to paste into
 ragstone.toml."""
 
 from __future__ import annotations
@@ -9,43 +9,52 @@ from ragstone.golden.aliases import FIELDS, NO_QUESTION, NO_REFERENCE, last_name
 from ragstone.golden.rows import Table
 
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
-"""Of Latin, Chinese, Arabic and Greek script."""
+"""The question marks of Latin, Chinese, Arabic and Greek script."""
+
+_PLACEHOLDER = "NAME OF THE COLUMN"
+"""Stands for a column of questions that can't be guessed."""
 
 
-def mapping_block(table: Table) -> str:
-    """The lines to write, with the columns that their names, or else their texts, show
-    to be question and reference."""
-    texts: dict[str, str] = {}
+def suggest_mapping(table: Table) -> str:
+    """Return the lines of TOML that map question and reference to the columns that seem
+    to hold them, by their names or else by their first texts."""
+    first_texts: dict[str, str] = {}
     for row in table.rows:
-        for column, text in _texts(row.values):
-            texts.setdefault(column, text)
-    asking = [name for name, text in texts.items() if text.endswith(_QUESTION_MARKS)]
-    sentences = [name for name, text in texts.items() if _is_prose(text)]
-    question = _named(texts, "question") or _first_without(
-        NO_QUESTION, [*asking, *sentences]
+        for column, text in _texts_of(row.values):
+            first_texts.setdefault(column, text)
+    with_question_mark = [
+        column for column, text in first_texts.items() if text.endswith(_QUESTION_MARKS)
+    ]
+    with_prose = [column for column, text in first_texts.items() if _is_prose(text)]
+    question = _column_of_field("question", first_texts)
+    question = question or _first_without(
+        NO_QUESTION, [*with_question_mark, *with_prose]
     )
-    longest_first = sorted(sentences, key=lambda name: -len(texts[name]))
-    answers = [name for name in longest_first if name != question]
-    reference = _named(texts, "reference") or _first_without(NO_REFERENCE, answers)
-    shown = table.column(question) if question else "NAME OF THE COLUMN"
-    block = f'[golden.columns]\n  question = "{shown}"'
+    longest_first = sorted(with_prose, key=lambda column: -len(first_texts[column]))
+    possible_references = [column for column in longest_first if column != question]
+    reference = _column_of_field("reference", first_texts)
+    reference = reference or _first_without(NO_REFERENCE, possible_references)
+    question_path = table.column(question) if question else _PLACEHOLDER
+    block = f'[golden.columns]\n  question = "{question_path}"'
     if reference:
         block += f'\n  reference = "{table.column(reference)}"'
     return block
 
 
-def _texts(values: Mapping[str, object], inside: str = "") -> Iterator[tuple[str, str]]:
-    """The texts of a row with their columns, one level into objects."""
+def _texts_of(
+    values: Mapping[str, object], prefix: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield each column with a text, and its text, one level into objects."""
     for key, value in values.items():
-        if isinstance(value, Mapping) and not inside:
-            yield from _texts(value, f"{key}.")
+        if isinstance(value, Mapping) and not prefix:
+            yield from _texts_of(value, f"{key}.")
         elif isinstance(value, str) and value.strip():
-            column = f"{inside}{key}"
+            column = f"{prefix}{key}"
             yield column, value.strip()
 
 
-def _named(columns: Iterable[str], field: str) -> str:
-    """The first column with a name of `field`."""
+def _column_of_field(field: str, columns: Iterable[str]) -> str:
+    """Return the first column that has a known name of `field`, "" if there is none."""
     names = FIELDS[field].names
     for column in columns:
         if last_name(column) in names:
@@ -54,7 +63,7 @@ def _named(columns: Iterable[str], field: str) -> str:
 
 
 def _first_without(words: frozenset[str], columns: Iterable[str]) -> str:
-    """The first column whose name has none of `words`."""
+    """Return the first column with none of `words` in its name, "" if there is none."""
     for column in columns:
         words_of_name = last_name(column).split("_")
         if words.isdisjoint(words_of_name):
@@ -63,4 +72,5 @@ def _first_without(words: frozenset[str], columns: Iterable[str]) -> str:
 
 
 def _is_prose(text: str) -> bool:
+    # Some scripts have no spaces.
     return " " in text or not text.isascii()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ragstone.formatting import clipped, counted, some
 from ragstone.golden.formats.json_text import STRICT, NotJsonError, decode
-from ragstone.golden.patterns import compiled
+from ragstone.golden.patterns import compile_pattern
 from ragstone.golden.sample import Assertion, Assertions, Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.limits import word_count
@@ -69,7 +69,7 @@ def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
         yield _flat(phrase) not in flat, f"contains '{clipped(phrase, _SHOWN)}'"
     for pattern in assertions.regex:
         yield (
-            compiled(pattern).search(answer) is not None,
+            compile_pattern(pattern).search(answer) is not None,
             f"does not match '{clipped(pattern, _SHOWN)}'",
         )
     if assertions.max_words is not None:
@@ -90,7 +90,9 @@ _HOLDS: Mapping[str, Callable[[str, str], bool]] = {
     "icontains": lambda answer, text: text.lower() in answer.lower(),
     "equals": operator.eq,
     "starts-with": str.startswith,
-    "regex": lambda answer, pattern: compiled(pattern).search(answer) is not None,
+    "regex": lambda answer, pattern: (
+        compile_pattern(pattern).search(answer) is not None
+    ),
 }
 
 

@@ -263,11 +263,11 @@ def _resolution(
     baseline's scores or else typical ones; None if nothing can be said."""
     policy, baseline = inputs.terms.policy, inputs.terms.baseline
     size = inputs.request.run.golden.size()
-    if policy.gate.decision != "evidence" or not size.samples:
+    if policy.gate.decision != "evidence" or not size.sample_count:
         return None
     scores = None if baseline is None else baseline.scores
     rules = expected_rules(policy, scores, offline=judge.offline)
     measured = tuple(rule for rule in rules if rule.metric in metrics)
     sentence, _ = resolution(sights(measured, policy, scores, size=size))
-    sentences = filter(None, (sentence, remark_on_few_questions(size.samples)))
+    sentences = filter(None, (sentence, remark_on_few_questions(size.sample_count)))
     return " ".join(sentences) or None

@@ -54,7 +54,7 @@ FailOn = Literal["fail", "inconclusive", "never"]
 def policy_for(policy: Policy, golden: GoldenSet) -> tuple[Policy, tuple[str, ...]]:
     """The part of `policy` that applies to the samples of `golden`, and a warning if a
     limit left out samples or slices that the policy names."""
-    if not golden.limited:
+    if not golden.is_limited:
         return policy, ()
     tags = set(chain.from_iterable(sample.tags for sample in golden))
     applicable = policy.for_part({sample.id for sample in golden}, tags)

@@ -55,8 +55,8 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
             chosen.add(sample.id)
     _refuse_unknown("--only", settings.golden.only, known_ids)
     _refuse_unknown("--tag", settings.golden.tags, known_tags)
-    selected = golden.only(lambda sample: sample.id in chosen)
-    return replace(selected, limited=True, selected=True)
+    selected = golden.select(lambda sample: sample.id in chosen)
+    return replace(selected, is_limited=True, is_selection=True)
 
 
 def _refuse_unknown(flag: str, names: Iterable[str], known: Collection[str]) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from ragstone.errors import GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden import cells
-from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.aliases import RECORDED, SYSTEM_NAMES, normalise_name
 from ragstone.golden.formats.registry import BY_ENDING
 from ragstone.golden.load import table_rows
-from ragstone.golden.opened import open_cells
+from ragstone.golden.nested_columns import nest_columns
 from ragstone.golden.rows import SourceFile, Values
 
 MAX_RECORD_BYTES = 10_000_000
@@ -40,7 +40,7 @@ def read_records(source: SourceFile) -> Iterator[Record]:
     Raises OSError if it can't be opened, SystemUnderTestError with the line of a broken
     record.
     """
-    open_regular(source.path, within=source.within, limit=source.limit).close()
+    open_regular(source.path, within=source.within, limit=source.max_bytes).close()
     last_line = 0
     is_table = source.path.suffix.lower() in TABLES
     try:
@@ -65,12 +65,12 @@ def read_records(source: SourceFile) -> Iterator[Record]:
 def _row_record(row: Values, is_table: bool) -> dict[str, object]:
     """`row` without empty cells, its cells opened, with lists of contexts and the
     latency parsed from text. Raises CellError."""
-    record = open_cells(
+    record = nest_columns(
         {name: value for name, value in row.items() if value is not None}
     )
     for name, value in record.items():
         match value:
-            case dict() if normal(name) in OBJECTS:
+            case dict() if normalise_name(name) in OBJECTS:
                 record[name] = _row_record(value, is_table)
             case str():
                 record[name] = _parsed(name, value, is_table)
@@ -79,15 +79,15 @@ def _row_record(row: Values, is_table: bool) -> dict[str, object]:
 
 def _parsed(name: str, text: str, is_table: bool) -> object:
     """What the `text` in the column `name` says. Raises CellError."""
-    column = normal(name)
+    column = normalise_name(name)
     if column in SYSTEM_NAMES["context_ids"]:
-        return cells.listed(text, split_bars=True, split_commas=True)
+        return cells.to_items(text, split_bars=True, split_commas=True)
     if name == "latency_s":
         with contextlib.suppress(ValueError):
             return float(text)
     if column in CONTEXTS_NAMES:
         try:
-            return cells.passages(text, split_bars=is_table)
+            return cells.to_passages(text, split_bars=is_table)
         except cells.CellError as error:
             raise cells.CellError(f"column '{name}' {error}") from None
     return text

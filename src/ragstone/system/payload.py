@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict
 
-from ragstone.golden.names import are_names
+from ragstone.golden.document_names import are_document_names
 from ragstone.system.response import (
     Context,
     Contexts,
@@ -109,7 +109,7 @@ def _ids_for_names(contexts: Sequence[Context]) -> Contexts:
     """Make the texts of `contexts` their ids if they are names of documents, such as
     "manual.pdf", rather than passages."""
     has_other_ids = any(context.id not in (None, context.text) for context in contexts)
-    if has_other_ids or not are_names(context.text for context in contexts):
+    if has_other_ids or not are_document_names(context.text for context in contexts):
         return tuple(contexts)
     # Positional: text, id and score.
     return tuple(

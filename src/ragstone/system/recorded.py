@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 
 from ragstone.errors import SystemUnderTestError, disk_errors
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normalise_name
 from ragstone.golden.rows import SourceFile, Values
 from ragstone.golden.sample import MAX_SAMPLES, Sample
 from ragstone.settings.settings import SystemSettings
@@ -108,7 +108,7 @@ class RecordedAnswers:
         return recorded_response(
             sample.id,
             record,
-            self._source.at(place.line),
+            self._source.location(place.line),
             fields=self._fields,
             answer_names=_SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS,
             steps=self._steps.get(trace_key(record.get("trace_id"))),
@@ -126,7 +126,7 @@ class RecordedAnswers:
             if size > MAX_RECORD_BYTES:
                 raise SystemUnderTestError(
                     f"a record is longer than {MAX_RECORD_BYTES:,} bytes.",
-                    where=self._source.at(line),
+                    where=self._source.location(line),
                 )
             self._add(record, _Place(start, size, line))
             start += size
@@ -142,7 +142,7 @@ class RecordedAnswers:
             )
 
     def _add(self, record: Values, place: _Place) -> None:
-        where = self._source.at(place.line)
+        where = self._source.location(place.line)
         identity, question = _identity(record), _question(record)
         kind, key = (_ID, identity) if identity else (_QUESTION, question)
         if key == "":
@@ -212,7 +212,7 @@ def recorded_response(
         return failed(sample_id, SystemFailureKind.RAISED, message, latency_s=latency_s)
     answer = _column(record, answer_names)
     if isinstance(answer, bool | int | float):
-        answer = cells.text(answer)
+        answer = cells.to_text(answer)
     parts = {
         **record,
         "answer": answer,
@@ -241,7 +241,7 @@ def _identity(record: Values) -> str:
 def _question(record: Values) -> str:
     """The question of a record; "" if it has none."""
     try:
-        return _without_spaces(cells.question(_column(record, _QUESTIONS)) or "")
+        return _without_spaces(cells.to_question(_column(record, _QUESTIONS)) or "")
     except cells.CellError:
         return ""
 
@@ -249,7 +249,7 @@ def _question(record: Values) -> str:
 def _column(record: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names`: a plain one, one inside an
     object of OBJECTS, or an object."""
-    plain = {normal(name): value for name, value in record.items()}
+    plain = {normalise_name(name): value for name, value in record.items()}
     objects = {}
     for name in OBJECTS:
         value = plain.get(name)
@@ -267,7 +267,9 @@ def _named(columns: Values, names: Iterable[str]) -> object | None:
     """The value of the column of the first of `names` that there is, compared as a
     golden set's columns are."""
     values = {
-        normal(name): value for name, value in columns.items() if value is not None
+        normalise_name(name): value
+        for name, value in columns.items()
+        if value is not None
     }
     return next((values[name] for name in names if name in values), None)
 

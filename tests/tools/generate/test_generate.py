@@ -75,7 +75,7 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) 
     assert sum(Wanted(333).counts().values()) == 333
     assert similar_pairs([sample.question for sample in generated.samples]) == []
     for sample in generated.samples:
-        assert sample.draft
+        assert sample.is_draft
         assert "sha256:" in (sample.provenance or "")
         evidence = {"one-passage": 1, "two-passages": 2, "unanswerable": 0}[sample.tags[0]]
         assert len(sample.reference_contexts) == evidence

@@ -174,5 +174,5 @@ def test_drafts_are_not_counted_and_a_group_counts_as_one() -> None:
     alone = golden_of(40).samples
     pairs = [replace(sample, group=f"pair-{place // 2}") for place, sample in enumerate(alone)]
     drafts = [replace(sample, review=Review("draft")) for sample in alone[20:]]
-    assert GoldenSet(tuple(pairs)).size() == GoldenSize(samples=40, groups=20)
-    assert GoldenSet((*alone[:20], *drafts)).size() == GoldenSize(samples=20, groups=20)
+    assert GoldenSet(tuple(pairs)).size() == GoldenSize(sample_count=40, group_count=20)
+    assert GoldenSet((*alone[:20], *drafts)).size() == GoldenSize(sample_count=20, group_count=20)

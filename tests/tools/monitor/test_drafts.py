@@ -36,7 +36,7 @@ def test_bad_feedback_and_low_scores_become_drafts_with_provenance_and_without_t
         BAD[1]["query"]: ("production", "low faithfulness"),
     }
     for draft in drafts.values():
-        assert draft.draft
+        assert draft.is_draft
         assert (draft.reference, draft.reference_contexts) == (None, ())
         assert "window 2026-10-01, interaction " in (draft.provenance or "")
     assert f"drafts added to {tmp_path / 'drafts.jsonl'}: 2" in monitor_text(monitored)

@@ -52,9 +52,11 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     """
     plan, golden, context = session.plan, session.plan.golden, session.context
     scores, out = run.scores(), run.path / ORACLE
-    evaluated = golden.only(lambda sample: sample.id in scores.samples)
+    evaluated = golden.select(lambda sample: sample.id in scores.samples)
     with_contexts = asked_again(evaluated)
-    samples = with_contexts.only(lambda sample: sample.id not in scores.system.failures)
+    samples = with_contexts.select(
+        lambda sample: sample.id not in scores.system.failures
+    )
     fact = OracleFacts(
         asked=len(samples),
         without=len(evaluated) - len(with_contexts),
@@ -110,7 +112,7 @@ def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 def asked_again(golden: GoldenSet) -> GoldenSet:
     """The samples that have contexts to give."""
-    return golden.only(lambda sample: bool(sample.reference_contexts))
+    return golden.select(lambda sample: bool(sample.reference_contexts))
 
 
 def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:

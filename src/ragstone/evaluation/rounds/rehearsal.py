@@ -73,7 +73,7 @@ async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
     if plan.system.settings.part == "generation":
         # Where contexts are given, a sample without any shows nothing.
         samples = asked_again(samples) or samples
-    conversations = this.samples.only(lambda sample: bool(sample.history))
+    conversations = this.samples.select(lambda sample: bool(sample.history))
     sample = (conversations or samples)[0]
     try:
         response = await _answer(this.system, sample)

@@ -1,1 +1,2 @@
-"""One module per file format: each turns a file into rows with line numbers."""
+"""One module per file format. Each reads a file into rows with line numbers, or into a
+document that holds the rows."""

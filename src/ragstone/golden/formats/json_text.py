@@ -1,4 +1,4 @@
-"""JSON: one document, or one object per line."""
+"""Reads JSON: one document, or one object per line."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import json.decoder
 import json.scanner
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from ragstone.golden.rows import LocatedDict, Row, SourceFile
 
 
 class NotJsonError(ValueError):
-    """The text is not JSON; `position` is the offset of the fault, or None where it
-    isn't known."""
+    """The text is not JSON that Ragstone reads."""
 
     def __init__(self, message: str, position: int | None = None) -> None:
         super().__init__(message)
         self.position = position
+        """The offset of the fault in the text, None if it isn't known."""
 
 
 class _RefusedError(ValueError):
-    """Valid JSON for the decoder, but nothing that can be trusted."""
+    """The decoder accepts the text, but its meaning is unclear, such as that of an object
+    with two equal keys."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     items = dict(pairs)
     if len(items) != len(pairs):
         counts = Counter(key for key, _ in pairs)
@@ -34,45 +35,56 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return items
 
 
-def _no_constant(name: str) -> float:
+def _refuse_constant(name: str) -> NoReturn:
     raise _RefusedError(f"{name} is not a JSON number")
 
 
-def _null_or_refused(name: str) -> None:
+def _nan_as_none(name: str) -> None:
     if name != "NaN":
-        _no_constant(name)
+        _refuse_constant(name)
 
 
-STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-LENIENT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_null_or_refused)
-"""Reads NaN, which Python writes for a number that is missing, as null."""
+STRICT = json.JSONDecoder(
+    object_pairs_hook=_object_of_unique_keys, parse_constant=_refuse_constant
+)
+"""Refuses NaN and Infinity, which JSON doesn't have."""
+
+LENIENT = json.JSONDecoder(
+    object_pairs_hook=_object_of_unique_keys, parse_constant=_nan_as_none
+)
+"""Reads NaN, which Python writes for a missing number, as null."""
 
 
 class _LocatingDecoder(json.JSONDecoder):
-    """Gives objects the lines that they begin on.
+    """Decodes objects as `LocatedDict`, each with the line that it begins on.
 
-    The standard library decodes an object by `parse_object`, if its scanner is the one
-    in Python; the one in C is faster, and knows no lines.
+    The standard library's scanner in Python calls `parse_object` for each object; the
+    faster one in C does not, so it can't be used.
     """
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=_unique, parse_constant=_null_or_refused)
-        self.parse_object = self._object
+        super().__init__(
+            object_pairs_hook=_object_of_unique_keys, parse_constant=_nan_as_none
+        )
+        self.parse_object = self._parse_located_object
         self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
         self._line = 1
-        self._counted = 0
+        self._counted_characters = 0
+        """The number of characters whose line breaks are counted in `_line`."""
 
-    def _object(self, text_and_start: tuple[str, int], *options: Any) -> Any:
+    def _parse_located_object(
+        self, text_and_start: tuple[str, int], *options: Any
+    ) -> Any:
         text, start = text_and_start
-        self._line += text.count("\n", self._counted, start)
-        self._counted = start
-        line = self._line
+        self._line += text.count("\n", self._counted_characters, start)
+        self._counted_characters = start
+        line = self._line  # before the objects inside this one move it
         fields, end = json.decoder.JSONObject(text_and_start, *options)  # type: ignore[attr-defined]
         return LocatedDict(fields, line), end
 
 
 def decode(text: str, decoder: json.JSONDecoder = LENIENT) -> Any:
-    """The one value in `text`. Raises NotJsonError."""
+    """Return the only value in `text`. Raises NotJsonError."""
     start = len(text) - len(text.lstrip(" \t\r\n"))
     try:
         value, end = decoder.raw_decode(text, start)
@@ -82,10 +94,9 @@ def decode(text: str, decoder: json.JSONDecoder = LENIENT) -> Any:
         raise NotJsonError(str(error)) from None
     except RecursionError:
         raise NotJsonError("nested too deeply") from None
-    except ValueError as error:
-        raise NotJsonError(
-            f"not a number that can be read: {error}".splitlines()[0]
-        ) from None
+    except ValueError as error:  # an integer with more digits than Python converts
+        message = f"not a number that can be read: {error}"
+        raise NotJsonError(message.splitlines()[0]) from None
     remainder = text[end:].lstrip(" \t\r\n")
     if remainder:
         position = len(text) - len(remainder)
@@ -94,7 +105,8 @@ def decode(text: str, decoder: json.JSONDecoder = LENIENT) -> Any:
 
 
 def read_document(source: SourceFile) -> Any:
-    """The document in `source`. Raises GoldenSetError with the line of the fault."""
+    """Return the document in `source`. Raises GoldenSetError with the line of the
+    fault."""
     text = source.decode(source.read_bytes())
     try:
         return decode(text, _LocatingDecoder())
@@ -106,8 +118,8 @@ def read_document(source: SourceFile) -> Any:
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
-    """The rows of `source`; blank lines are passed over. Raises GoldenSetError with the
-    line."""
+    """Yield the object on each line that isn't blank. Raises GoldenSetError with the
+    line of the fault."""
     for line, raw in source.lines():
         text = source.decode(raw, line)
         if not text.strip():
@@ -115,18 +127,18 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
         try:
             value = decode(text)
         except NotJsonError as error:
-            column = ""
+            position = ""
             if error.position is not None:
-                column = f" (column {error.position + 1})"
+                position = f" (column {error.position + 1})"
             raise source.error(
-                f"{error}{column}.",
+                f"{error}{position}.",
                 line,
                 hint="Each line of a JSON Lines file must be one complete JSON object.",
             ) from None
         if not isinstance(value, dict):
-            kind = type(value).__name__
+            type_name = type(value).__name__
             raise source.error(
-                f"found a {kind}, expected an object.",
+                f"found a value of type {type_name}, expected an object.",
                 line,
                 hint='Write each sample as one line like {"id": "…", "question": "…"}.',
             )

@@ -1,16 +1,16 @@
-"""Parquet, through pyarrow (the extra ``ragstone[parquet]``)."""
+"""Reads Parquet, through pyarrow (the extra ``ragstone[parquet]``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile, first_line
+from ragstone.golden.rows import MAX_COLUMNS, Row, SourceFile, first_line_of
 
 _BATCH_ROWS = 1024
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
-    """The rows of `source`; Parquet has no lines. Raises GoldenSetError."""
+    """Yield the rows of `source`, without line numbers. Raises GoldenSetError."""
     try:
         import pyarrow as arrow
         import pyarrow.parquet as parquet
@@ -24,14 +24,20 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
             names = file.schema_arrow.names
             count = len(names)
             if count > MAX_COLUMNS:
-                raise source.error(f"{count:,} columns; at most {MAX_COLUMNS:,}.")
+                raise source.error(
+                    f"{count:,} columns; at most {MAX_COLUMNS:,} are allowed."
+                )
             distinct_names = set(names)
             if len(distinct_names) != count:
-                raise source.error("duplicate column name in the schema.")
+                raise source.error(
+                    "two columns have the same name.", hint="Rename one of them."
+                )
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 for values in batch.to_pylist():
                     yield Row(values)
     except OSError as error:
-        raise source.error(f"can't be read as Parquet: {first_line(error)}") from None
+        raise source.error(
+            f"can't be read as Parquet: {first_line_of(error)}"
+        ) from None
     except (arrow.ArrowException, ValueError, OverflowError) as error:
-        raise source.error(f"not valid Parquet: {first_line(error)}") from None
+        raise source.error(f"not valid Parquet: {first_line_of(error)}") from None

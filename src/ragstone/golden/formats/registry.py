@@ -1,4 +1,4 @@
-"""The formats of files, and which one a file has."""
+"""The formats of files, and how the format of a file is recognised."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from ragstone.golden.rows import SourceFile
 
 
 class Format(Struct, frozen=True):
-    """How files with these endings are read: into rows, or into one document in which
-    the rows are to be found."""
+    """A file format of golden sets."""
 
     name: str
     endings: tuple[str, ...]
+    """The extensions of files in this format, each with its dot."""
     read: Callable[[SourceFile], Any]
+    """Reads a file into rows, or into one document."""
     is_document: bool = False
+    """Whether `read` returns a document, in which the rows must be found."""
 
 
-def _yaml(source: SourceFile) -> Any:
-    # Its library takes a while to import.
+def _read_yaml(source: SourceFile) -> Any:
+    # Imported on first use: PyYAML takes a while to import.
     from ragstone.golden.formats import yaml_document
 
     return yaml_document.read_document(source)
@@ -35,7 +37,7 @@ JSON = Format("json", (".json",), json_text.read_document, is_document=True)
 FORMATS = (
     LINES,
     JSON,
-    Format("yaml", (".yaml", ".yml"), _yaml, is_document=True),
+    Format("yaml", (".yaml", ".yml"), _read_yaml, is_document=True),
     Format("csv", (".csv",), delimited.read_csv),
     Format("tsv", (".tsv", ".tab"), delimited.read_tsv),
     Format("parquet", (".parquet",), parquet.read_rows),
@@ -47,8 +49,8 @@ for _format in FORMATS:
 
 
 def format_of(source: SourceFile) -> Format:
-    """The format of a file, by its ending; of .json also by its content. Raises
-    GoldenSetError."""
+    """Return the format of a file: by its extension, and for .json also by its content.
+    Raises GoldenSetError if it is not supported."""
     ending = source.path.suffix.lower()
     file_format = BY_ENDING.get(ending)
     if file_format is None:
@@ -62,10 +64,10 @@ def format_of(source: SourceFile) -> Format:
 
 
 def _is_lines(source: SourceFile) -> bool:
-    """Whether a .json file is actually JSON Lines: its first two non-empty lines are
-    complete objects."""
+    """Whether a .json file is actually JSON Lines: each of its first two lines that
+    aren't blank is an object."""
     try:
-        rows = list(islice(json_text.read_rows(source), 2))
-        return len(rows) == 2
+        first_rows = list(islice(json_text.read_rows(source), 2))
     except GoldenSetError:
         return False
+    return len(first_rows) == 2

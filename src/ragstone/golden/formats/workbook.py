@@ -1,5 +1,5 @@
-"""Excel workbooks (.xlsx), through openpyxl (the extra ``ragstone[xlsx]``): a sheet
-with a header row, row by row."""
+"""Reads Excel workbooks (.xlsx), through openpyxl (the extra ``ragstone[xlsx]``): one
+sheet with a header row."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from contextlib import closing
 from datetime import date, time, timedelta
 from typing import Any
 
-from ragstone.golden.formats.delimited import find_header, header_names
-from ragstone.golden.rows import Row, SourceFile, first_line
+from ragstone.golden.formats.delimited import Record, find_header, header_names
+from ragstone.golden.rows import Row, SourceFile, first_line_of
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
-"""Maximum size of a workbook's unpacked parts: a small archive may hold a lot."""
+"""Maximum size of a workbook's unpacked parts: a small archive may unpack to a very large
+one."""
+_MAX_EXACT_NUMBER = 1e15
+"""Excel keeps 15 digits: a larger number is not exact."""
 
 
 def read_rows(source: SourceFile) -> Iterator[Row]:
-    """The rows of `source`, with the row number of the sheet as the line. Raises
-    GoldenSetError.
+    """Yield the rows of `source`, with the row number in the sheet as the line.
 
-    Only one sheet may have content. Formulas are read as their last calculated value.
+    Formulas are read as their last calculated value. Raises GoldenSetError, also if more
+    than one sheet has content.
     """
     try:
         import openpyxl
@@ -32,9 +35,8 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
         ) from None
     try:
         with source.open_document() as stream, warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about styles and validations that are not read
+            # openpyxl warns of styles and validations, which are not read.
+            warnings.simplefilter("ignore")
             # zipfile never unpacks more of a part than the archive states as its size.
             with zipfile.ZipFile(stream) as archive:
                 size = sum(part.file_size for part in archive.infolist())
@@ -43,39 +45,45 @@ def read_rows(source: SourceFile) -> Iterator[Row]:
                 size_mb = size / 1e6
                 max_mb = MAX_UNPACKED_BYTES / 1e6
                 raise source.error(
-                    f"unpacks to {size_mb:,.0f} MB; at most {max_mb:,.0f} MB.",
+                    f"unpacks to {size_mb:,.0f} MB; at most {max_mb:,.0f} MB are allowed.",
                     hint="Export the sheet as CSV UTF-8, which is read line by line.",
                 )
             with closing(
                 openpyxl.load_workbook(stream, read_only=True, data_only=True)
             ) as book:
-                yield from _rows(source, book)
-    except _unreadable() as error:
+                yield from _read_sheet(source, book)
+    except _openpyxl_errors() as error:
         raise source.error(
-            f"not a workbook that can be read: {first_line(error)}"
+            f"not a workbook that can be read: {first_line_of(error)}"
         ) from None
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
-    """What a damaged workbook makes openpyxl raise."""
+def _openpyxl_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that openpyxl raises for a damaged workbook."""
     from openpyxl.utils.exceptions import InvalidFileException
 
-    # Elements and attributes that openpyxl takes for granted, and strings and styles
-    # that cells refer to.
-    taken_for_granted = (
+    # Raised if an element or attribute is missing, or a string or style that a cell
+    # refers to.
+    missing_part_errors = (
         LookupError,
         ValueError,
         TypeError,
         AttributeError,
         ArithmeticError,
     )
-    packed = (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError)
-    # SyntaxError: of XML, by the standard library or by lxml, which openpyxl uses if it
-    # is installed.
-    return (*packed, *taken_for_granted, SyntaxError, InvalidFileException)
+    archive_errors = (
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+    )
+    # The standard library and lxml, which openpyxl uses if it is installed, raise
+    # SyntaxError for XML that isn't valid.
+    return (*archive_errors, *missing_part_errors, SyntaxError, InvalidFileException)
 
 
-def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
+def _read_sheet(source: SourceFile, book: Any) -> Iterator[Row]:
     sheets = [sheet for sheet in book.worksheets if any(_filled_rows(sheet))]
     if len(sheets) > 1:
         titles = ", ".join(repr(sheet.title) for sheet in sheets)
@@ -84,11 +92,11 @@ def _rows(source: SourceFile, book: Any) -> Iterator[Row]:
             hint="Keep the golden set in a workbook with one sheet, or export its sheet as CSV UTF-8.",
         )
     for sheet in sheets:
-        rows_of_text = ((line, _texts(cells)) for line, cells in _filled_rows(sheet))
-        header_line, header = find_header(rows_of_text)
-        names = header_names(source, header, header_line)
+        records = (Record(line, _texts(cells)) for line, cells in _filled_rows(sheet))
+        header = find_header(records)
+        names = header_names(source, header)
         for line, cells in _filled_rows(sheet):
-            if line > header_line:
+            if line > header.line:
                 values = dict(zip(names, cells, strict=False))
                 values.pop("", None)
                 yield Row(values, line)
@@ -99,19 +107,19 @@ def _texts(cells: Sequence[object]) -> list[str]:
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[object]]]:
-    """The rows that are not empty, with their numbers."""
-    sheet.reset_dimensions()  # some programs state a wrong size
-    for line, raw in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells = list(map(_value, raw))
+    """Yield the rows that are not empty, with their numbers."""
+    sheet.reset_dimensions()  # some programs write a wrong size
+    for line, raw_cells in enumerate(sheet.iter_rows(values_only=True), 1):
+        cells = list(map(_to_json_type, raw_cells))
         if any(cell is not None for cell in cells):
             yield line, cells
 
 
-def _value(cell: object) -> object:
-    """`cell` as a JSON-like value; a whole number is an integer, as the sheet shows
-    it."""
+def _to_json_type(cell: object) -> object:
+    """Return the value of a cell in a type of JSON, None if it is blank. A whole number
+    is an integer, as Excel shows it."""
     match cell:
-        case float() if cell.is_integer() and abs(cell) < 1e15:
+        case float() if cell.is_integer() and abs(cell) < _MAX_EXACT_NUMBER:
             return int(cell)
         case date() | time():
             return cell.isoformat()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ragstone.errors import GoldenSetError
 from ragstone.files import read_table
-from ragstone.golden.convert import native_lines
-from ragstone.golden.load import golden_set_of, load_golden_set
+from ragstone.golden.load import golden_set_from_data, load_golden_set
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import Sample
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.drafter import Drafted
@@ -92,7 +92,7 @@ def invalid_sample(sample: Sample) -> str | None:
     """Why a golden set can't hold `sample`: it is written, and read as any other."""
     try:
         rows = list(map(json.loads, native_lines([sample])))
-        (read,) = golden_set_of(rows)
+        (read,) = golden_set_from_data(rows)
     except GoldenSetError as error:
         return f"it is no valid sample: {error.message}"
     if replace(read, origin=None) != sample:

@@ -133,7 +133,7 @@ def golden_report(
     most_first = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
     return GoldenReport(
         samples=len(golden),
-        drafts=sum(sample.draft for sample in golden),
+        drafts=sum(sample.is_draft for sample in golden),
         unanswerable=sum(not sample.answerable for sample in golden),
         without_reference=sum(
             sample.answerable and not sample.reference for sample in golden
@@ -191,7 +191,7 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     A question is answered in a run if none of its scores there is below 0.5 (above,
     where less is better).
     """
-    samples = [sample for sample in golden if not sample.draft]
+    samples = [sample for sample in golden if not sample.is_draft]
     codes = [sample_code(sample.id, sample.content_hash()) for sample in samples]
     with_samples = [
         ScoredRun(line, history.samples[line.samples])

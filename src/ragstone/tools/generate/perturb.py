@@ -76,7 +76,7 @@ def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
     pool = [
         sample
         for sample in golden
-        if not sample.draft and sample.turn is None and tags.isdisjoint(sample.tags)
+        if not sample.is_draft and sample.turn is None and tags.isdisjoint(sample.tags)
     ]
     chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
     size = min(n, len(pool))

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.cells import is_blank
-from ragstone.golden.convert import native_lines
-from ragstone.golden.load import golden_set_of, read_rows
+from ragstone.golden.load import golden_set_from_data, read_rows
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.sample import GoldenSet, Review, Sample
 from ragstone.report.templates import render_text_template
 from ragstone.tools.judging.table import (
@@ -43,7 +43,7 @@ _HASH_DIGITS = 16
 
 def drafts_of(golden: GoldenSet) -> tuple[Sample, ...]:
     """The drafts. Raises ConfigError if there are none."""
-    drafts = tuple(sample for sample in golden if sample.draft)
+    drafts = tuple(sample for sample in golden if sample.is_draft)
     if not drafts:
         raise ConfigError("no sample is a draft, so there is nothing to review.")
     return drafts
@@ -104,7 +104,10 @@ def apply_decisions(
     rejected: dict[str, None] = {}
     edited = 0
     for where, row in read_rows(
-        path, required=("id", "decision"), expected=_EXPECTED, limit=MAX_LABELS_BYTES
+        path,
+        required=("id", "decision"),
+        expected=_EXPECTED,
+        max_bytes=MAX_LABELS_BYTES,
     ):
         if is_blank(row["decision"]):
             continue
@@ -132,7 +135,7 @@ def apply_decisions(
         for sample in golden
         if sample.id not in rejected
     ]
-    undecided = sum(sample.draft for sample in samples)
+    undecided = sum(sample.is_draft for sample in samples)
     return Reviewed(samples, len(accepted), edited, undecided, tuple(rejected))
 
 
@@ -169,7 +172,7 @@ def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
     line = next(native_lines([sample]))
     record = json.loads(line)
     try:
-        (edited,) = golden_set_of([record | edits])
+        (edited,) = golden_set_from_data([record | edits])
     except GoldenSetError as error:
         raise ConfigError(
             f"the edit of sample '{sample.id}' can't be read: {error.message}",

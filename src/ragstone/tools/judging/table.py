@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.files import replace_text
-from ragstone.golden.cells import is_blank, number
+from ragstone.golden.cells import is_blank, to_number
 from ragstone.golden.load import read_rows
 from ragstone.printable import clean
 
@@ -155,7 +155,7 @@ def read_labels(
     for path in files:
         annotator = path.stem
         for where, row in read_rows(
-            path, required=("id",), expected=_EXPECTED, limit=MAX_LABELS_BYTES
+            path, required=("id",), expected=_EXPECTED, max_bytes=MAX_LABELS_BYTES
         ):
             sample_id = unescape_formula(str(row["id"]))
             texts = {
@@ -211,7 +211,7 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
     ConfigError."""
     if is_blank(cell):
         return
-    probability = number(cell)
+    probability = to_number(cell)
     if not 0.0 < probability <= 1.0:
         shown = repr(str(cell)[:80])
         raise ConfigError(
@@ -232,7 +232,7 @@ def _read_label(cell: object, low: float, high: float, where: str) -> float | No
     word = str(cell).strip().lower()
     if word in _LABEL_BY_WORD:
         return _LABEL_BY_WORD[word]
-    value = number(cell)
+    value = to_number(cell)
     if low <= value <= high:
         return (value - low) / (high - low)
     shown = str(cell)[:80]

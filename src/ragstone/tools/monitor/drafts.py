@@ -14,8 +14,8 @@ from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.scores import RunScores
 from ragstone.files import read_regular
 from ragstone.gate.policy import Policy
-from ragstone.golden.convert import native_lines
 from ragstone.golden.load import load_golden_set
+from ragstone.golden.native_format import native_lines
 from ragstone.golden.rows import MAX_FILE_BYTES
 from ragstone.golden.sample import Review, Sample
 from ragstone.settings.settings import Settings

@@ -22,7 +22,7 @@ from pydantic.functional_validators import WrapValidator
 from ragstone.files import read_table
 from ragstone.gate.policy_table import LogField
 from ragstone.golden import cells
-from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normal
+from ragstone.golden.aliases import FIELDS, RECORDED, SYSTEM_NAMES, normalise_name
 from ragstone.golden.sample import Message
 from ragstone.history.lines import Time
 from ragstone.judge.offline.statements import answer_abstains
@@ -54,7 +54,7 @@ NAMES: Mapping[LogField, tuple[str, ...]] = MappingProxyType(
         for field, names in _TABLES["names"].items()
     }
 )
-"""The names of each field in logs, as `golden.aliases.normal` writes them. If a record
+"""The names of each field in logs, as `golden.aliases.normalise_name` writes them. If a record
 has more than one, the first counts."""
 
 
@@ -82,7 +82,7 @@ def _parse_or_none(value: object, parse: ValidatorFunctionWrapHandler) -> Any:
 def _feedback(value: object) -> object:
     """A user's word as a number; another value as it is."""
     if isinstance(value, str):
-        word = normal(value) or value.strip()
+        word = normalise_name(value) or value.strip()
         return _TABLES["feedback"].get(word, value)
     return value
 
@@ -96,7 +96,7 @@ def _is_error(value: object) -> bool:
 
 def _sources(value: object) -> tuple[object, ...]:
     """The first MAX_CONTEXTS of the passages in `value`."""
-    passages = cells.passages(value, split_bars=False)
+    passages = cells.to_passages(value, split_bars=False)
     return tuple(passages)[:MAX_CONTEXTS]
 
 
@@ -116,10 +116,10 @@ class Interaction(BaseModel):
     for an interaction that is logged twice."""
     id: _Label = ""
     timestamp: Time
-    question: Annotated[str | None, BeforeValidator(cells.question)] = None
+    question: Annotated[str | None, BeforeValidator(cells.to_question)] = None
     history: tuple[Any, ...] = ()
     """The turns of the conversation before the question."""
-    answer: Annotated[str | None, BeforeValidator(cells.text)] = None
+    answer: Annotated[str | None, BeforeValidator(cells.to_text)] = None
     sources: Annotated[tuple[Any, ...] | None, BeforeValidator(_sources)] = None
     """The retrieved texts or documents, in their order."""
     results: Annotated[int | None, Field(ge=0), _OrNone] = None
@@ -162,7 +162,7 @@ def read_interaction(
 
     Fields in `columns` are read from the dotted paths there, others by their names.
     """
-    by_name = {normal(str(name)): value for name, value in record.items()}
+    by_name = {normalise_name(str(name)): value for name, value in record.items()}
     fields: dict[str, Any] = {}
     for field, names in NAMES.items():
         values = list(map(by_name.get, names))
@@ -182,7 +182,7 @@ def read_interaction(
         raise BadRecord(EMPTY)
     history: tuple[Message, ...] = ()
     with suppress(cells.CellError):
-        history = cells.earlier_turns(fields.get("question"))
+        history = cells.to_earlier_messages(fields.get("question"))
     key = _key(record, interaction)
     return interaction.model_copy(update={"key": key, "history": history})
 

@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.errors import GoldenSetError
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.opened import open_cells
+from ragstone.golden.nested_columns import nest_columns
 from ragstone.golden.sample import Assertion, Assertions, GoldenSet
 
 ASKED = {"question": "How long?"}
@@ -61,7 +61,7 @@ def test_the_reference_of_phoenix_is_what_was_retrieved(tmp_path: Path) -> None:
     golden = load_table(tmp_path, row)
     assert golden[0].references == ()
     assert dict(golden.mappings[0].recorded) == {"answer": "output", "contexts": "retrieved_contexts"}
-    assert open_cells(row)["retrieved_contexts"] == "The warranty is 24 months."
+    assert nest_columns(row)["retrieved_contexts"] == "The warranty is 24 months."
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_references_and_passages_in_cells(
     ],
 )
 def test_a_text_that_is_no_container_is_kept(values: dict[str, object]) -> None:
-    assert open_cells(values) == values
+    assert nest_columns(values) == values
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ragstone.errors import GoldenSetError
-from ragstone.golden.convert import native_lines
+from ragstone.golden.document_names import are_document_names, is_document_name
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.names import are_names, is_name
+from ragstone.golden.native_format import native_lines
 from tests.golden.loading import load_rows
 
 
@@ -23,7 +23,7 @@ from tests.golden.loading import load_rows
     ],
 )
 def test_a_path_an_address_and_an_id_are_names(name: str) -> None:
-    assert is_name(name)
+    assert is_document_name(name)
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_a_path_an_address_and_an_id_are_names(name: str) -> None:
     ],
 )
 def test_text_is_not_a_name(text: str) -> None:
-    assert not is_name(text)
+    assert not is_document_name(text)
 
 
 def test_texts_are_names_only_if_each_is_one() -> None:
-    assert are_names(["a.md", "b.md"])
-    assert not are_names(["a.md", "The second is a passage."])
-    assert not are_names([])
+    assert are_document_names(["a.md", "b.md"])
+    assert not are_document_names(["a.md", "The second is a passage."])
+    assert not are_document_names([])
 
 
 @pytest.mark.parametrize("column", ["contexts", "reference_contexts"])
