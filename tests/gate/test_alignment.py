@@ -52,5 +52,5 @@ def test_in_a_run_that_fails_it_is_a_note() -> None:
     (found,) = alignment_findings(evidence)
     assert found.level is Level.ASIDE
     failed = Check("mrr.drop", CheckKind.DROP, Status.FAIL, Action.BLOCK, "so")
-    (note,) = alignment_findings(replace(evidence, decided=(failed,)))
+    (note,) = alignment_findings(replace(evidence, checks=(failed,)))
     assert note == replace(found, level=Level.NOTE)

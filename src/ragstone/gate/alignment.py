@@ -51,6 +51,6 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
         f"{ignored_share} of {total} ignore the first context ({span}; more than "
         f"{max_share} is worth a look), {unused} of them all contexts. {_ADVICE}"
     )
-    fails = any(check.failed and check.blocks for check in evidence.decided)
+    fails = any(check.failed and check.blocks for check in evidence.checks)
     level = Level.NOTE if fails else Level.ASIDE
     yield Finding("alignment", level, text, name)

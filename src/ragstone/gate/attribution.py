@@ -17,14 +17,14 @@ def attribute(evidence: Evidence, diagnosis: Diagnosis) -> Attribution | None:
     """
     failed: set[str] = set()
     halves: set[Side] = set()
-    for check in evidence.decided:
+    for check in evidence.checks:
         metric = find_metric(check.metric or "")
         is_bound = check.kind in LEVELS | CHANGES and not check.by_words
         if metric is not None and is_bound and check.failed:
             failed.add(str(check.metric))
             halves.add(Side(metric.info.blames))
     side = diagnosis.side
-    if not failed and (side is None or not evidence.ended):
+    if not failed and (side is None or not evidence.has_blocker):
         return None
     failed_metrics = ", ".join(sorted(failed))
     reason = f"Failed: {failed_metrics}."

@@ -19,6 +19,8 @@ from ragstone.stats.estimate import Estimate
 from ragstone.stats.losses import Change, row_means
 
 ROUNDING = 1e-9
+"""A mean that misses its bound by less does not miss it: 0.1 + 0.2 is not 0.3 in
+binary."""
 
 
 class Floor(Struct, frozen=True):
@@ -28,8 +30,9 @@ class Floor(Struct, frozen=True):
     samples: tuple[str, ...]
     """The ids of the samples that count here, sorted."""
     values: Floats
-    """(n,): their scores."""
+    """(n,): the scores of `samples`."""
     bound: float
+    """The least mean."""
 
     @property
     def current(self) -> float:
@@ -44,8 +47,9 @@ class Drop(Struct, frozen=True):
     samples: tuple[str, ...]
     """The ids of the samples that count here, sorted."""
     bound: float
+    """The least mean of the changes: minus the allowed drop."""
     change: Change
-    """Their scores in both runs."""
+    """The scores of `samples` in both runs."""
 
     @property
     def values(self) -> Floats:
@@ -64,19 +68,20 @@ class Drop(Struct, frozen=True):
 
 
 def mean_score(scores: Floats) -> float:
-    """The mean over the questions of `scores` (n, k)."""
+    """The mean over n questions of their mean `scores` (n, k)."""
     return float(row_means(scores).mean())
 
 
-def reported_interval(limits: Estimate, shown: Callable[[float], float]) -> Interval:
-    """An interval of scores as it is reported, also where less is better."""
-    ends = [shown(limits.low), shown(limits.high)]
+def reported_interval(limits: Estimate, reported: Callable[[float], float]) -> Interval:
+    """The interval with both ends as reports show them; where less is better, they
+    change places."""
+    ends = [reported(limits.low), reported(limits.high)]
     low, high = sorted(ends)
     return Interval(low, high, limits.confidence, limits.method)
 
 
 def floors_of(run: RunScores, rules: Sequence[Rule]) -> Iterator[Floor]:
-    """Every floor in the rules that has at least one score."""
+    """The floors in the rules that have at least one score."""
     ids = sorted(run.samples)
     for rule in rules:
         values = run.scores_of(rule.metric).values
@@ -88,17 +93,17 @@ def floors_of(run: RunScores, rules: Sequence[Rule]) -> Iterator[Floor]:
 
 
 def drops_of(pairing: Pairing, rules: Sequence[Rule]) -> Iterator[Drop]:
-    """Every drop in the rules that has at least one pair."""
+    """The drops in the rules that have at least one pair."""
     ids = sorted(pairing.current.samples)
     groups = group_labels(pairing.current, ids)
-    place_of = {sample_id: place for place, sample_id in enumerate(ids)}
+    index_of = {sample_id: index for index, sample_id in enumerate(ids)}
     for rule in rules:
         samples = rule.covered(pairing.changes(rule.metric))
         if rule.max_drop is None or not samples:
             continue
-        bound = 0.0 - rule.max_drop  # so that no drop is 0.0, not -0.0
-        # An accepted drop is fully allowed: more than that fails, and up to there
-        # nothing is inconclusive.
+        bound = 0.0 - rule.max_drop  # not -max_drop, which would make -0.0 of 0.0
+        # An accepted drop is expected, not suspected: nothing up to its size is
+        # inconclusive.
         expected = 0.0 if rule.accepted is None else bound
         now = answer_table(rule, samples, pairing.current)
         then = answer_table(rule, samples, pairing.baseline)
@@ -106,14 +111,14 @@ def drops_of(pairing: Pairing, rules: Sequence[Rule]) -> Iterator[Drop]:
             # Runs of the history, whose scores are rounded: equal ones must stay equal.
             now = np.rint(now * STEPS) / STEPS
             then = np.rint(then * STEPS) / STEPS
-        places = [place_of[sample_id] for sample_id in samples]
-        units = np.array(places)
+        units = np.array([index_of[sample_id] for sample_id in samples])
         change = Change(units, after=now, before=then, groups=groups, expected=expected)
         yield Drop(rule, samples, bound, change)
 
 
 def changes_of(drops: Sequence[Drop]) -> list[Change]:
-    """The scores behind drops, those of slices with what they are a part of."""
+    """The scores behind `drops`; for a slice, also those of the whole metric that it is
+    a part of."""
     wholes = {
         drop.rule.metric: drop.change for drop in drops if drop.rule.slice is None
     }
@@ -128,17 +133,18 @@ def changes_of(drops: Sequence[Drop]) -> list[Change]:
 
 
 def answers_per_sample(run: RunScores) -> int:
-    """How often the system was asked each question; 1 for a plain score file."""
+    """The number of times that the system was asked each question; 1 for a plain score
+    file."""
     if run.manifest is None:
         return 1
     return run.manifest.answers
 
 
 def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
-    """The scores (n, k) of each answer to each question, filled up with NaN to the
-    largest number of answers.
+    """The scores (n, k) of the k answers to each of n questions, or 1 − score where less
+    is better.
 
-    They are 1 − score where less is better.
+    Rows with fewer answers are filled up with NaN.
     """
     scores = run.metrics[rule.metric]
     rows = [
@@ -151,6 +157,7 @@ def answer_table(rule: Rule, ids: tuple[str, ...], run: RunScores) -> Floats:
 
 
 def _oriented(scores: Floats, rule: Rule) -> Floats:
+    """`scores` on a scale on which more is better."""
     if rule.lower_is_better:
         return 1.0 - scores
     return scores

@@ -69,10 +69,10 @@ def decide_gate(
         evidence = replace(evidence, explanation=explanation)
         findings = tuple(all_findings(evidence))
     else:
-        findings = tuple(check.finding for check in evidence.decided)
-    status, reason = _combined(evidence.decided, policy)
+        findings = tuple(check.finding for check in evidence.checks)
+    status, reason = _combined(evidence.checks, policy)
     warnings = [
-        check for check in evidence.decided if not check.blocks and not check.passed
+        check for check in evidence.checks if not check.blocks and not check.passed
     ]
     if warnings:
         warning_checks = counted(
@@ -108,7 +108,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         if sample_id in worse or change.evidence_lost
     }
     surely_broke = any(
-        check.kind == CheckKind.QUESTIONS and check.failed for check in evidence.decided
+        check.kind == CheckKind.QUESTIONS and check.failed for check in evidence.checks
     )
     enough = MIN_BROKEN if surely_broke else MIN_SAMPLES
     diagnosis = diagnosis_of(causes, enough=enough)

@@ -1,4 +1,4 @@
-"""What a run is decided on: gathered once, and the same for every check."""
+"""What a run is decided on, gathered once for all checks."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Evidence(Struct, frozen=True):
     current: RunScores
     policy: Policy
     pairing: Pairing
-    """The two runs; without a baseline, with one that has nothing."""
+    """The two runs; without a baseline, its run is empty."""
     has_baseline: bool
     rules: tuple[Rule, ...]
     floors: tuple[Floor, ...]
-    """The floors that have a score."""
+    """The floors of the rules that have a score."""
     drops: tuple[Drop, ...]
-    """The drops that have a pair."""
+    """The drops of the rules that have a pair."""
     baseline_required: bool = False
-    """A run without a comparable baseline is an error."""
+    """Whether a run without a comparable baseline is an error."""
     drift: Sequence[Check] = ()
     """The checks against the history."""
-    decided: tuple[Check, ...] = ()
-    """The checks so far, in the order of the registry."""
+    checks: tuple[Check, ...] = ()
+    """The checks that are decided so far, in the order of the registry."""
     explanation: Explanation = field(default_factory=Explanation)
-    """What follows from all checks."""
+    """Why samples got worse; empty until all checks are decided."""
 
     @classmethod
     def of(
@@ -51,6 +51,8 @@ class Evidence(Struct, frozen=True):
         """Pair the runs, and find the rules that apply."""
         has_baseline = baseline is not None
         baseline = baseline or NO_RUN
+        # Neither an edit of groups nor contexts that are no longer returned may hide a
+        # loss.
         current = with_groups_of(current, baseline)
         current = with_lost_contexts(current, baseline)
         pairing = pair_runs(current, baseline)
@@ -84,7 +86,7 @@ class Evidence(Struct, frozen=True):
 
     @property
     def baseline(self) -> RunScores:
-        """The baseline; without one, a run that has nothing."""
+        """The baseline; an empty run if there is none."""
         return self.pairing.baseline
 
     @property
@@ -94,34 +96,33 @@ class Evidence(Struct, frozen=True):
 
     @property
     def compared(self) -> Pairing:
-        """The two runs if they can be compared; else with a baseline that has
-        nothing."""
+        """The two runs; if they can't be compared, the baseline is an empty run."""
         if self.is_compared:
             return self.pairing
         return pair_runs(self.current, NO_RUN)
 
     def drops_with(self, action: Action) -> list[Drop]:
-        """The drops that block, or those that warn."""
+        """The drops whose checks have this action."""
         return [drop for drop in self.drops if drop.rule.drop_action is action]
 
     @property
-    def ended(self) -> bool:
-        """Whether a blocking check fails or is not settled."""
+    def has_blocker(self) -> bool:
+        """Whether a blocking check fails or is inconclusive."""
         bad = (Status.FAIL, Status.INCONCLUSIVE)
-        return any(check.blocks and check.status in bad for check in self.decided)
+        return any(check.blocks and check.status in bad for check in self.checks)
 
     @property
-    def finished(self) -> bool:
-        """Whether it is known that the run was finished."""
+    def is_finished(self) -> bool:
+        """Whether the run is known to have reached its end."""
         manifest = self.current.manifest
         return manifest is not None and manifest.state == "finished"
 
     @property
-    def confirmed(self) -> bool:
-        """Whether the system was asked again before the run is decided."""
+    def was_asked_again(self) -> bool:
+        """Whether the system was asked again because of a doubt."""
         return self.current.confirmed
 
     @property
-    def offline(self) -> bool:
+    def is_offline(self) -> bool:
         """Whether the offline judge scored the run."""
         return self.current.offline

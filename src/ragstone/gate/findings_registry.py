@@ -71,7 +71,7 @@ FUNCTIONS = (
 
 def all_findings(evidence: Evidence) -> Iterator[Finding]:
     """The checks of `evidence` and everything else that is found in it."""
-    yield from (check.finding for check in evidence.decided)
+    yield from (check.finding for check in evidence.checks)
     for kind, sentences in WARNINGS:
         yield from findings(kind, Level.WARNING, sentences(evidence))
     for kind, sentences in NOTES:

@@ -127,7 +127,7 @@ def question_changes(evidence: Evidence) -> QuestionChanges:
         is_steady=_is_steady(run, drops, has_same_answers=has_same_answers),
         is_likely_steady=has_same_answers,
         p_value=_p_value(flips, np.isin(ids, list(failed)), group_labels(run, ids)),
-        was_asked_again=evidence.confirmed,
+        was_asked_again=evidence.was_asked_again,
     )
 
 

@@ -76,9 +76,7 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
 
 def _failed_metrics(evidence: Evidence) -> set[str]:
     """The metrics of failed checks, apart from those that only words show."""
-    failed = [
-        check for check in evidence.decided if check.failed and not check.by_words
-    ]
+    failed = [check for check in evidence.checks if check.failed and not check.by_words]
     return {check.metric for check in failed if check.metric}
 
 
@@ -89,7 +87,7 @@ def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
         for rule in evidence.rules:
             changes = evidence.pairing.changes(rule.metric)
             for sample_id, change in changes.items():
-                loss = -rule.direction.shown_change(change)
+                loss = -rule.direction.reported_change(change)
                 if loss > 0.0:
                     losses[sample_id][rule.metric] = loss
         return losses

@@ -1,5 +1,5 @@
-"""Which rules of the policy apply to a run: resolves names, expands families, fills in
-defaults."""
+"""The rules of the policy that apply to a run: metric names resolved, families expanded,
+and defaults filled in."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ from ragstone.metrics.registry import find_metric, is_relative
 
 
 class Rule(Struct, frozen=True):
-    """One metric over all samples, or over those with a tag."""
+    """The floor and the drop of one metric, over all samples or over those with a
+    tag."""
 
     key: str
-    """Its name in the policy, possibly of a family."""
+    """The name in the policy: the metric, or the family that it is a member of."""
     metric: str
     min: float | None
-    """On a scale on which more is better: where less is, 1 − max."""
+    """The floor, on a scale on which more is better: 1 − max where less is. None if there
+    is none."""
     max_drop: float | None
-    """On a scale on which more is better: where less is, max_rise."""
+    """The allowed drop, on that scale: max_rise where less is better. None if drops are
+    not checked."""
     floor_action: Action
     drop_action: Action
     written: bool
-    """The policy names it, so it must have scores."""
+    """Whether the policy names the metric, so that it must have scores."""
     slice: str | None = None
-    """The tag of the samples that it is about; None for all."""
+    """The tag of the samples that the rule covers; None for all samples."""
     samples: frozenset[str] | None = None
-    """The samples that it is about; None for all."""
+    """The ids of the samples that the rule covers; None for all samples."""
     accepted: str | None = None
     """The id of the accepted drop that `max_drop` comes from, if any."""
     lower_is_better: bool = False
@@ -57,13 +60,14 @@ class Rule(Struct, frozen=True):
         return Action.WARN
 
     def covered(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """Those of the samples that it is about."""
-        samples = self.samples
-        return tuple(name for name in ids if samples is None or name in samples)
+        """Those of the samples `ids` that the rule covers."""
+        if self.samples is None:
+            return tuple(ids)
+        return tuple(sample_id for sample_id in ids if sample_id in self.samples)
 
     @property
     def place(self) -> Target:
-        """The metric and the slice that it is about."""
+        """The metric and the slice of the rule."""
         return self.metric, self.slice
 
     @property
@@ -71,16 +75,17 @@ class Rule(Struct, frozen=True):
         return title_of(self.metric, self.slice)
 
     def name_of(self, kind: CheckKind) -> str:
-        """The name of this rule's check of the kind."""
-        base = f"{self.metric}.{kind.value}"
+        """The name of this rule's check of the kind: ``de/mrr.floor``."""
+        name = f"{self.metric}.{kind.value}"
         if self.slice is None:
-            return base
-        return f"{self.slice}/{base}"
+            return name
+        return f"{self.slice}/{name}"
 
     def check(
         self, kind: CheckKind, status: Status, action: Action, reason: str
     ) -> Check:
-        """A check of this rule; `reason` does not name the metric."""
+        """A check of this rule. `reason` leaves out the metric, which is put before
+        it."""
         return Check(
             name=self.name_of(kind),
             kind=kind,
@@ -96,45 +101,46 @@ class Rule(Struct, frozen=True):
 def resolve_rules(
     policy: Policy, run: RunScores, *, offline: bool | None = None
 ) -> tuple[Rule, ...]:
-    """All rules of `policy` for `run`, those over all samples first, sorted by metric
-    name. A tag that no sample has brings none.
+    """All rules of `policy` for `run`, those over all samples first. A tag that no
+    sample has brings none.
 
-    `offline` is whether the offline judge scores the run, if that is not what it says.
+    `offline` is whether the offline judge scores the run; by default, what the run
+    says.
     """
     if offline is None:
         offline = run.offline
     rules: list[Rule] = []
     in_force = policy.in_force
-    for name, written in in_force.items():
-        rule = _rule(name, written, policy)
+    for name, table in in_force.items():
+        rule = _rule_of_table(name, table, policy)
         if name not in policy.metrics:
-            rule = _by_default(rule, offline=offline)
+            rule = _with_default_actions(rule, offline=offline)
         members = metrics_of(name, run, in_force)
         rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
         named = {rule.metric for rule in rules}
         unnamed = sorted(run.metrics.keys() - named)
         rules += [
-            _unnamed(metric, policy, run)
+            _default_drop(metric, policy, run)
             for metric in unnamed
             if not is_relative(metric)
         ]
     for tag, part in policy.slices.items():
         samples = frozenset(
-            name for name, facts in run.samples.items() if tag in facts.tags
+            sample_id for sample_id, facts in run.samples.items() if tag in facts.tags
         )
         if not samples:
             continue
-        for name, written in part.metrics.items():
-            whole_rule = _rule(name, written, policy)
+        for name, table in part.metrics.items():
+            whole_rule = _rule_of_table(name, table, policy)
             rule = replace(whole_rule, slice=tag, samples=samples)
             members = metrics_of(name, run, part.metrics)
             rules += [replace(rule, metric=metric) for metric in members]
-    return tuple(_widened(rule, policy) for rule in rules)
+    return tuple(_with_accepted_drop(rule, policy) for rule in rules)
 
 
-def _widened(rule: Rule, policy: Policy) -> Rule:
-    """`rule` with the drop that is accepted for it, if that is larger."""
+def _with_accepted_drop(rule: Rule, policy: Policy) -> Rule:
+    """`rule` with the drop that is accepted for it, if that is more than it allows."""
     entry = policy.widened.get(rule.place)
     max_drop = rule.max_drop
     if entry is None or max_drop is None or entry.drop <= max_drop:
@@ -142,15 +148,15 @@ def _widened(rule: Rule, policy: Policy) -> Rule:
     return replace(rule, max_drop=entry.drop, accepted=entry.id)
 
 
-def _rule(name: str, written: MetricRule, policy: Policy) -> Rule:
-    """The rule that the policy has under `name`."""
-    floor = written.min
-    if written.max is not None:
-        floor = 1.0 - written.max
-    max_drop = written.max_drop
-    if written.max_rise is not None:
-        max_drop = written.max_rise
-    action = written.action or Action.BLOCK
+def _rule_of_table(name: str, table: MetricRule, policy: Policy) -> Rule:
+    """The rule of the table `name` in the policy."""
+    floor = table.min
+    if table.max is not None:
+        floor = 1.0 - table.max
+    max_drop = table.max_drop
+    if table.max_rise is not None:
+        max_drop = table.max_rise
+    action = table.action or Action.BLOCK
     return Rule(
         key=name,
         metric=name,
@@ -163,9 +169,9 @@ def _rule(name: str, written: MetricRule, policy: Policy) -> Rule:
     )
 
 
-def _by_default(rule: Rule, *, offline: bool) -> Rule:
-    """A headline metric's rule that nobody wrote: of the offline judge, only drops of
-    `OFFLINE_BLOCKS` block."""
+def _with_default_actions(rule: Rule, *, offline: bool) -> Rule:
+    """`rule` of a headline metric that the policy does not name. With the offline
+    judge, only the drops of `OFFLINE_BLOCKS` block."""
     floor_action = Action.WARN if offline else Action.BLOCK
     drop_action = Action.BLOCK if rule.key in OFFLINE_BLOCKS else floor_action
     return replace(
@@ -173,28 +179,30 @@ def _by_default(rule: Rule, *, offline: bool) -> Rule:
     )
 
 
-def _unnamed(metric: str, policy: Policy, run: RunScores) -> Rule:
-    """The default drop, which all other measured metrics get.
+def _default_drop(metric: str, policy: Policy, run: RunScores) -> Rule:
+    """The default drop of a measured metric that neither the policy nor its defaults
+    name.
 
     It blocks if no judge is involved: for retrieval metrics, functions of the project,
     and the scores of another evaluator.
     """
     built_in = find_metric(metric)
     version = run.metrics[metric].version
-    warns = is_rubric(version)
+    needs_judge = is_rubric(version)
     if built_in is not None:
         is_of_retrieval = built_in.info.blames == "retrieval"
-        warns = not is_of_retrieval or is_judged(metric)
-    action = Action.WARN if warns else Action.BLOCK
-    written = MetricRule(max_drop=DEFAULT_MAX_DROP, action=action)
-    return replace(_rule(metric, written, policy), written=False)
+        needs_judge = not is_of_retrieval or is_judged(metric)
+    action = Action.WARN if needs_judge else Action.BLOCK
+    table = MetricRule(max_drop=DEFAULT_MAX_DROP, action=action)
+    return replace(_rule_of_table(metric, table, policy), written=False)
 
 
 def metrics_of(name: str, run: RunScores, named: Mapping[str, object]) -> list[str]:
-    """The metrics of `run` that the rule `name` covers: itself, and its family members
-    without their own rule.
+    """The metrics of `run` that the rule `name` covers, sorted: the metric of that name,
+    and the members of that family without a rule among `named`.
 
-    A member that applies to no sample gives way to one that has scores.
+    Those that apply to no sample are left out if others do. If `run` has none of them,
+    `name` itself.
     """
     family = []
     for metric in run.metrics:

@@ -174,7 +174,7 @@ def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None
     then = pairs.before
     now = pairs.after
     first = now.shape[1]
-    if evidence.confirmed:
+    if evidence.was_asked_again:
         repeats = evidence.policy.gate.confirm_repeats
         first = max(1, first - repeats)
     rule = loss_rule(

@@ -161,7 +161,7 @@ def _sentences() -> Mapping[str, Mapping[str, str]]:
 
 def _worse(evidence: Evidence) -> set[str]:
     """The samples with a clear loss in any metric, if the run does not pass."""
-    if not evidence.ended:
+    if not evidence.has_blocker:
         return set()
     worse = set(worse_samples(evidence))
     regressions = evidence.explanation.regressions

@@ -26,7 +26,7 @@ def permissive(evidence: Evidence) -> Iterator[str]:
     policy = evidence.policy
     if policy.file is None and not policy.metrics:
         floors = ""
-        if evidence.offline:
+        if evidence.is_offline:
             floors = f", and {FLOORS_WARN}"
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
 
@@ -46,7 +46,7 @@ def forgotten(evidence: Evidence) -> Iterator[str]:
 
 def ungraded(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
-    if not evidence.offline:
+    if not evidence.is_offline:
         return
     names = [
         name
@@ -75,7 +75,7 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
     the retriever."""
     run = evidence.current
     is_decided = any(
-        check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.decided
+        check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.checks
     )
     if returns_no_contexts(run) and not is_decided:
         yield f"{NO_CONTEXTS_RETURNED}: {RETURN_THEM}."

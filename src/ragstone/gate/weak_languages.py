@@ -21,7 +21,7 @@ def language_warnings(evidence: Evidence) -> Iterator[str]:
         scores.values and grade(name) is not None
         for name, scores in run.metrics.items()
     )
-    if not evidence.offline or not is_graded:
+    if not evidence.is_offline or not is_graded:
         return
     questions = (facts.question for facts in run.samples.values())
     languages = weak_languages(islice(questions, MAX_QUESTIONS))

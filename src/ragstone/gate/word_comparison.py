@@ -73,7 +73,7 @@ def floor_without_word_losses(floor: Floor, evidence: Evidence) -> Floor:
         sample_id = floor.samples[place]
         if sample_id in paired:
             before = pairing.baseline.metrics[metric].values[sample_id]
-            baseline_value = floor.rule.direction.shown(before)
+            baseline_value = floor.rule.direction.reported(before)
             values[place] = max(values[place], baseline_value)
     return replace(floor, values=values)
 

@@ -122,7 +122,7 @@ class Column(Struct, frozen=True):
         )
         step = self.step_at(start)
         if step is not None:
-            shown = self.rule.direction.shown
+            shown = self.rule.direction.reported
             check = replace(
                 check,
                 estimate=step.excess,
@@ -136,7 +136,7 @@ class Column(Struct, frozen=True):
         """The sentence for `check`, of a loss since the run `start`."""
         title = title_of(self.rule.title, self.slice)
         beginning = since(self.runs[start].line.commit, self.merges_since(start))
-        below_level = f"{self.rule.direction.beyond} its level {beginning}"
+        below_level = f"{self.rule.direction.failing_side} its level {beginning}"
         if check.status is Status.PASS:
             return f"{title} had been {below_level}, and is back at it."
         if check.n:
@@ -193,7 +193,7 @@ def mean_columns(columns: Sequence[Column]) -> list[Column]:
     if len(columns) < 2 or columns[0].slice is not None:
         return []
     rules = [column.rule for column in columns]
-    names = [rule.direction.rising(rule.title) for rule in rules]
+    names = [rule.direction.rising_name(rule.title) for rule in rules]
     actions = {rule.action for rule in rules}
     action = Action.BLOCK if Action.BLOCK in actions else Action.WARN
     max_drift = float(np.mean([rule.max_drift for rule in rules]))

@@ -46,7 +46,7 @@ class Answers(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        is_known = evidence.finished and bool(run.system.answers)
+        is_known = evidence.is_finished and bool(run.system.answers)
         if not is_known or run.part == RETRIEVAL:
             return
         texts_by_sample = {
@@ -94,7 +94,7 @@ class NoAnswer(Answers):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         failures = run.system.failures
-        if run.is_unanswered and evidence.finished:
+        if run.is_unanswered and evidence.is_finished:
             n = len(run.samples)
             samples = counted(n, "sample")
             why = usual_reason(failures[sample_id] for sample_id in run.samples)
@@ -114,7 +114,7 @@ class Collapsed(Answers):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        if not evidence.finished or not run.system.answers:
+        if not evidence.is_finished or not run.system.answers:
             return
         floors = {
             metric: default.min or _UNFLOORED[metric]

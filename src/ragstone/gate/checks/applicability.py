@@ -71,7 +71,7 @@ def hardly_applied(evidence: Evidence) -> Iterator[str]:
     """A warning for each metric that applied to hardly any answer, but for what line
     one says."""
     bad = (
-        check.reason for check in evidence.decided if check.blocks and not check.passed
+        check.reason for check in evidence.checks if check.blocks and not check.passed
     )
     line_one = next(bad, "")
     for check, _ in _hardly_applied(evidence):

@@ -122,7 +122,7 @@ class Broken(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        if not evidence.finished or not run.system.answers:
+        if not evidence.is_finished or not run.system.answers:
             return
         hits = _hits_by_guard(run, evidence)
         baseline_hits = _hits_by_guard(evidence.compared.baseline, evidence)

@@ -74,7 +74,7 @@ class Unfinished(Coverage):
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         manifest = run.manifest
-        if manifest is None or evidence.finished:
+        if manifest is None or evidence.is_finished:
             return
         total = counted(manifest.golden.samples, "sample")
         why = manifest.stop_reason or "it was interrupted"
@@ -95,7 +95,7 @@ class NothingDecided(Coverage):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        decided = evidence.decided
+        decided = evidence.checks
         has_checks = any(
             check.kind != CheckKind.COVERAGE or not check.passed for check in decided
         )

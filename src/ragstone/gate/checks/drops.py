@@ -103,7 +103,7 @@ def unchecked_drops(evidence: Evidence) -> Iterator[str]:
     skipped_metrics = sorted(skipped.keys() & metrics)
     reasons = (skipped[name] for name in skipped_metrics)
     yield from dict.fromkeys(reasons)
-    checked = {check.place for check in evidence.decided if check.kind in CHANGES}
+    checked = {check.place for check in evidence.checks if check.kind in CHANGES}
     for rule in rules:
         is_checked = rule.place in checked
         if rule.metric in pairing.metrics and not is_checked:
@@ -184,7 +184,7 @@ def _mean_check(
     if estimate < allowed - ROUNDING:
         status = _loss_status(p_value, evidence)
     why = _SAID_OF_MEAN[status]
-    names = [drop.rule.direction.rising(drop.rule.metric) for drop in drops]
+    names = [drop.rule.direction.rising_name(drop.rule.metric) for drop in drops]
     metrics = listed(names)
     moved = change(estimate)
     questions = counted(n, "question")
@@ -226,7 +226,7 @@ def _without_word_losses(
     """The checks of the drops, of which those only warn that pass without the losses
     that only words show."""
     checks = _checks(ruled, tagged, evidence)
-    if not evidence.offline or all(check.passed for check in checks):
+    if not evidence.is_offline or all(check.passed for check in checks):
         yield from checks
         return
     by_facts = without_word_losses((*ruled, *tagged), evidence)
@@ -259,10 +259,10 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
             bounds=(-1.0, 1.0),
             groups=drop.change.labels,
         )
-        interval = reported_interval(limits, direction.shown_change)
+        interval = reported_interval(limits, direction.reported_change)
     status, why = _decision(drop, p_value, limits, evidence)
     estimate = drop.estimate
-    moved = direction.shown_change(estimate)
+    moved = direction.reported_change(estimate)
     digits = digits_for(estimate, [drop.bound])
     moved_words = change(moved, digits)
     samples = counted(len(drop.values), "paired sample")
@@ -273,18 +273,18 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
         limit = f"{accepted_size} is accepted ({rule.accepted})"
     change_words = f"changed by {moved_words} from the baseline on {samples}{why}"
     return Check(
-        rule.name_of(direction.change),
-        direction.change,
+        rule.name_of(direction.change_kind),
+        direction.change_kind,
         status,
         rule.drop_action,
-        f"{rule.title} {change_words}; a {direction.change} of {limit}.",
+        f"{rule.title} {change_words}; a {direction.change_kind} of {limit}.",
         rule.metric,
         rule.slice,
         estimate=moved,
         interval=interval,
-        threshold=direction.shown_change(drop.bound),
-        current=direction.shown(mean_score(drop.change.after)),
-        baseline=direction.shown(mean_score(drop.change.before)),
+        threshold=direction.reported_change(drop.bound),
+        current=direction.reported(mean_score(drop.change.after)),
+        baseline=direction.reported(mean_score(drop.change.before)),
         n=len(drop.values),
         accepted=rule.accepted,
         p_value=p_value,
@@ -329,7 +329,7 @@ def _loss_status(p_value: float, evidence: Evidence) -> Status:
     alpha = evidence.policy.alpha
     if p_value <= FAIL * alpha:
         return Status.FAIL
-    suspect = STILL_SUSPECT if evidence.confirmed else SUSPECT
+    suspect = STILL_SUSPECT if evidence.was_asked_again else SUSPECT
     if p_value <= suspect * alpha:
         return Status.INCONCLUSIVE
     return Status.PASS
@@ -343,5 +343,5 @@ def _is_part_of_broken(drop: Drop, evidence: Evidence) -> bool:
         return False
     return any(
         check.kind == CheckKind.QUESTIONS and not check.passed
-        for check in evidence.decided
+        for check in evidence.checks
     )

@@ -58,7 +58,7 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
         )
     else:
         mean = _corrected_mean(floor, evidence.current, labels)
-        judged_mean = direction.shown(floor.current)
+        judged_mean = direction.reported(floor.current)
         judged = figure(judged_mean)
         pairs = len(labels.pairs)
         why = f", as people would score it (the judge gives {judged}, corrected by {pairs:,} labels)"
@@ -72,24 +72,24 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
         status = Status.FAIL if mean.high < floor.bound else Status.INCONCLUSIVE
     elif is_below:
         status, why, unsettled = _below(floor, mean, evidence)
-    limit = direction.shown(floor.bound)
-    estimate = direction.shown(mean.estimate)
+    limit = direction.reported(floor.bound)
+    estimate = direction.reported(mean.estimate)
     value = figure(estimate, limit)
-    side = direction.beyond if is_below else f"not {direction.beyond}"
+    side = direction.failing_side if is_below else f"not {direction.failing_side}"
     samples = counted(mean.n, "sample")
-    limit_words = f"{direction.level} of {threshold(limit)}"
+    limit_words = f"{direction.level_kind} of {threshold(limit)}"
     return Check(
-        rule.name_of(direction.level),
-        direction.level,
+        rule.name_of(direction.level_kind),
+        direction.level_kind,
         status,
         rule.floor_action,
         f"{rule.title} is {value} on {samples}, {side} the {limit_words}{why}.",
         rule.metric,
         rule.slice,
         estimate=estimate,
-        interval=reported_interval(mean, direction.shown),
+        interval=reported_interval(mean, direction.reported),
         threshold=limit,
-        current=direction.shown(floor.current),
+        current=direction.reported(floor.current),
         n=len(floor.values),
         unsettled=unsettled,
     )
@@ -108,7 +108,7 @@ def _below(
     compared = pairing.changes(metric).keys() & set(floor.samples)
     before = [scores[sample_id] for sample_id in compared]
     limit = floor.bound - ROUNDING
-    if before and rule.direction.shown(fmean(before)) < limit:
+    if before and rule.direction.reported(fmean(before)) < limit:
         return Status.INCONCLUSIVE, ", as the baseline is", False
     quantile = NormalDist().inv_cdf(1.0 - NOISE)
     noise = quantile * _noise_of(floor, evidence)

@@ -64,7 +64,7 @@ def _failed_by(side: str, scores: MetricScores) -> Set[str]:
 
 def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set[str]:
     """The samples whose score of `metric` is missing, and counts as the worst one."""
-    if evidence.offline:
+    if evidence.is_offline:
         return scores.failed.keys()
     judged = _failed_by("judge", scores)
     missing = scores.failed.keys() - judged

@@ -108,7 +108,7 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
         if must_pass.min is not None and not rule.lower_is_better:
             floor = must_pass.min
         direction = rule.direction
-        floors[rule.metric, direction] = direction.shown(floor)
+        floors[rule.metric, direction] = direction.reported(floor)
     ids = list(must_pass.ids)
     if must_pass.every:
         ids += run.samples
@@ -183,10 +183,10 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
             for place, answer in enumerate(answers):
                 if answer is not None:
                     compared.scored.add(place)
-                    answer_gap = -direction.shown_change(answer - bound)
+                    answer_gap = -direction.reported_change(answer - bound)
                     if answer_gap > _SAME:
                         compared.failing.add(place)
-            gap = -direction.shown_change(value - bound)
+            gap = -direction.reported_change(value - bound)
             if gap > _SAME:
                 compared.gaps[metric] = gap
                 measured = figure(value, bound)

@@ -57,7 +57,7 @@ def run_checks(evidence: Evidence) -> tuple[Evidence, bool]:
     False if a final one ended the decision."""
     for checker in CHECKERS:
         checks = tuple(checker.evaluate(evidence))
-        evidence = replace(evidence, decided=(*evidence.decided, *checks))
+        evidence = replace(evidence, checks=(*evidence.checks, *checks))
         if checks and checker.is_final:
             return evidence, False
     return evidence, True

@@ -238,7 +238,7 @@ class _PageBuilder(Struct):
             {"": SampleFacts()},
         )
         return {
-            rule.metric: rule.direction.shown(rule.min)
+            rule.metric: rule.direction.reported(rule.min)
             for rule in resolve_rules(self.policy, run)
             if rule.min is not None and not rule.slice
         }

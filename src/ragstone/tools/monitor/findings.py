@@ -178,7 +178,7 @@ def _allowed_by_name(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
             continue
         limit = None
         if rule.min is not None:
-            limit = rule.direction.shown(rule.min)
+            limit = rule.direction.reported(rule.min)
         max_drop = rules.max_drop
         if rule.written and rule.max_drop is not None:
             max_drop = rule.max_drop
