@@ -48,9 +48,9 @@ def test_exit_codes_and_eligibility(status: Status, checks: list[Check], code: i
     can_be, reason = eligibility(verdict)
     assert can_be is eligible
     assert why in reason
-    assert verdict.with_findings(Finding("aside", Level.NOTE, "By the way.")).without("aside") == verdict
+    assert verdict.with_findings(Finding("aside", Level.NOTE, "By the way.")).without_kind("aside") == verdict
     assert replace(verdict, inconclusive_blocks=True).exit_code == (8 if status is DOUBT else code)
-    unproven = verdict.unproven("Part of it was not checked.")
+    unproven = verdict.as_unproven("Part of it was not checked.")
     assert (unproven.status, unproven == verdict) == ((DOUBT, False) if status is PASS else (status, True))
 
 

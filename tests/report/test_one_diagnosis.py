@@ -17,7 +17,7 @@ from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.sample_change import JudgedAnswer, SampleChange
-from ragstone.gate.verdict import CHANGES, LEVELS, MIN_SAMPLES, Action, Side, Status
+from ragstone.gate.verdict import CHANGE_KINDS, LEVEL_KINDS, MIN_SAMPLES, Action, Side, Status
 from ragstone.report.document import document_of
 from ragstone.report.parts import Document
 from ragstone.report.render import render
@@ -96,10 +96,10 @@ def assert_no_contradiction(case: Case) -> None:
         assert_counts_add_up(text, report)
     for check in verdict.checks:
         row = next((one for one in report.metrics if (one.metric, one.slice) == (check.metric, check.slice)), None)
-        if check.kind in LEVELS and row is not None and row.interval is not None and row.check == check.name:
+        if check.kind in LEVEL_KINDS and row is not None and row.interval is not None and row.check == check.name:
             span = f"interval {figure(row.interval.low)} to {figure(row.interval.high)}"
             assert "interval" not in check.reason or span in check.reason
-    below = {(one.metric, one.slice) for one in verdict.checks if one.kind in LEVELS and one.status is Status.FAIL}
+    below = {(one.metric, one.slice) for one in verdict.checks if one.kind in LEVEL_KINDS and one.status is Status.FAIL}
     blocking = [one for one in verdict.checks if one.action is Action.BLOCK]
     assert not any((one.metric, one.slice) in below for one in offers(blocking, policy.gate))
 
@@ -140,7 +140,7 @@ def assert_counts_add_up(text: str, report: Document) -> None:
     loss = re.search(r"A drop of ([\d.]+) in a mean would be caught 4 times in 5", text)
     if shown is not None and loss is not None:
         assert float(shown[1]) / 100 >= float(loss[1]) - 0.005
-    worse = any(one.kind in CHANGES and one.status is Status.FAIL for one in report.checks)
+    worse = any(one.kind in CHANGE_KINDS and one.status is Status.FAIL for one in report.checks)
     assert not (worse and "Nothing is shown to be worse" in text)
     assert report.verdict.status is not Status.INCONCLUSIVE or "othing is shown to be worse" not in text
 

@@ -27,7 +27,7 @@ from ragstone.evaluation.lineage import lineage
 from ragstone.evaluation.manifest import GOLDEN_SET, AcceptedDrop
 from ragstone.formatting import percent
 from ragstone.gate.policy_table import COMPARED_GUARD, GUARDS, POLICY_FILE, GateRules
-from ragstone.gate.verdict import CHANGES, LEVELS, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGE_KINDS, LEVEL_KINDS, Check, CheckKind, Status
 from ragstone.metrics.registry import lower_is_better
 from ragstone.printable import shell_command
 from ragstone.settings.load import parse_toml, read_text
@@ -272,16 +272,16 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
                 edits.append(check)
         elif check.status in ending:
             losses.append(check)
-        elif check.kind in CHANGES:
+        elif check.kind in CHANGE_KINDS:
             doubts.append(check)
     kinds = {check.kind for check in losses}
     # The mean of several metrics has none of its own.
-    of_many = any(check.kind in CHANGES and not check.metric for check in losses)
+    of_many = any(check.kind in CHANGE_KINDS and not check.metric for check in losses)
     if CheckKind.ANSWERS in kinds or any(map(_is_over_its_limit, losses)):
         losses = []
     elif CheckKind.QUESTIONS in kinds or of_many:
         losses += doubts  # the drops that the loss of many is made of
-    missed = {check.place for check in losses if check.kind in LEVELS}
+    missed = {check.place for check in losses if check.kind in LEVEL_KINDS}
     acceptable = [check for check in losses if check.place not in missed]
     for check in (*edits[:1], *acceptable):
         offer = _offer_for(check)

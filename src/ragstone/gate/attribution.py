@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from ragstone.formatting import counted, percent
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.verdict import CHANGES, LEVELS, Attribution, Diagnosis, Side
+from ragstone.gate.verdict import (
+    CHANGE_KINDS,
+    LEVEL_KINDS,
+    Attribution,
+    Diagnosis,
+    Side,
+)
 from ragstone.metrics.registry import find_metric
 
 
@@ -19,7 +25,7 @@ def attribute(evidence: Evidence, diagnosis: Diagnosis) -> Attribution | None:
     halves: set[Side] = set()
     for check in evidence.checks:
         metric = find_metric(check.metric or "")
-        is_bound = check.kind in LEVELS | CHANGES and not check.by_words
+        is_bound = check.kind in LEVEL_KINDS | CHANGE_KINDS and not check.by_words
         if metric is not None and is_bound and check.failed:
             failed.add(str(check.metric))
             halves.add(Side(metric.info.blames))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from ragstone.gate.verdict import CHANGES, Check, GateVerdict, Status
+from ragstone.gate.verdict import CHANGE_KINDS, Check, GateVerdict, Status
 
 FAIL = 0.4
 """Up to this share of the policy's error rate, the p-value of a drop fails."""
@@ -51,7 +51,7 @@ def settled(verdict: GateVerdict, alpha: float) -> bool:
     for check in verdict.checks:
         is_bad = check.status in (Status.FAIL, Status.ERROR)
         is_final = is_bad and not check.unsettled
-        if check.kind in CHANGES:
+        if check.kind in CHANGE_KINDS:
             is_final = _p_value_of_loss(check) <= clear_p_value
         if is_final and check.blocks:
             return True
@@ -61,6 +61,6 @@ def settled(verdict: GateVerdict, alpha: float) -> bool:
 def _p_value_of_loss(check: Check) -> float:
     """The p-value of a drop beyond its limit; of any other check more than any share of
     an error rate."""
-    if check.kind not in CHANGES or check.p_value is None or not check.is_beyond:
+    if check.kind not in CHANGE_KINDS or check.p_value is None or not check.is_beyond:
         return math.inf
     return check.p_value

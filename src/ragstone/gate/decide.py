@@ -21,9 +21,9 @@ from ragstone.gate.regressions import worse_samples, worst_regressions
 from ragstone.gate.retrieval_changes import retrieval_fell
 from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import (
-    COMPARING,
+    ANSWERING_KINDS,
+    COMPARISON_KINDS,
     MIN_SAMPLES,
-    SYSTEM,
     Check,
     CheckKind,
     Explanation,
@@ -32,8 +32,8 @@ from ragstone.gate.verdict import (
 )
 
 ChangesOf = Callable[[Sequence[str], Collection[str]], Mapping[str, SampleChange]]
-"""What became of the samples with the first ids; the second are those that are paired
-with the baseline's."""
+"""Finds what became of samples since the baseline: takes the ids of these samples, and
+the ids of all paired samples."""
 
 
 def decide_gate(
@@ -45,7 +45,7 @@ def decide_gate(
     drift: Sequence[Check] = (),
     changes_of: ChangesOf | None = None,
 ) -> GateVerdict:
-    """Compare `current` with `policy`, and with `baseline` if there is one.
+    """Decide the verdict on `current` by `policy`, and by `baseline` if there is one.
 
     Blocking floors and drops are decided as one family, so that an unchanged run fails
     with at most the probability in the policy; those that warn are a separate family.
@@ -62,15 +62,15 @@ def decide_gate(
         baseline_required=baseline_required,
         drift=drift,
     )
-    evidence, complete = run_checks(gathered)
+    evidence, is_complete = run_checks(gathered)
     explanation = Explanation()
-    if complete:
+    if is_complete:
         explanation = explain(evidence, changes_of)
         evidence = replace(evidence, explanation=explanation)
         findings = tuple(all_findings(evidence))
     else:
         findings = tuple(check.finding for check in evidence.checks)
-    status, reason = _combined(evidence.checks, policy)
+    status, reason = _combine(evidence.checks, policy)
     warnings = [
         check for check in evidence.checks if not check.blocks and not check.passed
     ]
@@ -82,20 +82,19 @@ def decide_gate(
     comparability = None
     if evidence.has_baseline:
         comparability = evidence.pairing.comparability
-    inconclusive_blocks = policy.gate.inconclusive == "fail"
     return GateVerdict(
         status,
         reason,
         findings,
         comparability,
         explanation,
-        inconclusive_blocks=inconclusive_blocks,
+        inconclusive_blocks=policy.gate.inconclusive == "fail",
     )
 
 
 def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
-    """Which samples got worse, and why, as far as `changes_of` knows. Pure but for
-    reading what became of them."""
+    """Say which samples got worse, and why, as far as `changes_of` knows what became of
+    them. Pure, apart from `changes_of`."""
     worse = set(worse_samples(evidence))
     relevant = worse | retrieval_fell(evidence.compared)
     paired = frozenset(evidence.compared.samples)
@@ -107,12 +106,13 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         for sample_id, change in changes.items()
         if sample_id in worse or change.evidence_lost
     }
-    surely_broke = any(
+    # A few samples may be worse by chance, unless it is shown that questions broke.
+    has_shown_breaks = any(
         check.kind == CheckKind.QUESTIONS and check.failed for check in evidence.checks
     )
-    enough = MIN_BROKEN if surely_broke else MIN_SAMPLES
+    enough = MIN_BROKEN if has_shown_breaks else MIN_SAMPLES
     diagnosis = diagnosis_of(causes, enough=enough)
-    regressions, regressed_left = worst_regressions(evidence)
+    regressions, omitted_regressions = worst_regressions(evidence)
     run = evidence.current
     attribution = attribute(evidence, diagnosis)
     outdated_ids = tuple(
@@ -124,12 +124,12 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         diagnosis=diagnosis if causes else None,
         outdated_ids=outdated_ids,
         regressions=regressions,
-        regressed_left=regressed_left,
+        omitted_regressions=omitted_regressions,
         lower_is_better=frozenset(lower_is_better),
     )
 
 
-def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
+def _combine(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     """The status of the whole run, which follows from the blocking checks, and its
     reason."""
     blocking: defaultdict[Status, list[Check]] = defaultdict(list)
@@ -139,12 +139,12 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     errors = blocking[Status.ERROR]
     failed = blocking[Status.FAIL]
     undecided = blocking[Status.INCONCLUSIVE]
-    # A system that does not answer could not be scored because of that, not because of
-    # the judge.
-    failed.sort(key=lambda check: check.kind not in SYSTEM)
-    is_unanswered = any(check.kind in SYSTEM for check in failed)
-    is_starved = any(check.kind in COMPARING for check in errors)
-    if errors and (is_starved or not is_unanswered):
+    # A system that does not answer is the reason why scores are missing, so its failure
+    # comes before errors of scoring; an error of the comparison comes before both.
+    failed.sort(key=lambda check: check.kind not in ANSWERING_KINDS)
+    is_unanswered = any(check.kind in ANSWERING_KINDS for check in failed)
+    lacks_baseline = any(check.kind in COMPARISON_KINDS for check in errors)
+    if errors and (lacks_baseline or not is_unanswered):
         return Status.ERROR, _reason(errors)
     if failed:
         return Status.FAIL, _reason(failed)
@@ -155,7 +155,7 @@ def _combined(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
 
 
 def _reason(checks: Sequence[Check]) -> str:
-    """The reason of the first check, and how many more there are."""
+    """The reason of the first check, and how many more did not pass."""
     reason = checks[0].reason
     more = len(checks) - 1
     if more == 0:

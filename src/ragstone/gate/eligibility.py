@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragstone.formatting import some
-from ragstone.gate.verdict import CHANGES, CheckKind, GateVerdict, Status
+from ragstone.gate.verdict import CHANGE_KINDS, CheckKind, GateVerdict, Status
 
 
 def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
@@ -15,7 +15,7 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     that is otherwise inconclusive can: nothing is shown against it. So can one that
     only lacked a baseline, or there would never be a first.
     """
-    losses = CHANGES | {CheckKind.DRIFT}
+    losses = CHANGE_KINDS | {CheckKind.DRIFT}
     failed: list[str] = []
     unsettled: list[str] = []
     undecided: list[str] = []

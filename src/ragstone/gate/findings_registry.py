@@ -1,4 +1,4 @@
-"""All that is said of a run beside its checks, in the order in which reports say it."""
+"""All that is said of a run besides its checks, in the order of reports."""
 
 from __future__ import annotations
 
@@ -56,10 +56,9 @@ NOTES = (
     ("steps", contexts_of_steps),
     ("applicability", no_longer_applicable),
 )
-"""Kinds of warnings and of notes, each with what yields their sentences; a finding
-whose level depends on the run, or that has data, comes from a function below."""
+"""The kind of each warning and note, with the function that yields its sentences."""
 
-FUNCTIONS = (
+FINDERS = (
     step_findings,
     question_findings,
     usage_findings,
@@ -67,14 +66,16 @@ FUNCTIONS = (
     citation_findings,
     sensitivity_findings,
 )
+"""The functions that yield findings whose level depends on the run, or that have
+data."""
 
 
 def all_findings(evidence: Evidence) -> Iterator[Finding]:
     """The checks of `evidence` and everything else that is found in it."""
     yield from (check.finding for check in evidence.checks)
-    for kind, sentences in WARNINGS:
-        yield from findings(kind, Level.WARNING, sentences(evidence))
-    for kind, sentences in NOTES:
-        yield from findings(kind, Level.NOTE, sentences(evidence))
-    for function in FUNCTIONS:
-        yield from function(evidence)
+    for kind, find_sentences in WARNINGS:
+        yield from findings(kind, Level.WARNING, find_sentences(evidence))
+    for kind, find_sentences in NOTES:
+        yield from findings(kind, Level.NOTE, find_sentences(evidence))
+    for find in FINDERS:
+        yield from find(evidence)

@@ -1,4 +1,4 @@
-"""The gate's output: checks, and the verdict over all of them."""
+"""What the gate puts out: checks, and the verdict over all of them."""
 
 from __future__ import annotations
 
@@ -53,18 +53,21 @@ class CheckKind(StrEnum):
     QUOTES = "quotes"
 
 
-COMPARING = frozenset({CheckKind.BASELINE, CheckKind.PAIRED, CheckKind.GOLDEN_SET})
-"""Checks of what a run is compared with."""
+COMPARISON_KINDS = frozenset(
+    {CheckKind.BASELINE, CheckKind.PAIRED, CheckKind.GOLDEN_SET}
+)
+"""The kinds of checks of what a run is compared with."""
 
-SYSTEM = frozenset({CheckKind.ANSWERS, CheckKind.ERROR_RATE})
-"""Checks of whether the system answers at all."""
+ANSWERING_KINDS = frozenset({CheckKind.ANSWERS, CheckKind.ERROR_RATE})
+"""The kinds of checks of whether the system answers at all."""
 
-LEVELS = frozenset({CheckKind.FLOOR, CheckKind.CEILING})
-"""Checks of a mean. A ceiling is the floor of a metric where less is better."""
-
-CHANGES = frozenset({CheckKind.DROP, CheckKind.RISE})
-"""Checks of a change from the baseline. A rise is the drop of a metric where less is
+LEVEL_KINDS = frozenset({CheckKind.FLOOR, CheckKind.CEILING})
+"""The kinds of checks of a mean. A ceiling is the floor of a metric where less is
 better."""
+
+CHANGE_KINDS = frozenset({CheckKind.DROP, CheckKind.RISE})
+"""The kinds of checks of a change from the baseline. A rise is the drop of a metric
+where less is better."""
 
 
 class Action(StrEnum):
@@ -107,36 +110,36 @@ class Check(Struct, frozen=True):
     a drop or rise, a share for coverage, error rate and paired samples, seconds for
     latency. In drift checks a loss is negative, whichever way is better."""
     interval: Interval | None = None
-    """Of the mean of a floor or ceiling, for other questions of this kind."""
+    """The interval of the estimate, for other questions of this kind."""
     threshold: float | None = None
     """The bound that `estimate` is compared with; for a drop: minus `max_drop`."""
     current: float | None = None
-    """Of paired samples: the share that is left if every edit of the golden set is
-    accepted."""
+    """The value in this run: a mean, a share, seconds, tokens or US dollars."""
     baseline: float | None = None
+    """The same value in the baseline, if both are compared."""
     n: int = 0
     """The number of samples, or pairs, behind the estimate."""
     accepted: str | None = None
     """The id of the accepted drop that the threshold comes from, if any."""
     sample: str | None = None
-    """The id of the one sample that it is about, if any."""
+    """The id of the sample, for a check of a single one."""
     short_reason: str | None = None
     """The reason without the name of the metric or sample, for readers who see that
     already."""
     p_value: float | None = None
-    """That of "no loss on these questions", for a drop or rise, and of "no more broke
-    than by chance", for broken questions."""
+    """The probability of the result by chance: of as large a loss, for a drop or rise,
+    and of as many broken questions, for their check."""
     unsettled: bool = False
-    """It would be decided otherwise, or more surely, if the system were asked again."""
+    """Whether more answers of the system could change the result, or make it surer."""
     by_words: bool = False
-    """Only the words of the offline judge show it, and the facts are still there; then
-    it warns."""
+    """Whether only the word comparison of the offline judge shows a loss, while the
+    facts are still in the answers. Then the check warns."""
     edit: str | None = None
-    """The fingerprint of the golden set's edit that it is about, if it is about one."""
+    """The fingerprint of the edit of the golden set, for a check of one."""
 
     @property
     def place(self) -> tuple[str | None, str | None]:
-        """The metric and the slice that it is about."""
+        """The metric and the slice of the check."""
         return self.metric, self.slice
 
     @property
@@ -149,16 +152,16 @@ class Check(Struct, frozen=True):
 
     @property
     def blocks(self) -> bool:
-        """Whether it blocks if it does not pass."""
+        """Whether the run does not pass if this check does not."""
         return self.action is Action.BLOCK
 
     @property
     def level(self) -> Level:
-        """How much it matters: what only warns is no more than a warning."""
+        """How much the check matters: one that only warns is at most a warning."""
         if self.status is Status.PASS:
             return Level.PASSED
         if self.blocks:
-            return _LEVELS[self.status]
+            return _BLOCKING_LEVELS[self.status]
         return Level.WARNING
 
     @property
@@ -178,7 +181,7 @@ class Check(Struct, frozen=True):
         return self.estimate < self.threshold
 
 
-_LEVELS = {
+_BLOCKING_LEVELS = {
     Status.FAIL: Level.FAILURE,
     Status.INCONCLUSIVE: Level.DOUBT,
     Status.ERROR: Level.ERROR,
@@ -195,8 +198,8 @@ class Side(StrEnum):
 
 
 MIN_SAMPLES = 5
-"""A change of fewer samples is no argument for anything, must-pass samples and a total
-collapse apart."""
+"""Nothing is concluded from the change of fewer samples, except for must-pass samples
+and a total collapse."""
 
 
 class CauseCount(Struct, frozen=True):
@@ -207,10 +210,11 @@ class CauseCount(Struct, frozen=True):
     side: Side
     action: str
     source: str
-    """An address."""
+    """The address of a page on the cause."""
     samples: tuple[str, ...]
+    """The ids of the samples whose first cause this is."""
     seen: int = 0
-    """The samples that show it: some have another cause that comes first."""
+    """The number of samples that show it, also behind another cause."""
 
     @property
     def count(self) -> int:
@@ -221,19 +225,20 @@ class Diagnosis(Struct, frozen=True):
     """Why samples got worse, or are below their floors."""
 
     counts: tuple[CauseCount, ...]
-    """The most frequent cause first."""
+    """The causes, the most frequent first."""
     samples: int
+    """The number of samples that were looked at."""
     enough: int = MIN_SAMPLES
-    """So many samples with a cause are an argument."""
+    """The number of samples with a cause from which on it is a reason."""
 
     def count_of(self, side: Side) -> int:
-        """The samples with a cause in this half."""
+        """The number of samples with a cause in this half."""
         return sum(cause.count for cause in self.counts if cause.side is side)
 
     @property
     def side(self) -> Side | None:
-        """The half with at least twice as many causes as the other; None of too few
-        samples."""
+        """The half with at least twice as many samples as the other; None if too few
+        samples have a cause in either."""
         retrieval = self.count_of(Side.RETRIEVAL)
         generation = self.count_of(Side.GENERATION)
         if retrieval + generation < self.enough:
@@ -245,8 +250,8 @@ class Diagnosis(Struct, frozen=True):
         return Side.BOTH
 
     def cause(self, side: Side) -> CauseCount | None:
-        """The most frequent cause in this half (for none alone: of all); None if too
-        few samples have one."""
+        """The most frequent cause in this half, or of all if `side` is no single half;
+        None if too few samples have it."""
         is_half = side in (Side.RETRIEVAL, Side.GENERATION)
         for cause in self.counts:
             if cause.side is side or not is_half:
@@ -266,14 +271,14 @@ class Attribution(Struct, frozen=True):
 
     side: Side
     reason: str
-    """With the numbers behind it."""
+    """A sentence with the numbers behind it."""
     cause: CauseCount | None = None
-    """The most frequent one, of enough samples."""
+    """The most frequent cause; None if too few samples have one."""
 
 
 class Regression(Struct, frozen=True):
-    """One sample that got worse, or that is far below its floor: the change in one
-    metric."""
+    """The scores in one metric of a sample that got worse, or that is far below its
+    floor."""
 
     sample_id: str
     metric: str
@@ -285,9 +290,9 @@ class Comparability(Struct, frozen=True):
     """Whether and where two runs can be compared."""
 
     comparable: bool
-    """False means that no drop was checked."""
+    """Whether drops could be checked."""
     notes: tuple[str, ...] = ()
-    """Plain sentences on the differences."""
+    """Sentences on the differences between the runs."""
     paired: int = 0
     """The number of compared samples."""
     total: int = 0
@@ -302,12 +307,14 @@ class Changed(Struct, frozen=True):
     """What is not as it was in the baseline."""
 
     what: str
+    """The golden set, the corpus, the judge, the policy or the code."""
     how: str
+    """What is different about it."""
 
 
 class MetricShares(Struct, frozen=True):
-    """What is missing from a metric's best score. Without samples, all shares are 0 and
-    all intervals None."""
+    """What is missing from a metric's best score, and how much of it is retrieval and
+    generation. Without samples, all shares are 0 and all intervals None."""
 
     metric: str
     title: str
@@ -316,43 +323,47 @@ class MetricShares(Struct, frozen=True):
     missing: float = 0.0
     """`retrieval` + `generation`."""
     retrieval: float = 0.0
-    """What the answers gain if the system is given the reference contexts; negative if
-    they lose."""
+    """The mean score that the answers gain if the system is given the reference
+    contexts; negative if they lose."""
     generation: float = 0.0
+    """What is missing even with the reference contexts."""
     retrieval_interval: Interval | None = None
     generation_interval: Interval | None = None
 
 
 class OracleShares(Struct, frozen=True):
-    """Retrieval and generation by the oracle half of a run."""
+    """The shares of retrieval and generation, by the oracle half of a run: its samples
+    asked again, with their reference contexts."""
 
     metrics: tuple[MetricShares, ...]
     asked: int
-    """The samples that were to be asked again."""
+    """The number of samples that were to be asked again."""
     answered: int
-    """Those that were."""
+    """The number of these that the system answered."""
     failed: int
-    """Those on which the system failed then."""
+    """The number of these on which the system failed."""
     without: int
-    """Those without reference contexts, which were not asked."""
+    """The number of samples that were not asked for want of reference contexts."""
     unanswered: int
-    """Those on which the system had failed before, which were not asked."""
+    """The number of samples that were not asked because the system had failed on them
+    before."""
     strangers: int
-    """The answers that came with other contexts than they were given."""
+    """The number of answers that came with other contexts than the system was given."""
     same: int
-    """The answers that are the same in both halves."""
+    """The number of answers that are the same in both halves."""
     incomplete: str | None = None
-    """Why the half has not reached its end."""
+    """Why the half did not reach its end; None if it did."""
 
 
 class Sensitivity(Struct, frozen=True):
     """What the golden set could have shown."""
 
     loss: float | None
-    """The smallest loss of a mean that is found in 4 of 5 runs, and never less than as
-    many broken questions as fail a run; None: none at all."""
+    """The smallest loss of a mean that is found in 4 of 5 runs, but at least the share
+    of the questions that must break to fail a run; None if no loss is found."""
     broken: int | None = None
-    """The broken questions that fail a run; None: not even all of them do."""
+    """The number of broken questions that fails a run; None if not even all of them
+    do."""
 
 
 class Explanation(Struct, frozen=True):
@@ -366,30 +377,31 @@ class Explanation(Struct, frozen=True):
     """The samples whose relevant ids no longer fit the corpus, sorted."""
     regressions: tuple[Regression, ...] = ()
     """The worst samples, the worst first."""
-    regressed_left: int = 0
-    """The number of samples with a loss that are not in `regressions`."""
+    omitted_regressions: int = 0
+    """The number of samples with a loss that `regressions` leaves out."""
     lower_is_better: frozenset[str] = frozenset()
-    """The metrics of which less is better."""
+    """The metrics where less is better."""
 
 
 class GateVerdict(Struct, frozen=True):
     """The verdict of a whole run."""
 
     status: Status
-    """It follows from the blocking checks."""
+    """What follows from the blocking checks."""
     reason: str
     """Why, in one sentence."""
     findings: tuple[Finding, ...] = ()
-    """All that is said of the run, in the order of the registry, the checks first."""
+    """All that is said of the run: first the checks, then the rest, each in the order
+    of its registry."""
     comparability: Comparability | None = None
-    """It is None without a baseline."""
+    """Where the run can be compared with its baseline; None without a baseline."""
     explanation: Explanation = field(default_factory=Explanation)
     inconclusive_blocks: bool = False
-    """An inconclusive run ends the job."""
+    """Whether an inconclusive run ends the job with an error code."""
 
-    def unproven(self, why: str) -> GateVerdict:
-        """This verdict for a run that was not checked in full, for the reason `why` (a
-        sentence): it can't pass."""
+    def as_unproven(self, why: str) -> GateVerdict:
+        """This verdict, but inconclusive instead of passed: the run was not checked in
+        full, for the reason `why` (a sentence)."""
         if self.status is not Status.PASS:
             return self
         return replace(
@@ -421,13 +433,11 @@ class GateVerdict(Struct, frozen=True):
     def warnings(self) -> tuple[str, ...]:
         """Sentences for the top of every report: on what is not guarded or needs a
         decision, then the asides."""
-        warnings = self.texts(Level.WARNING)
-        asides = self.texts(Level.ASIDE)
-        return (*warnings, *asides)
+        return (*self.texts(Level.WARNING), *self.texts(Level.ASIDE))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Footnotes."""
+        """Sentences for the footnotes of a report."""
         return self.texts(Level.NOTE)
 
     def texts(self, level: Level) -> tuple[str, ...]:
@@ -442,20 +452,20 @@ class GateVerdict(Struct, frozen=True):
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     def data(self, kind: str) -> Any:
-        """The data of the first finding of one kind; None without one."""
+        """The data of the first finding of one kind; None if there is none."""
         for finding in self.of_kind(kind):
             return finding.data
         return None
 
-    def without(self, kind: str) -> GateVerdict:
+    def without_kind(self, kind: str) -> GateVerdict:
         """This verdict without the findings of one kind."""
         findings = [finding for finding in self.findings if finding.kind != kind]
         return replace(self, findings=tuple(findings))
 
     @property
     def oracle(self) -> OracleShares | None:
-        """Retrieval and generation by the oracle half of the run; None if it has none.
-        It decides nothing."""
+        """The shares of retrieval and generation, which decide nothing; None if the run
+        has no oracle half."""
         shares: OracleShares | None = self.data(ORACLE)
         return shares
 
@@ -493,6 +503,6 @@ class GateVerdict(Struct, frozen=True):
         errors = {check.kind for check in self.checks if check.status is Status.ERROR}
         if CheckKind.ANSWERS in errors:
             return SystemUnderTestError.exit_code
-        if errors <= COMPARING:
+        if errors <= COMPARISON_KINDS:
             return BaselineError.exit_code
         return JudgeError.exit_code

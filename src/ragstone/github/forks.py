@@ -131,7 +131,9 @@ async def _decided(
     if comparison.trusted is not None:
         url, run_id = comparison.trusted.url, comparison.trusted.run_id
     links = job.links(head.head_sha, head.html_url, url)
-    document = run_document(current, verdict.without(ACCEPT), terms.baseline, links)
+    document = run_document(
+        current, verdict.without_kind(ACCEPT), terms.baseline, links
+    )
     return Report(
         job.redact.tree(document),
         preface=PREFACE,

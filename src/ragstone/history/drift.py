@@ -23,7 +23,7 @@ from ragstone.gate.accepted import title_of
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.rules import resolve_rules
-from ragstone.gate.verdict import CHANGES, Action, Check, Status
+from ragstone.gate.verdict import CHANGE_KINDS, Action, Check, Status
 from ragstone.history.codes import Compact, sample_code
 from ragstone.history.column import Column, DriftRule, cause_of, mean_columns, since
 from ragstone.history.file import NEWEST, History
@@ -93,7 +93,7 @@ def measure_drift(
     losses = (*(loss for _, loss in outcomes), *new_losses.below)
     below = {(loss.metric, loss.slice): loss for loss in losses}
     for check in decided:
-        if check.kind not in CHANGES or check.passed:
+        if check.kind not in CHANGE_KINDS or check.passed:
             continue
         metric = check.metric or ""
         key = (metric, check.slice)

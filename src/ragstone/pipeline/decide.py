@@ -219,7 +219,7 @@ def decide(
     last_findings += oracle_findings(current, policy.gate.confidence)
     last_findings += _accept_commands(verdict, run, terms, folder)
     verdict = verdict.with_findings(*first_findings, after=last_findings)
-    return verdict if unproven is None else verdict.unproven(unproven)
+    return verdict if unproven is None else verdict.as_unproven(unproven)
 
 
 def _accept_commands(

@@ -214,7 +214,7 @@ def _verdict(
             where=where,
             hint="Name a baseline that was scored in the same way, on the same questions.",
         )
-    return verdict.without(ACCEPT)
+    return verdict.without_kind(ACCEPT)
 
 
 def strict(policy: Policy) -> Policy:

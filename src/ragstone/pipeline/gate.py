@@ -243,7 +243,7 @@ async def decide_run(
     run = update_manifest(run, verdict=verdict.status.value)
     run = await follow_with_oracle(run, session)
     shares = oracle_findings(ComparedRun.of(run), terms.policy.gate.confidence)
-    return Confirmed(run, verdict.without(ORACLE).with_findings(after=shares))
+    return Confirmed(run, verdict.without_kind(ORACLE).with_findings(after=shares))
 
 
 # -- write

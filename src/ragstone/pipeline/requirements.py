@@ -24,7 +24,7 @@ from ragstone.gate.accepted import title_of
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import MetricRule
-from ragstone.gate.verdict import CHANGES, Action, Check
+from ragstone.gate.verdict import CHANGE_KINDS, Action, Check
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.names import split_name
 from ragstone.judge.protocol import JudgeIdentity
@@ -164,7 +164,7 @@ def uncompared_drops(
 ) -> list[str]:
     """The blocking drops of `policy`, of metrics with scores, that none of `checks` is
     about."""
-    compared = {check.place for check in checks if check.kind in CHANGES}
+    compared = {check.place for check in checks if check.kind in CHANGE_KINDS}
     rules: dict[tuple[str, str | None], MetricRule] = {}
     rules |= {(name, None): rule for name, rule in policy.in_force.items()}
     for tag, part in policy.slices.items():

@@ -85,7 +85,7 @@ def document_of(
         samples=SamplesPart(
             total=len(current.samples) + len(drafts.samples),
             worst=samples.worst(details, baseline_details),
-            worst_omitted=explanation.regressed_left,
+            worst_omitted=explanation.omitted_regressions,
             failures=samples.failures(details),
             metrics=samples.columns,
             rows=tuple(samples.rows(MAX_ROWS, drafts)),

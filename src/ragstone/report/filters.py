@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from ragstone import formatting
 from ragstone.formatting import digits_for, score
 from ragstone.gate.verdict import (
-    CHANGES,
-    LEVELS,
+    CHANGE_KINDS,
+    LEVEL_KINDS,
     MIN_SAMPLES,
     Action,
     Check,
@@ -41,7 +41,7 @@ ICONS = {
 WARNS = "\u00a0(warns)"
 """What follows a check that only warns."""
 
-METRIC_KINDS = LEVELS | CHANGES | {CheckKind.APPLICABILITY}
+METRIC_KINDS = LEVEL_KINDS | CHANGE_KINDS | {CheckKind.APPLICABILITY}
 """The checks of a metric that are shown in its row."""
 
 ORACLE_TITLE = "With the reference contexts given (oracle)"
@@ -171,7 +171,10 @@ _environment.filters.update(
     json=partial(json.dumps, ensure_ascii=False),
 )
 _environment.globals.update(
-    CHANGES=CHANGES, LEVELS=LEVELS, MIN_SAMPLES=MIN_SAMPLES, WARNS=WARNS
+    CHANGE_KINDS=CHANGE_KINDS,
+    LEVEL_KINDS=LEVEL_KINDS,
+    MIN_SAMPLES=MIN_SAMPLES,
+    WARNS=WARNS,
 )
 
 _phrases = _environment.get_template("phrases.txt.j2").module

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.scores import MetricScores, RunScores
 from ragstone.gate.verdict import (
-    CHANGES,
-    LEVELS,
+    CHANGE_KINDS,
+    LEVEL_KINDS,
     Action,
     Check,
     CheckKind,
@@ -72,8 +72,8 @@ def _metric_part(
     scores = current.scores_of(metric)
     # A slice has what its checks say.
     of_all = scores if tag is None else MetricScores({})
-    level = _of_kind(checks, LEVELS)
-    change = _of_kind(checks, CHANGES)
+    level = _of_kind(checks, LEVEL_KINDS)
+    change = _of_kind(checks, CHANGE_KINDS)
     score = level.estimate
     if score is None:
         score = of_all.mean if tag is None else change.current

@@ -31,7 +31,7 @@ from ragstone.gate.comparability import differences
 from ragstone.gate.confirm import FAIL, STILL_SUSPECT, SUSPECT, is_doubt
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import MIN_BROKEN
-from ragstone.gate.verdict import CHANGES, Action, Check, CheckKind, Status
+from ragstone.gate.verdict import CHANGE_KINDS, Action, Check, CheckKind, Status
 from ragstone.gate.word_comparison import as_by_words, without_word_losses
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.flips import GAP
@@ -103,7 +103,7 @@ def unchecked_drops(evidence: Evidence) -> Iterator[str]:
     skipped_metrics = sorted(skipped.keys() & metrics)
     reasons = (skipped[name] for name in skipped_metrics)
     yield from dict.fromkeys(reasons)
-    checked = {check.place for check in evidence.checks if check.kind in CHANGES}
+    checked = {check.place for check in evidence.checks if check.kind in CHANGE_KINDS}
     for rule in rules:
         is_checked = rule.place in checked
         if rule.metric in pairing.metrics and not is_checked:
