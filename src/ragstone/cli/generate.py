@@ -30,8 +30,8 @@ from ragstone.printable import shell_word, shown_name
 from ragstone.progress import progress_for
 from ragstone.settings.settings import Settings
 from ragstone.tools.generate.checks import configured_samples
-from ragstone.tools.generate.generate import continued, generate, pair_lines
-from ragstone.tools.generate.perturb import Perturbation, draw, perturb
+from ragstone.tools.generate.generate import generate, hint_to_continue, pair_lines
+from ragstone.tools.generate.perturb import Perturbation, draw_samples, perturb
 from ragstone.tools.generate.plan import (
     Generated,
     Material,
@@ -91,7 +91,7 @@ def command(
     Questions are on one passage, on two, or unanswerable. Each has a reference answer,
     evidence word for word, and relevant ids, and is checked by rule and by a second
     reading. Drafts count in no check until a person has reviewed them. An interrupted
-    run can be continued: the replies are cached in the run directory of the config.
+    run can be hint_to_continue: the replies are cached in the run directory of the config.
 
     With --perturb, the questions are those of up to --n samples of the golden set, with
     typos, in capitals and so on. A slice of the policy can gate each kind by its tag,
@@ -113,7 +113,7 @@ def command(
         golden = configured_samples(
             settings, without=output, required=bool(flags.get("golden"))
         )
-        drawn = draw(golden, count, seed=0)
+        drawn = draw_samples(golden, count, seed=0)
         if not drawn:
             raise ConfigError(
                 "there is no question to change.",
@@ -132,7 +132,7 @@ def command(
             hint="Name files or folders: ragstone generate DOCS -o FILE",
         )
     require_writer(settings.judge)
-    wanted = Wanted(count, pairs=pairs is not None)
+    wanted = Wanted(count, with_pairs=pairs is not None)
     for file in filter(None, (output, pairs)):
         check_target(file, force=force or dry_run)
     if output == pairs:
@@ -221,7 +221,7 @@ def _write(generated: Generated, output: Path, pairs: Path | None) -> int:
         pairs_file = shown_name(str(pairs))
         say(f"wrote pairs of {questions} to {pairs_file}. Then: {then}")
     if generated.stopped is not None:
-        raise continued(generated.stopped)
+        raise hint_to_continue(generated.stopped)
     if not generated.samples:
         raise JudgeError(
             "no question was accepted, so nothing was written.",

@@ -75,7 +75,7 @@ def test_every_kind_of_document_in_a_folder(tmp_path: Path) -> None:
         "e.docx": "## Leave\n\nTrainees get 20 days.\n\nInterns | 5 days\n\nAsk Ada.",
     }
     assert list(found.unreadable.values()) == ["it is outside the workspace"]
-    assert found.other == 1
+    assert found.skipped_files == 1
 
 
 def test_files_keep_their_path_if_several_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Sample
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.tools.generate.drafter import Kind
-from ragstone.tools.generate.generate import continued, generate, pair_lines
+from ragstone.tools.generate.generate import generate, hint_to_continue, pair_lines
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
 from ragstone.tools.generate.plan import Generated, Wanted, read_material
@@ -217,7 +217,7 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
     assert found.stopped is not None
     assert 0 < spent < calls
     assert found.unfinished > 0
-    assert "run the same command again" in str(continued(found.stopped))
+    assert "run the same command again" in str(hint_to_continue(found.stopped))
     desk.world.fake.seen.clear()
     again = desk.make(8, ONE)
     assert again.samples == whole.samples
@@ -226,7 +226,7 @@ def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) 
 
 
 def test_pairs_that_calibrate_reads(desk: Desk) -> None:
-    found = desk.make(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, pairs=True)
+    found = desk.make(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, with_pairs=True)
     path = desk.folder / "pairs.jsonl"
     path.write_text(pair_lines(found.pairs), encoding="utf-8")
     pairs = read_pairs(path, {})
@@ -249,7 +249,7 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
         return {"worse": {"ungrounded": block(data, "reference"), "poor": "It depends."}}
 
     desk.fault("worse", right)
-    found = desk.make(2, ONE, pairs=True)
+    found = desk.make(2, ONE, with_pairs=True)
     assert found.pairs == ()
     assert "     2  left out: an answer that was to be worse says what the reference says" in found.text().split("\n")
 

@@ -33,9 +33,9 @@ WORDS = ["warranty", "returns", "shoes", "travel", "allowance", "the", "of", "da
 
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), max_size=25), st.floats(0.3, 0.95))
 def test_no_pair_is_missed_whatever_the_limit(texts: list[str], least: float) -> None:
-    everything = similar_pairs(texts, least=1e-6)
+    everything = similar_pairs(texts, min_similarity=1e-6)
     expected = [pair for pair in everything if pair.similarity >= least]
-    assert similar_pairs(texts, least=least) == expected
+    assert similar_pairs(texts, min_similarity=least) == expected
     identical = {(texts.index(text), place) for place, text in enumerate(texts) if texts.index(text) < place}
     assert identical <= {(pair.first, pair.second) for pair in everything if pair.similarity == 1.0}
 

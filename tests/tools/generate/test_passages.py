@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.tools.generate import passages as module
-from ragstone.tools.generate.passages import Passage, Related, find_quote, passages_of, spread_order
+from ragstone.tools.generate.passages import Passage, RelatedPassages, find_quote, passages_of, spread_order
 
 WORDS = "The keeper of the seventh lighthouse writes down every ship that passes in the night. "
 
@@ -28,7 +28,7 @@ def test_a_passage_stands_in_its_document_and_is_neither_tiny_nor_huge(texts: li
     documents = {str(at): text for at, text in enumerate(texts)}
     for passage in passages_of(documents):
         assert passage.text in texts[int(passage.document)]
-        assert len(passage.text) <= 2 * module.PASSAGE
+        assert len(passage.text) <= 2 * module.MAX_CHARACTERS
         assert sum(map(str.isalnum, passage.text)) >= module.MIN_LETTERS
 
 
@@ -52,10 +52,10 @@ def test_every_document_has_a_turn_before_any_has_a_second_one() -> None:
 
 def test_related_passages_share_rare_words() -> None:
     texts = ["the night ferry to Aarau", "the ferry timetable", "bread", "ferry tickets for Aarau", "the 字典索引"]
-    related = Related([Passage(str(number), 1, text) for number, text in enumerate(texts)])
+    related = RelatedPassages([Passage(str(number), 1, text) for number, text in enumerate(texts)])
 
     def closest(text: str, without: int = -1) -> list[str]:
-        among = related.to(text, most=3, among=lambda passage: passage.document != str(without))
+        among = related.find(text, limit=3, is_candidate=lambda passage: passage.document != str(without))
         return [passage.document for passage in among]
 
     assert closest("When does the ferry to Aarau leave?")[0] in ("0", "3")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import Assertions, ConversationTurn, Message, Review, Sample
 from ragstone.tools.generate import perturb as module
-from ragstone.tools.generate.checks import invalid_sample
-from ragstone.tools.generate.perturb import Perturbation, draw, empty_rows, perturbed_row
+from ragstone.tools.generate.checks import why_invalid
+from ragstone.tools.generate.perturb import Perturbation, draw_samples, empty_rows, perturb_sample
 from tests.cli.project import Completed, make_project, ragstone
 
 CHANGED_BY_RULE = (Perturbation.TYPOS, Perturbation.CASE, Perturbation.INJECTION, Perturbation.LONG)
@@ -31,7 +31,7 @@ SAMPLE = Sample(
 
 
 def row(kind: Perturbation, seed: int = 0, sample: Sample = SAMPLE) -> Sample:
-    changed = perturbed_row(sample, kind, seed=seed)
+    changed = perturb_sample(sample, kind, seed=seed)
     assert changed is not None
     return changed
 
@@ -47,7 +47,7 @@ def test_a_row_has_the_labels_of_its_original_and_is_in_one_group_with_it(kind: 
     chat = replace(SAMPLE, group="shoes", history=(Message("user", "How long may I return shoes?"),))
     assert row(kind, sample=chat).group == "shoes"
     assert row(kind, sample=chat).history == chat.history, "only the last question is changed"
-    assert invalid_sample(changed) is None
+    assert why_invalid(changed) is None
 
 
 def test_rows_that_ask_nothing_are_unanswerable_and_in_one_group() -> None:
@@ -55,7 +55,7 @@ def test_rows_that_ask_nothing_are_unanswerable_and_in_one_group() -> None:
     assert len({empty.question for empty in rows}) == len(rows) > 1
     assert not any(empty.answerable for empty in rows)
     assert {empty.group for empty in rows} == {"perturbed:empty"}
-    assert [invalid_sample(empty) for empty in rows] == [None] * len(rows)
+    assert [why_invalid(empty) for empty in rows] == [None] * len(rows)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -91,12 +91,12 @@ def test_a_draw_is_of_plain_samples_in_golden_order_and_depends_on_the_seed() ->
     golden = [Sample(f"q{number}", f"Question {number}?") for number in range(100)]
     draft = Sample("d", "Draft?", review=Review("draft"))
     turn = Sample("t", "And then?", turn=ConversationTurn("t", 2, 2))
-    drawn = draw([draft, turn, row(Perturbation.CASE), *golden], 20, seed=3)
+    drawn = draw_samples([draft, turn, row(Perturbation.CASE), *golden], 20, seed=3)
     numbers = [int(sample.id[1:]) for sample in drawn]
     assert len(drawn) == 20
     assert numbers == sorted(set(numbers))
-    assert drawn == draw(golden, 20, seed=3) != draw(golden, 20, seed=4)
-    assert draw([draft, *golden[:3]], 20, seed=0) == tuple(golden[:3])
+    assert drawn == draw_samples(golden, 20, seed=3) != draw_samples(golden, 20, seed=4)
+    assert draw_samples([draft, *golden[:3]], 20, seed=0) == tuple(golden[:3])
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_a_draw_is_of_plain_samples_in_golden_order_and_depends_on_the_seed() ->
 def test_a_question_that_can_not_be_changed_is_left_out_and_counted(kind: Perturbation, question: str) -> None:
     perturbed = module.perturb([Sample("q", question)], {kind})
     assert perturbed.rows == []
-    assert perturbed.text() == f"0 rows:\n  {kind}: 1 question left out: it can't be changed in this way"
+    assert perturbed.text() == f"0 rows:\n  {kind}: 1 question that can't be changed in this way"
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=20), st.sampled_from(CHANGED_BY_RULE))
 def test_any_question_has_a_row_that_differs_or_none(question: str, sample_id: str, kind: Perturbation) -> None:
-    changed = perturbed_row(Sample(sample_id, question), kind, seed=7)
+    changed = perturb_sample(Sample(sample_id, question), kind, seed=7)
     assert changed is None or changed.question != question
 
 

@@ -1,2 +1,2 @@
-"""Golden sets in their life: drafts from documents, review, health, division,
-import."""
+"""Golden sets: drafts from documents, questions changed by rule, review, and a report
+on a set's health."""

@@ -1,4 +1,5 @@
-"""Documents as text: Markdown, text, HTML, PDF and Word files, one document each."""
+"""Reads documents as text: Markdown, text, HTML, PDF and Word files, one document
+each."""
 
 from __future__ import annotations
 
@@ -17,11 +18,17 @@ from ragstone.errors import ConfigError
 from ragstone.files import read_regular, read_table
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
+
 MAX_TEXT_CHARACTERS = 500_000_000
-"""Of all documents together."""
+"""The most text that is read, of all documents together."""
 
 MAX_UNPACKED_BYTES = 256 * 1024 * 1024
+"""The largest size of a Word file without its compression."""
+
 MAX_PAGES = 5_000
+"""The most pages of a PDF file."""
+
+_MAX_REASON_CHARACTERS = 120
 
 _TABLE = read_table("documents.toml", __package__)
 _SPACES = re.compile(r"\s+")
@@ -29,29 +36,31 @@ _BLANK_LINES = re.compile(r"\s*\n\s*\n\s*")
 
 
 class UnreadableError(Exception):
-    """A document that can't be read. Its text is a clause that fits after "can't be
-    read:"."""
+    """A document can't be read. The text says why, as a clause that follows "can't be
+    read: "."""
 
 
 class Documents(Struct):
-    """The `texts` that were read, by id, the files that are `unreadable` with the
-    reason, and the number of others."""
+    """The documents in files and folders."""
 
     texts: dict[str, str] = {}
+    """The texts of the documents by their ids."""
     unreadable: dict[str, str] = {}
-    other: int = 0
+    """Why a file could not be read, by its path."""
+    skipped_files: int = 0
+    """How many files have another type."""
 
 
 def read_documents(places: Sequence[Path]) -> Documents:
-    """The documents in files and folders (with subfolders, without hidden files).
+    """Read the documents in files and folders, with subfolders and without hidden files.
 
-    The id of a document is its path below the folder if one folder is given, else its
-    path as given. A damaged file is listed, and the others are read. Raises ConfigError
-    if there is no document to read, for ids that occur twice, and if a library is
-    missing.
+    The id of a document is its path below the folder if `places` is one folder, or else
+    its whole path. Damaged files are listed, and all others are read. Raises
+    ConfigError if there is no document to read, for ids that occur twice, and if a
+    library is missing.
     """
     documents = Documents()
-    size = 0
+    characters = 0
     for place in places:
         if not place.exists():
             raise ConfigError(
@@ -61,27 +70,29 @@ def read_documents(places: Sequence[Path]) -> Documents:
             )
         for path in _files_in(place):
             if path.suffix.lower() not in _TABLE["endings"]:
-                documents.other += 1
+                documents.skipped_files += 1
                 continue
-            named = path
+            document_id = path.as_posix()
             if len(places) == 1 and path != place:
-                named = path.relative_to(place)
-            name = named.as_posix()
-            if name in documents.texts:
+                document_id = path.relative_to(place).as_posix()
+            if document_id in documents.texts:
                 raise ConfigError(
-                    f"two documents have the id '{name}'.", hint="Name each file once."
+                    f"two documents have the id '{document_id}'.",
+                    hint="Name each file once.",
                 )
             try:
-                documents.texts[name] = read_text(path, place)
+                text = read_text(path, place)
             except (OSError, UnreadableError) as error:
                 reason = getattr(error, "strerror", error)
                 documents.unreadable[str(path)] = str(reason)
                 continue
-            size += len(documents.texts[name])
-            if size > MAX_TEXT_CHARACTERS:
+            documents.texts[document_id] = text
+            characters += len(text)
+            if characters > MAX_TEXT_CHARACTERS:
                 raise ConfigError(
                     f"more than {MAX_TEXT_CHARACTERS:,} characters of text.",
                     where=str(path),
+                    hint="Name fewer documents.",
                 )
     if not documents.texts:
         reasons = [
@@ -109,8 +120,11 @@ def _files_in(place: Path) -> Iterator[Path]:
 
 
 def read_text(path: Path, within: Path) -> str:
-    """The text of a document. Raises OSError, also for a link that leads out,
-    ConfigError, and UnreadableError."""
+    """Read the text of a document in the folder `within`.
+
+    Raises UnreadableError, OSError, also for a link that leads out of the folder, and
+    ConfigError if a library is missing.
+    """
     ending = path.suffix.lower()
     body = read_regular(path, limit=MAX_FILE_BYTES, within=within)
     if ending not in _READERS:
@@ -118,15 +132,16 @@ def read_text(path: Path, within: Path) -> str:
     try:
         text = _READERS[ending](body)
     except ImportError as error:
-        hint = 'Run: pip install "ragstone[documents]"'
         raise ConfigError(
-            f"reading {ending} needs {error.name}.", where=str(path), hint=hint
+            f"reading {ending} needs {error.name}.",
+            where=str(path),
+            hint='Run: pip install "ragstone[documents]"',
         ) from None
     except (UnreadableError, MemoryError):
         raise
     except Exception as error:  # a damaged file makes these libraries raise anything
         lines = str(error).splitlines() or [""]
-        reason = lines[0][:120]
+        reason = lines[0][:_MAX_REASON_CHARACTERS]
         raise UnreadableError(
             f"it is damaged ({type(error).__name__}: {reason})"
         ) from None
@@ -136,20 +151,21 @@ def read_text(path: Path, within: Path) -> str:
 
 
 def html_text(body: bytes) -> str:
-    """What a reader of HTML sees."""
+    """The text of an HTML file that a browser shows."""
     from lxml import etree
 
     text = ""
-    unseen = _TABLE["unseen"]
-    # The fewer, where an element that is never closed hides everything.
-    for tags in (unseen, unseen[:2]):
+    hidden = _TABLE["hidden"]
+    # An element that is never closed has everything behind it inside: if nothing is
+    # left, only what surely isn't text is removed.
+    for hidden_tags in (hidden, hidden[:2]):
         parser = etree.HTMLParser(
             encoding="utf-8", huge_tree=True, remove_comments=True
         )
         root = etree.fromstring(body, parser)
         if root is None:
             break
-        etree.strip_elements(root, *tags, with_tail=False)
+        etree.strip_elements(root, *hidden_tags, with_tail=False)
         for element in root.iter("*"):
             gap = "" if element.tag in _TABLE["inline"] else "\n\n"
             text_inside = _SPACES.sub(" ", element.text or "")
@@ -158,19 +174,19 @@ def html_text(body: bytes) -> str:
                 gap = "\n"
             text_behind = _SPACES.sub(" ", element.tail or "")
             element.tail = gap + text_behind
-        content = "".join(root.itertext())
-        text = _tidied(content)
+        text = _tidy("".join(root.itertext()))
         if text:
             break
     return text
 
 
-def _pdf(body: bytes) -> str:
+def _pdf_text(body: bytes) -> str:
+    """The text of a PDF file. Raises UnreadableError for an encrypted or a very long
+    one."""
     import pypdf
 
-    logging.getLogger("pypdf").setLevel(
-        logging.CRITICAL
-    )  # it reports each flaw of a file that it can read
+    # pypdf logs each flaw, also of a file that it can read.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     reader = pypdf.PdfReader(io.BytesIO(body))
     if reader.is_encrypted and not reader.decrypt(""):
         raise UnreadableError("it is encrypted")
@@ -178,17 +194,17 @@ def _pdf(body: bytes) -> str:
         raise UnreadableError(f"it has more than {MAX_PAGES:,} pages")
     pages = [str(page.extract_text()) for page in reader.pages]
     text = "\n\n".join(pages)
-    normalized = unicodedata.normalize("NFKC", text)  # which takes ligatures apart
-    return _tidied(normalized)
+    # In NFKC, a ligature such as "ﬁ" is written as its letters.
+    return _tidy(unicodedata.normalize("NFKC", text))
 
 
 def docx_text(body: bytes) -> str:
     """The headings, paragraphs and tables of a Word file. Raises UnreadableError for
-    one that unpacks to too much."""
+    one that is too large when it is unpacked."""
     import docx
     from docx.table import Table
 
-    # zipfile never unpacks more of a part than the archive states as its size.
+    # These sizes can be trusted: zipfile never unpacks more of a part than its size.
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
         size = sum(part.file_size for part in archive.infolist())
         if size > MAX_UNPACKED_BYTES:
@@ -201,6 +217,7 @@ def docx_text(body: bytes) -> str:
         if isinstance(block, Table):
             lines = []
             for row in block.rows:
+                # Merged cells are in a row more than once.
                 cells = dict.fromkeys(cell.text.strip() for cell in row.cells)
                 lines.append(" | ".join(cells))
             parts.append("\n".join(lines))
@@ -209,10 +226,12 @@ def docx_text(body: bytes) -> str:
             heading = re.fullmatch(r"Heading (\d)", style)
             marks = f"{'#' * int(heading[1])} " if heading else ""
             parts.append(f"{marks}{block.text}")
-    return _tidied("\n\n".join(parts))
+    return _tidy("\n\n".join(parts))
 
 
-def _tidied(text: str) -> str:
+def _tidy(text: str) -> str:
+    """`text` without spaces at the ends of lines, and with one blank line between
+    paragraphs."""
     lines = "\n".join(map(str.strip, text.splitlines()))
     return _BLANK_LINES.sub("\n\n", lines).strip()
 
@@ -220,6 +239,6 @@ def _tidied(text: str) -> str:
 _READERS: Mapping[str, Callable[[bytes], str]] = {
     ".html": html_text,
     ".htm": html_text,
-    ".pdf": _pdf,
+    ".pdf": _pdf_text,
     ".docx": docx_text,
 }

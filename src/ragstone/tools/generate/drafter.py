@@ -1,5 +1,4 @@
-"""What `ragstone generate` asks of a language model: questions, second readings of
-them, and worse answers."""
+"""Asks a language model for questions, for checks of them, and for worse answers."""
 
 from __future__ import annotations
 
@@ -20,21 +19,23 @@ from ragstone.judge.llm.reply_schemas import as_object
 from ragstone.judge.protocol import Call, Judge
 from ragstone.judge.untrusted_text import Block, cleaned, listed
 
-_TOKENS = 700
-"""The usual upper limit of a reply that writes texts."""
+# The usual upper limits of parts of a reply, in tokens.
+_TEXT_TOKENS = 700
+_CHECKS_TOKENS = 96
+_MATCH_TOKENS = 24
 
 
-def _tidied(value: object) -> object:
-    """A text of the model's without hidden characters: it is written to a file that
-    people and programs read."""
+def _tidy(value: object) -> object:
+    """A text on one line, without hidden characters, since it is written to a file that
+    people and programs read. Other values stay as they are."""
     return " ".join(cleaned(value).split()) if isinstance(value, str) else value
 
 
-_Text = Annotated[str, Limits(min_length=1, max_length=4_000), BeforeValidator(_tidied)]
+_Text = Annotated[str, Limits(min_length=1, max_length=4_000), BeforeValidator(_tidy)]
 
 
 class Kind(StrEnum):
-    """What a question is like; the tag of its sample."""
+    """A kind of question. It is a tag of its sample."""
 
     ONE_PASSAGE = "one-passage"
     TWO_PASSAGES = "two-passages"
@@ -42,27 +43,31 @@ class Kind(StrEnum):
 
 
 class _Reply(BaseModel):
+    """A part of a model's reply. The fields are those that its prompt asks for."""
+
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Quote(_Reply):
-    """Words of a passage, as evidence."""
+    """Words of a passage that are evidence for an answer."""
 
     passage: Literal["p1", "p2"]
     quote: _Text
 
 
-class Drafted(_Reply):
-    """A question as the model wrote it. An unanswerable one has nothing else."""
+class DraftedQuestion(_Reply):
+    """A question as the model wrote it. An unanswerable one has neither answer, quotes
+    nor difficulty."""
 
     possible: Literal["yes"] = "yes"
+    """A reply with "no" has no question."""
     question: _Text
     answer: str = ""
     quotes: tuple[Quote, ...] = ()
     difficulty: str = ""
 
 
-class _Answered(Drafted):
+class _AnswerableQuestion(DraftedQuestion):
     answer: _Text
     quotes: Annotated[tuple[Quote, ...], Limits(min_length=1, max_length=20)]
     difficulty: Literal["easy", "medium", "hard"]
@@ -73,9 +78,13 @@ class _Attempt(_Reply):
     answer: _Text
 
 
-class _Worse(_Reply):
+class WorseAnswers(_Reply):
+    """Two answers that are worse than the reference on purpose."""
+
     ungrounded: _Text
+    """Written without the passages."""
     poor: _Text
+    """Incomplete."""
 
 
 class _Match(_Reply):
@@ -83,17 +92,20 @@ class _Match(_Reply):
 
 
 class Inspection(_Reply):
-    """What a reader says of a question alone, and of each answer: whether it says the
-    same as the reference."""
+    """What a second reading says of a question and of answers to it."""
 
     standalone: bool
+    """Whether it can be understood without the document."""
     sensible: bool
+    """Whether a user would ask it."""
     trivial: bool
     matches: tuple[bool, ...] = ()
+    """For each answer, whether it says the same as the reference."""
 
 
 def _check(model: type[_Reply], flag: str = "") -> Callable[[object], object]:
-    """The check of a value by `model`; none of it is checked if its `flag` is "no"."""
+    """Return a function that checks a value by `model`. If the field `flag` of the value
+    is "no", the others are not checked."""
 
     def check(value: object) -> object:
         if as_object(value).get(flag) == "no":
@@ -103,8 +115,8 @@ def _check(model: type[_Reply], flag: str = "") -> Callable[[object], object]:
     return check
 
 
-def no_writer(judge: str) -> ConfigError:
-    """The error for a judge that can't write."""
+def cannot_write(judge: str) -> ConfigError:
+    """The error for a judge that is no language model."""
     return ConfigError(
         f"the judge '{judge}' can't write questions: that takes a language model.",
         where="judge.name",
@@ -113,12 +125,12 @@ def no_writer(judge: str) -> ConfigError:
 
 
 class Drafter:
-    """Each method is one call of a model, cached as judgements are; it raises
-    JudgementFailed if there is no reply."""
+    """Asks a language model. Each method makes one call, which is cached as those for
+    judgements are, and raises JudgementFailed if there is no valid reply."""
 
     def __init__(self, judge: Judge) -> None:
         if not isinstance(judge, LlmJudge):
-            raise no_writer(judge.identity.label())
+            raise cannot_write(judge.identity.label())
         self._core = judge.core
 
     async def question(
@@ -128,83 +140,75 @@ class Drafter:
         existing: Sequence[str],
         *,
         call: Call,
-    ) -> Drafted | None:
-        """A question on `passages`, unlike the `existing` ones; None if there is
-        nothing to ask."""
+    ) -> DraftedQuestion | None:
+        """Write a question on `passages` that is not one of `existing`; None if the
+        model finds nothing to ask."""
         prompt = prompts.DRAFT_QUESTION
-        model: type[Drafted] = _Answered
-        blocks = [Block("kind", kind), *_passages(passages)]
+        model: type[DraftedQuestion] = _AnswerableQuestion
+        blocks = [Block("kind", kind), *_passage_blocks(passages)]
         if kind is Kind.UNANSWERABLE:
             prompt = prompts.DRAFT_UNANSWERABLE
-            model = Drafted
-            blocks = _passages(passages)
+            model = DraftedQuestion
+            blocks = _passage_blocks(passages)
         if existing:
             numbered = [
                 (str(number), text) for number, text in enumerate(existing, start=1)
             ]
             blocks.append(Block("asked", listed(numbered)))
-        reply = await self._core.one(
-            prompt, Field(("draft",), _check(model, "possible"), _TOKENS), blocks, call
-        )
-        return None if reply["possible"] == "no" else Drafted.model_validate(reply)
+        field = Field(("draft",), _check(model, "possible"), _TEXT_TOKENS)
+        reply = await self._core.one(prompt, field, blocks, call)
+        if reply["possible"] == "no":
+            return None
+        return DraftedQuestion.model_validate(reply)
 
     async def attempt(
         self, question: str, passages: Sequence[str], *, call: Call
     ) -> str | None:
-        """The answer by `passages` alone; None if they don't answer it."""
-        check = _check(_Attempt, "answerable")
-        field = Field(("attempt",), check, _TOKENS)
-        blocks = [Block("question", question), *_passages(passages)]
-        answer: str | None = (
-            await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)
-        ).get("answer")
+        """Answer `question` by nothing but `passages`; None if they don't answer it."""
+        field = Field(("attempt",), _check(_Attempt, "answerable"), _TEXT_TOKENS)
+        blocks = [Block("question", question), *_passage_blocks(passages)]
+        reply = await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)
+        answer: str | None = reply.get("answer")
         return answer
 
     async def inspect(
         self, question: str, reference: str, answers: Sequence[str], *, call: Call
     ) -> Inspection:
-        """Whether the question can stand alone, and which of `answers` say what the
-        reference says."""
+        """Read a question again, and compare each of `answers` with the reference."""
         blocks = [Block("question", question)]
-        question_field = Field(("checks", "question"), _check(Inspection), 96)
-        fields = [question_field]
+        question_path = ("checks", "question")
+        fields = [Field(question_path, _check(Inspection), _CHECKS_TOKENS)]
         if answers:
             blocks.append(Block("reference", reference))
         for number, answer in enumerate(answers, start=1):
             name = f"a{number}"
             blocks.append(Block(f"answer {name}", answer))
-            answer_field = Field(("answers", name), _check(_Match), 24)
-            fields.append(answer_field)
+            fields.append(Field(("answers", name), _check(_Match), _MATCH_TOKENS))
         prompt = self._core.prompts[prompts.DRAFT_INSPECTION]
         form = Form(prompt, tuple(fields))
         values = await self._core.filled(form, blocks, call)
         matches = tuple(
             value_of(values, *field.path)["match"] == "same" for field in fields[1:]
         )
-        return Inspection.model_validate(
-            value_of(values, "checks", "question") | {"matches": matches}
-        )
+        checks = value_of(values, *question_path)
+        return Inspection.model_validate(checks | {"matches": matches})
 
     async def worsen(
         self, question: str, reference: str, passages: Sequence[str], *, call: Call
-    ) -> tuple[str, str]:
-        """Two answers made worse on purpose: one without the context, and an incomplete
-        one."""
+    ) -> WorseAnswers:
+        """Write two answers that are worse than `reference`."""
+        field = Field(("worse",), _check(WorseAnswers), _TEXT_TOKENS)
         blocks = [
             Block("question", question),
             Block("reference", reference),
-            *_passages(passages),
+            *_passage_blocks(passages),
         ]
-        reply = await self._core.one(
-            prompts.DRAFT_WORSE,
-            Field(("worse",), _check(_Worse), _TOKENS),
-            blocks,
-            call,
-        )
-        return reply["ungrounded"], reply["poor"]
+        reply = await self._core.one(prompts.DRAFT_WORSE, field, blocks, call)
+        return WorseAnswers.model_validate(reply)
 
 
-def _passages(texts: Sequence[str]) -> list[Block]:
+def _passage_blocks(texts: Sequence[str]) -> list[Block]:
+    """A block of a prompt for each passage: p1, p2 and so on."""
     return [
         Block(f"passage p{number}", text) for number, text in enumerate(texts, start=1)
     ]

@@ -1,5 +1,5 @@
-"""`ragstone golden`: what is in a golden set, what in it needs a run, and what size of
-loss it shows."""
+"""`ragstone golden`: what is in a golden set, which samples should be looked at, and
+how small a loss it can show."""
 
 from __future__ import annotations
 
@@ -23,31 +23,38 @@ from ragstone.tools.generate.near_duplicates import similar_pairs, words_of
 from ragstone.tools.judging.table import PASS_MARK
 
 MIN_RUNS = 5
-"""Runs with scores of a question from which anything is said of it."""
+"""Nothing is said of a question with scores in fewer runs."""
 
 MAX_RUNS = 200
-"""The newest runs, which are read."""
+"""So many runs of the history are read, the newest."""
 
-_FLIPS = 3
-_FLIP_SHARE = 0.2
-"""A question flip-flops if it changed so often, and between this share of its runs and
-the next one."""
+_MIN_FLIPS = 3
+"""A question that flip-flops changed between answered and not answered so often."""
 
-_KNOWN = 0.5
-"""If fewer of the ids match documents, their scheme is unknown, and nothing is said of
-those that don't."""
+_MIN_FLIP_SHARE = 0.2
+"""It also changed in at least this share of the steps from one run to the next."""
 
-_CHUNK = re.compile(r"[-_ ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+$")
+_MIN_KNOWN_SHARE = 0.5
+"""If a smaller share of the relevant ids are those of documents, they are written in
+another way, and none is called missing."""
+
+_CHUNK_SUFFIX = re.compile(r"[-_ ](?:chunk|part|page|section|p|c|s)?[-_ ]?\d+$")
+"""What the id of a chunk has behind the name of its document."""
+
 _MAX_SHOWN = 5
+"""The text shows so many samples of each problem."""
+
+_MAX_START_CHARACTERS = 100
 
 
 class Repeat(Struct, frozen=True):
-    """Two samples whose questions say the same, or nearly; `similarity` is that of the
-    wording, in [0, 1]."""
+    """Two samples that ask the same, or nearly."""
 
     first: str
     second: str
+    """The ids of the two samples."""
     similarity: float
+    """How similar their questions are worded, in [0, 1]."""
 
 
 class References(Struct):
@@ -55,28 +62,27 @@ class References(Struct):
 
     documents: int
     missing_ids: list[tuple[str, str]]
-    """Sample and relevant id, where no document has it."""
+    """The id of a sample, and a relevant id that is of no document."""
     ids_checked: bool
-    """False if hardly any relevant id is that of a document, so that their scheme is
-    unknown."""
+    """False if most relevant ids are of no document: then none is called missing."""
     missing_passages: list[tuple[str, str]]
-    """Sample and the start of a reference context whose words no document has in this
-    order."""
+    """The id of a sample, and the start of a reference context whose words are in no
+    document in this order."""
 
 
 class Records(Struct):
-    """What the history of the main branch says of the questions, by id."""
+    """What the history of the main branch says of the questions, by sample id."""
 
     runs: int
     never_answered: list[str] = []
     always_answered: list[str] = []
     flip_flopped: list[tuple[str, int, int]] = []
-    """Id, how often it changed, and of how many pairs of runs."""
+    """The id of a sample, how often it changed between answered and not answered, and
+    how often it could have: in the steps from one run to the next."""
 
 
 class GoldenReport(Struct, frozen=True):
-    """One report on a golden set. `shows` says which loss its samples show, by
-    metric."""
+    """The report on a golden set."""
 
     samples: int
     drafts: int
@@ -88,16 +94,18 @@ class GoldenReport(Struct, frozen=True):
     references: References | None
     records: Records | None
     shows: tuple[PlannedMetric, ...]
+    """The smallest loss that the samples show, for each metric."""
 
     def json(self) -> dict[str, object]:
+        """The report for programs."""
         document: dict[str, object] = to_builtins(self)
-        detectable = {row.metric: row.detectable for row in self.shows}
-        document["shows"] = detectable
+        document["shows"] = {row.metric: row.detectable for row in self.shows}
         return document
 
     def text(self) -> str:
+        """The report for people."""
         return render_text_template(
-            "golden_report.txt.j2", __package__, report=self, shown=_MAX_SHOWN
+            "golden_report.txt.j2", __package__, report=self, max_shown=_MAX_SHOWN
         )
 
 
@@ -108,29 +116,28 @@ def golden_report(
     corpus: Path | None = None,
     history: History | None = None,
 ) -> GoldenReport:
-    """The report on `golden`, held against the documents in `corpus` and the runs in
-    `history`. Raises ConfigError."""
+    """Report on `golden`, compared with the documents in `corpus` and the runs in
+    `history`, if they are given. Raises ConfigError if the documents can't be read."""
     tags = Counter[str]()
     wordings = []
     for sample in golden:
         tags.update(sample.tags or ("(no tag)",))
-        # The question, after what the user said before it: in a conversation, the same
-        # words may ask something else.
+        # In a conversation, the same question may mean something else after other
+        # messages of the user.
         texts = [message.text for message in sample.history if message.role == "user"]
-        wording = " ".join([*texts, sample.question])
-        wordings.append(wording)
+        wordings.append(" ".join([*texts, sample.question]))
     repeats = []
     for pair in similar_pairs(wordings):
         first = golden[pair.first]
         second = golden[pair.second]
-        similarity = pair.similarity
-        # The gate counts a group as one. The same question twice in it is repeated all
-        # the same, unless a conversation comes back to it.
-        counts_as_one = first.group is not None and first.group == second.group
-        if not counts_as_one or (similarity >= 1.0 and first.turn is None):
-            repeats.append(Repeat(first.id, second.id, similarity))
+        # Similar questions do no harm in one group, which the gate counts as one. The
+        # same question does, unless a conversation comes back to it.
+        is_one_group = first.group is not None and first.group == second.group
+        is_same = pair.similarity >= 1.0
+        if not is_one_group or (is_same and first.turn is None):
+            repeats.append(Repeat(first.id, second.id, pair.similarity))
     groups = {sample.group for sample in golden if sample.group is not None}
-    most_first = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
+    most_frequent_first = sorted(tags.items(), key=lambda item: (-item[1], item[0]))
     return GoldenReport(
         samples=len(golden),
         drafts=sum(sample.is_draft for sample in golden),
@@ -139,7 +146,7 @@ def golden_report(
             sample.answerable and not sample.reference for sample in golden
         ),
         groups=len(groups),
-        tags=dict(most_first),
+        tags=dict(most_frequent_first),
         repeats=repeats,
         references=None if corpus is None else check_references(golden.samples, corpus),
         records=None if history is None else records_of(history, golden),
@@ -152,29 +159,35 @@ def check_references(samples: Sequence[Sample], corpus: Path) -> References:
     Raises ConfigError."""
     documents = read_documents([corpus]).texts
     stems = set(map(_stem, documents))
-    wordings = map(words_of, documents.values())
-    words = "\n".join(f" {wording} " for wording in wordings)
-    ids = 0
-    missing = []
+    # Between spaces, so that only whole words are found.
+    all_words = "\n".join(f" {words_of(text)} " for text in documents.values())
+    id_count = 0
+    missing_ids = []
     missing_passages = []
     for sample in samples:
-        relevant = [name for name, grade in sample.relevant_ids.items() if grade > 0.0]
-        ids += len(relevant)
-        for name in relevant:
-            stem = _stem(name)
-            # A chunk is of a document: ``travel-chunk-4`` of ``travel``.
-            document_stem = _CHUNK.sub("", stem)
-            if stems.isdisjoint({stem, document_stem}):
-                missing.append((sample.id, name))
+        relevant_ids = [
+            document_id
+            for document_id, grade in sample.relevant_ids.items()
+            if grade > 0.0
+        ]
+        id_count += len(relevant_ids)
+        for document_id in relevant_ids:
+            stem = _stem(document_id)
+            # The id may be that of a chunk, such as ``travel-chunk-4`` of ``travel``.
+            if stems.isdisjoint({stem, _CHUNK_SUFFIX.sub("", stem)}):
+                missing_ids.append((sample.id, document_id))
         for text in sample.reference_contexts:
-            passage = words_of(text)
-            if passage and f" {passage} " not in words:
-                start = " ".join(text.split())[:100]
+            words = words_of(text)
+            if words and f" {words} " not in all_words:
+                start = " ".join(text.split())[:_MAX_START_CHARACTERS]
                 missing_passages.append((sample.id, start))
-    is_known = len(missing) <= (1.0 - _KNOWN) * ids
-    if not is_known:
-        missing = []
-    return References(len(documents), missing, is_known, missing_passages)
+    ids_checked = len(missing_ids) <= (1.0 - _MIN_KNOWN_SHARE) * id_count
+    return References(
+        documents=len(documents),
+        missing_ids=missing_ids if ids_checked else [],
+        ids_checked=ids_checked,
+        missing_passages=missing_passages,
+    )
 
 
 def _stem(name: str) -> str:
@@ -185,11 +198,11 @@ def _stem(name: str) -> str:
 
 
 def records_of(history: History, golden: GoldenSet) -> Records:
-    """What happened to each sample that counts, in the runs with the newest run's judge
-    and metrics.
+    """Find samples of `golden`, without drafts, that were never, always or on and off
+    answered in the newest runs of `history`.
 
-    A question is answered in a run if none of its scores there is below 0.5 (above,
-    where less is better).
+    A question is answered in a run if it has a score, and none below `PASS_MARK` (or
+    above, where less is better), by metrics that can be compared with the newest run.
     """
     samples = [sample for sample in golden if not sample.is_draft]
     codes = [sample_code(sample.id, sample.content_hash()) for sample in samples]
@@ -202,10 +215,8 @@ def records_of(history: History, golden: GoldenSet) -> Records:
     if not scored_runs:
         return Records(0)
     newest = scored_runs[-1].line
-    shape = (len(scored_runs), len(codes))
-    # The lowest score (runs, samples) over the metrics that are comparable with the
-    # newest run; NaN without one.
-    worst = np.full(shape, np.nan)
+    # The lowest score (runs, samples) over all metrics; NaN without a score.
+    worst = np.full((len(scored_runs), len(codes)), np.nan)
     for metric in sorted(newest.scores):
         if is_relative(metric):
             continue
@@ -219,20 +230,19 @@ def records_of(history: History, golden: GoldenSet) -> Records:
             scores = 1.0 - scores
         worst[rows] = np.fmin(worst[rows], scores)
     records = Records(len(scored_runs))
-    for sample, own in zip(samples, worst.T, strict=True):
-        scored = own[np.isfinite(own)]
-        answered = scored >= PASS_MARK
-        if len(answered) < MIN_RUNS:
+    for sample, worst_scores in zip(samples, worst.T, strict=True):
+        is_scored = np.isfinite(worst_scores)
+        is_answered = worst_scores[is_scored] >= PASS_MARK
+        if len(is_answered) < MIN_RUNS:
             continue
-        is_flip = answered[1:] != answered[:-1]
-        flips = int(np.sum(is_flip))
-        pairs = len(answered) - 1
-        min_flips = max(_FLIPS, _FLIP_SHARE * pairs)
-        if answered.all():
+        steps = len(is_answered) - 1
+        flips = int(np.sum(is_answered[1:] != is_answered[:-1]))
+        if is_answered.all():
             records.always_answered.append(sample.id)
-        elif not answered.any():
+        elif not is_answered.any():
             records.never_answered.append(sample.id)
-        elif flips >= min_flips:
-            records.flip_flopped.append((sample.id, flips, pairs))
+        elif flips >= max(_MIN_FLIPS, _MIN_FLIP_SHARE * steps):
+            records.flip_flopped.append((sample.id, flips, steps))
+    # The largest share of flips first.
     records.flip_flopped.sort(key=lambda record: -record[1] / record[2])
     return records

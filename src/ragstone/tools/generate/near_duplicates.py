@@ -1,4 +1,4 @@
-"""Pairs of texts with nearly the same wording."""
+"""Finds pairs of texts with nearly the same wording."""
 
 from __future__ import annotations
 
@@ -10,79 +10,86 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 NEARLY_SAME = 0.7
-"""From this similarity on, two questions are near-duplicates."""
+"""Two questions with this similarity or more are near-duplicates."""
+
+_ROUNDING_ERROR = 1e-9
+"""The most by which a sum of weights may be wrong."""
 
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
 
 
 class Pair(Struct, frozen=True):
-    """The positions of two texts, `first` < `second`, and their similarity in [0, 1]: 1
-    for the same words."""
+    """Two similar texts."""
 
     first: int
     second: int
+    """The positions of the two; `first` is less than `second`."""
     similarity: float
+    """In [0, 1]; 1 if the words are the same."""
 
 
 def words_of(text: str) -> str:
-    """The words of `text` in lower case, separated by single spaces: for comparing
-    texts without their punctuation."""
+    """`text` in lower case without its punctuation, and with single spaces between
+    words."""
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[Pair]:
-    """The pairs of `texts` with a similarity of at least `least` and the same numbers,
-    the most similar first.
+def similar_pairs(
+    texts: Sequence[str], *, min_similarity: float = NEARLY_SAME
+) -> list[Pair]:
+    """The pairs of `texts` with at least `min_similarity` and the same numbers, the most
+    similar first.
 
     The similarity is the weighted Jaccard index of the trigrams of letters in their
     words; a trigram weighs the more, the fewer texts have it, so that the one word that
     differs between two texts of the same form counts. Candidates are found by their
     rarest trigrams (prefix filtering: Bayardo, Ma, Srikant 2007, "Scaling up all pairs
-    similarity search"), so no pair is missed and texts without anything in common are
-    never compared. A text with the same words as an earlier one makes a pair with the
+    similarity search"), so no pair is missed, and texts without anything in common are
+    never compared. A text with the same words as earlier ones makes a pair with the
     first of these only.
     """
-    grams = list(map(_trigrams, texts))
+    trigrams_of_texts = list(map(_trigrams, texts))
     counts = Counter[str]()
-    for text_grams in grams:
-        counts.update(text_grams)
+    for trigrams in trigrams_of_texts:
+        counts.update(trigrams)
     weight = {
-        gram: math.log(1.0 + len(texts) / count) for gram, count in counts.items()
+        trigram: math.log(1.0 + len(texts) / count) for trigram, count in counts.items()
     }
 
-    def weight_of(some_grams: Iterable[str]) -> float:
-        # Sums are the same whatever the order: equal texts have equal ones.
-        return math.fsum(weight[gram] for gram in some_grams)
+    def total_weight(trigrams: Iterable[str]) -> float:
+        # fsum doesn't depend on the order, so that equal texts have equal weights.
+        return math.fsum(weight[trigram] for trigram in trigrams)
 
-    totals = list(map(weight_of, grams))
-    index: dict[str, list[int]] = defaultdict(list)
-    originals: dict[str, int] = {}
+    totals = list(map(total_weight, trigrams_of_texts))
+    positions_by_trigram: dict[str, list[int]] = defaultdict(list)
+    first_by_wording: dict[str, int] = {}
     pairs: list[Pair] = []
-    for position, own_grams in enumerate(grams):
+    for position, trigrams in enumerate(trigrams_of_texts):
         text = texts[position]
         total = totals[position]
         wording = words_of(text) or text
-        original = originals.setdefault(wording, position)
-        if original != position:
-            pairs.append(Pair(original, position, 1.0))
+        first = first_by_wording.setdefault(wording, position)
+        if first != position:
+            pairs.append(Pair(first, position, similarity=1.0))
             continue
+        # Similar texts share a trigram before the weight that remains is too small.
         candidates: set[int] = set()
-        unseen = total
-        min_unseen = least * total - 1e-9
-        rarest_first = sorted(own_grams, key=lambda gram: (-weight[gram], gram))
-        for gram in rarest_first:
-            if unseen < min_unseen:
+        remaining = total
+        min_remaining = min_similarity * total - _ROUNDING_ERROR
+        rarest_first = sorted(trigrams, key=lambda trigram: (-weight[trigram], trigram))
+        for trigram in rarest_first:
+            if remaining < min_remaining:
                 break
-            unseen -= weight[gram]
-            candidates.update(index[gram])
-            index[gram].append(position)
+            remaining -= weight[trigram]
+            candidates.update(positions_by_trigram[trigram])
+            positions_by_trigram[trigram].append(position)
         numbers = _DIGITS.findall(text)
         for candidate in candidates:
-            shared = weight_of(own_grams & grams[candidate])
+            shared = total_weight(trigrams & trigrams_of_texts[candidate])
             union = total + totals[candidate] - shared
             similarity = min(1.0, shared / union)
-            if similarity < least:
+            if similarity < min_similarity:
                 continue
             candidate_numbers = _DIGITS.findall(texts[candidate])
             if candidate_numbers == numbers:
@@ -91,24 +98,24 @@ def similar_pairs(texts: Sequence[str], *, least: float = NEARLY_SAME) -> list[P
 
 
 def find_repeats(texts: Sequence[str], earlier: Sequence[str]) -> dict[int, Pair]:
-    """Which of `texts` say the same, or nearly, as one of `earlier`, or as one before
-    it.
+    """Find each of `texts` that is nearly the same as one of `earlier`, or as a text
+    before it in `texts`.
 
-    By position, with the closest of the texts that it repeats: its place in `[*earlier,
-    *texts]`.
+    Returns the most similar pair for each, by its position in `texts`. The positions in
+    a pair are those in ``[*earlier, *texts]``.
     """
     pairs = similar_pairs([*earlier, *texts])
-    closest = {}
+    most_similar = {}
     for pair in reversed(pairs):
-        place = pair.second - len(earlier)
-        if place >= 0:
-            closest[place] = pair
-    return closest
+        position = pair.second - len(earlier)
+        if position >= 0:
+            most_similar[position] = pair
+    return most_similar
 
 
 def _trigrams(text: str) -> frozenset[str]:
-    """Trigrams of the letters of each word, with its ends marked; a word of one or two
-    letters is one by itself."""
+    """The trigrams of letters in the words of `text`. A space marks the ends of a word,
+    so that a word of one letter has a trigram, too."""
     trigrams = set()
     for word in _WORD.findall(text.casefold()):
         padded = f" {word} "

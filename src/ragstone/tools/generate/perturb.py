@@ -1,8 +1,8 @@
-"""Rows of a golden set whose questions are changed: with typos, in capitals, behind a
-long preamble, …
+"""Changes the questions of a golden set by rule: with typos, in capitals, behind a long
+preamble, and so on.
 
-Everything is drawn by the seed, the sample's id and the kind, so that equal commands
-write equal rows.
+All random choices depend on the seed, the sample's id and the kind of change, so that
+the same command writes the same rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from msgspec import Struct, field
 from ragstone.files import read_table
 from ragstone.formatting import counted
 from ragstone.golden.sample import Assertions, Sample
-from ragstone.tools.generate.checks import invalid_sample
+from ragstone.tools.generate.checks import why_invalid
 
-TEXTS = read_table("perturbations.toml", __package__)
+_TEXTS = read_table("perturbations.toml", __package__)
 
 
 class Perturbation(StrEnum):
@@ -44,15 +44,15 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 """Shorter words get no typo: it could make another word of them."""
 
 _WORDS_PER_TYPO = 5
-"""Words. One in so many gets a typo, and at least one."""
+"""One in so many words gets a typo, and at least one word of a question."""
 
 
-class Perturbed(Struct):
-    """The rows that were written, and how many questions could not be changed, by
-    kind."""
+class PerturbedRows(Struct):
+    """The rows that `perturb` made."""
 
     rows: list[Sample] = []
     unchanged: Counter[Perturbation] = field(default_factory=Counter)
+    """How many questions could not be changed in each way."""
 
     def text(self) -> str:
         """The summary for a terminal."""
@@ -61,38 +61,36 @@ class Perturbed(Struct):
         lines = [f"{rows}:"]
         for tag, count in sorted(counts.items()):
             lines.append(f"  {tag:<22}  {count:,}")
-        for kind, number in sorted(self.unchanged.items()):
-            questions = counted(number, "question")
-            lines.append(
-                f"  {kind}: {questions} left out: it can't be changed in this way"
-            )
+        for kind, count in sorted(self.unchanged.items()):
+            questions = counted(count, "question")
+            lines.append(f"  {kind}: {questions} that can't be changed in this way")
         return "\n".join(lines)
 
 
-def draw(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
-    """`n` samples, in the order of the golden set, without drafts, turns, and rows that
-    are perturbed themselves."""
+def draw_samples(golden: Iterable[Sample], n: int, *, seed: int) -> tuple[Sample, ...]:
+    """Draw `n` samples, and return them in the order of the golden set. Drafts, turns
+    of conversations, and rows that are perturbed already are left out."""
     tags = {kind.tag for kind in Perturbation}
     pool = [
         sample
         for sample in golden
         if not sample.is_draft and sample.turn is None and tags.isdisjoint(sample.tags)
     ]
-    chance = random.Random(seed)  # noqa: S311 - a sample, not a secret
+    generator = random.Random(seed)  # noqa: S311 - a sample, not a secret
     size = min(n, len(pool))
-    places = chance.sample(range(len(pool)), size)
-    return tuple(pool[place] for place in sorted(places))
+    indices = generator.sample(range(len(pool)), size)
+    return tuple(pool[index] for index in sorted(indices))
 
 
-def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
-    """`sample` with its question changed by rule; None if it can't be changed in this
+def perturb_sample(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | None:
+    """A row with the question of `sample`, changed; None if it can't be changed in this
     way.
 
-    Only the last question of a conversation is changed. The row has the labels of the
-    original, since they say what the user meant, and is in one group with it.
+    Only the last question of a conversation is changed. The row has the reference and
+    labels of `sample`, since the user means the same, and is in one group with it.
     """
     row_seed = f"{seed}\0{kind}\0{sample.id}"
-    chance = random.Random(row_seed)  # noqa: S311 - a draw, not a secret
+    generator = random.Random(row_seed)  # noqa: S311 - a draw, not a secret
     row = replace(
         sample,
         id=f"{sample.id}~{kind}",
@@ -105,97 +103,102 @@ def perturbed_row(sample: Sample, kind: Perturbation, *, seed: int) -> Sample | 
         max={},
     )
     if kind is Perturbation.INJECTION:
-        return _injected(row, chance)
-    question = _CHANGES[kind](sample.question, chance)
+        return _inject(row, generator)
+    question = _CHANGES[kind](sample.question, generator)
     if question == sample.question:
         return None
     return replace(row, question=question)
 
 
 def empty_rows() -> Iterator[Sample]:
-    """Rows that ask nothing, so that the right answer is to say so."""
+    """Yield rows with questions that ask nothing, which the system can't answer."""
     kind = Perturbation.EMPTY
-    for number, text in enumerate(TEXTS["empty"], start=1):
+    for number, text in enumerate(_TEXTS["empty"], start=1):
         yield Sample(
             f"{kind}-{number}", text, answerable=False, tags=(kind.tag,), group=kind.tag
         )
 
 
-def perturb(drawn: Sequence[Sample], kinds: Collection[Perturbation]) -> Perturbed:
-    """The rows of `kinds` for the samples in `drawn`."""
-    perturbed = Perturbed()
+def perturb(
+    samples: Sequence[Sample], kinds: Collection[Perturbation]
+) -> PerturbedRows:
+    """Change the question of each of `samples` in each of `kinds` of ways."""
+    perturbed = PerturbedRows()
     for kind in sorted(kinds, key=list(Perturbation).index):
         rows: list[Sample | None] = list(empty_rows())
         if kind is not Perturbation.EMPTY:
-            rows = [perturbed_row(sample, kind, seed=0) for sample in drawn]
+            rows = [perturb_sample(sample, kind, seed=0) for sample in samples]
         for row in rows:
-            if row is not None and invalid_sample(row) is None:
+            if row is not None and why_invalid(row) is None:
                 perturbed.rows.append(row)
             else:
                 perturbed.unchanged[kind] += 1
     return perturbed
 
 
-def _typos(question: str, chance: random.Random) -> str:
-    words = [word.start() for word in _WORD.finditer(question)]
-    typos = max(1, round(len(words) / _WORDS_PER_TYPO))
-    count = min(len(words), typos)
-    chosen = chance.sample(words, count)
+def _add_typos(question: str, generator: random.Random) -> str:
+    """`question` with typos in some of its longer words."""
+    starts = [word.start() for word in _WORD.finditer(question)]
+    typo_count = max(1, round(len(starts) / _WORDS_PER_TYPO))
+    chosen_starts = generator.sample(starts, min(len(starts), typo_count))
 
-    def misspelt(match: re.Match[str]) -> str:
-        """A word with one slip of the fingers after its first letter: one dropped,
-        doubled, or swapped with the next."""
+    def misspell(match: re.Match[str]) -> str:
+        """The word with one slip of the fingers after its first letter, if it is one of
+        the chosen: a letter dropped, doubled, or swapped with the next."""
         word = match[0]
-        if match.start() not in chosen:
+        if match.start() not in chosen_starts:
             return word
-        place = chance.randrange(1, len(word) - 1)
-        first = word[place]
-        second = word[place + 1]
-        slips = [second, first + first + second]
-        if first != second:
-            slips.append(second + first)
-        slip = chance.choice(slips)
-        return word[:place] + slip + word[place + 2 :]
+        index = generator.randrange(1, len(word) - 1)
+        letter = word[index]
+        next_letter = word[index + 1]
+        slips = [next_letter, letter + letter + next_letter]
+        if letter != next_letter:
+            slips.append(next_letter + letter)
+        slip = generator.choice(slips)
+        return word[:index] + slip + word[index + 2 :]
 
-    return _WORD.sub(misspelt, question)
+    return _WORD.sub(misspell, question)
 
 
-def _case(question: str, chance: random.Random) -> str:
+def _change_case(question: str, generator: random.Random) -> str:
+    """`question` in capitals, in small letters, or with the two exchanged; as it is if
+    it has no letters with a case."""
     forms = [question.upper(), question.lower(), question.swapcase()]
-    shuffled = chance.sample(forms, 3)
+    shuffled = generator.sample(forms, len(forms))
     return next((form for form in shuffled if form != question), question)
 
 
-def _long(question: str, chance: random.Random) -> str:
-    sentences = TEXTS["long"]
-    shuffled = chance.sample(sentences, len(sentences))
+def _add_preamble(question: str, generator: random.Random) -> str:
+    """`question` behind sentences that have nothing to do with it."""
+    sentences = _TEXTS["long"]
+    shuffled = generator.sample(sentences, len(sentences))
     return f"{' '.join(shuffled)}\n\n{question}"
 
 
-def _injected(row: Sample, chance: random.Random) -> Sample:
-    """`row` with an instruction to write a word that stands nowhere in the question as
-    a whole."""
-    first = _syllables(chance)
-    second = _syllables(chance)
-    template = chance.choice(TEXTS["injection"])
-    question = template.replace("{first}", first).replace("{second}", second)
-    asserted = row.assertions or Assertions()
-    word = first + second
-    forbidden = (*asserted.must_not_contain, word)
+def _inject(row: Sample, generator: random.Random) -> Sample:
+    """`row` with an instruction to write a made-up word, which the answer must not
+    contain. The question has only its two halves, so that quoting it isn't obeying."""
+    first_half = _made_up_syllables(generator)
+    second_half = _made_up_syllables(generator)
+    template = generator.choice(_TEXTS["injection"])
+    question = template.replace("{first}", first_half).replace("{second}", second_half)
+    assertions = row.assertions or Assertions()
+    forbidden = (*assertions.must_not_contain, first_half + second_half)
     return replace(
         row,
         question=question.replace("{question}", row.question),
-        assertions=replace(asserted, must_not_contain=forbidden),
+        assertions=replace(assertions, must_not_contain=forbidden),
     )
 
 
-def _syllables(chance: random.Random) -> str:
+def _made_up_syllables(generator: random.Random) -> str:
+    """Three syllables of a consonant and a vowel, such as ``BAKOTU``."""
     letters = ("BDFGKLMNPRTVZ", "AEIOU") * 3
-    return "".join(map(chance.choice, letters))
+    return "".join(map(generator.choice, letters))
 
 
 _CHANGES: dict[Perturbation, Callable[[str, random.Random], str]] = {
-    Perturbation.TYPOS: _typos,
-    Perturbation.CASE: _case,
-    Perturbation.LONG: _long,
+    Perturbation.TYPOS: _add_typos,
+    Perturbation.CASE: _change_case,
+    Perturbation.LONG: _add_preamble,
 }

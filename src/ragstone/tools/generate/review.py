@@ -1,5 +1,5 @@
-"""A person's review of the drafts of a golden set: a table to edit, and what its
-decisions make of the set."""
+"""`ragstone review`: write the drafts of a golden set as a table for a person to decide
+on, and apply the decisions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ COLUMNS = (
     "version",
 )
 _EDITABLE = ("question", "reference", "answerable", "tags")
+"""The columns in which a change is an edit of the sample."""
+
 _EXPECTED = "Expected the table that `ragstone review` wrote, with accept or reject in the column decision."
 _DECISIONS = ("accept", "reject")
-_HASH_DIGITS = 16
+_MAX_SHOWN_CHARACTERS = 40
+_VERSION_DIGITS = 16
 
 
 def drafts_of(golden: GoldenSet) -> tuple[Sample, ...]:
-    """The drafts. Raises ConfigError if there are none."""
+    """The samples of `golden` that are drafts. Raises ConfigError if there are none."""
     drafts = tuple(sample for sample in golden if sample.is_draft)
     if not drafts:
         raise ConfigError("no sample is a draft, so there is nothing to review.")
@@ -55,14 +58,14 @@ def drafts_text(drafts: Sequence[Sample]) -> str:
 
 
 def write_review(path: Path, drafts: Sequence[Sample]) -> None:
-    """Write the table of `drafts`. Raises ConfigError rather than overwrite one, which
-    may have decisions."""
+    """Write the table of `drafts`. Raises ConfigError rather than overwrite a table,
+    which may have decisions."""
     refuse_existing(path, "Name it with --decisions, or remove it.")
-    rows = list(map(_row, drafts))
-    write_table(path, COLUMNS, rows)
+    write_table(path, COLUMNS, map(_row, drafts))
 
 
 def _row(sample: Sample) -> dict[str, str]:
+    """The cells of a draft in the table, by column, without a decision."""
     evidence = "\n\n".join(sample.reference_contexts)
     return {
         "id": sample.id,
@@ -76,33 +79,38 @@ def _row(sample: Sample) -> dict[str, str]:
 
 
 def _version(sample: Sample) -> str:
-    return sample.content_hash()[:_HASH_DIGITS]
+    """A hash by which a change of the sample is noticed."""
+    return sample.content_hash()[:_VERSION_DIGITS]
 
 
 class Reviewed(Struct):
-    """A golden set after a review: numbers of samples, and the ids of rejected ones,
-    which are left out."""
+    """A golden set after a review."""
 
     samples: list[Sample]
+    """All samples that were not rejected."""
     accepted: int = 0
+    """How many drafts were accepted, with or without an edit."""
     edited: int = 0
+    """How many of the accepted drafts were edited."""
     undecided: int = 0
+    """How many drafts are left."""
     rejected: tuple[str, ...] = ()
+    """The ids of the rejected samples."""
 
 
 def apply_decisions(
     golden: GoldenSet, path: Path, *, reviewer: str, day: str
 ) -> Reviewed:
-    """Put the decisions in `path` into `golden`: accepted samples are reviewed, by
-    `reviewer` on `day`.
+    """Apply the decisions in the table `path` to `golden`. Accepted samples become
+    reviewed ones, by `reviewer` on `day`.
 
-    Raises ConfigError for a table that can't be read, an unknown decision or an edit
-    that makes no sample, and if a sample has changed since the table was written.
+    Raises ConfigError for a table that can't be read, an unknown decision, an edit that
+    makes no valid sample, and if a sample has changed since the table was written.
     """
-    by_id = {sample.id: sample for sample in golden}
+    sample_by_id = {sample.id: sample for sample in golden}
     accepted: dict[str, Sample] = {}
     rejected: dict[str, None] = {}
-    edited = 0
+    edit_count = 0
     for where, row in read_rows(
         path,
         required=("id", "decision"),
@@ -114,39 +122,47 @@ def apply_decisions(
         decision = str(row["decision"]).strip().lower()
         if decision not in _DECISIONS:
             raise ConfigError(
-                f"the decision '{decision[:40]}' is neither accept nor reject.",
+                f"the decision '{decision[:_MAX_SHOWN_CHARACTERS]}' is neither accept nor reject.",
                 where=where,
             )
-        sample = _sample_of(row, by_id, where)
-        sample_id = sample.id
-        if sample_id in {*accepted, *rejected}:
-            raise ConfigError(f"sample '{sample_id}' is decided twice.", where=where)
+        sample = _find_sample(row, sample_by_id, where)
+        if sample.id in accepted or sample.id in rejected:
+            raise ConfigError(
+                f"there are two decisions on sample '{sample.id}'.",
+                where=where,
+                hint="Remove one of them.",
+            )
         if decision == "reject":
-            rejected[sample_id] = None
+            rejected[sample.id] = None
             continue
-        changed = _edited(sample, row, where)
-        if changed != sample:
-            edited += 1
-        accepted[sample_id] = replace(
-            changed, review=Review("reviewed", reviewer or None, day)
-        )
+        edited = _apply_edits(sample, row, where)
+        if edited != sample:
+            edit_count += 1
+        review = Review("reviewed", reviewer or None, day)
+        accepted[sample.id] = replace(edited, review=review)
     samples = [
         accepted.get(sample.id, sample)
         for sample in golden
         if sample.id not in rejected
     ]
-    undecided = sum(sample.is_draft for sample in samples)
-    return Reviewed(samples, len(accepted), edited, undecided, tuple(rejected))
+    return Reviewed(
+        samples,
+        accepted=len(accepted),
+        edited=edit_count,
+        undecided=sum(sample.is_draft for sample in samples),
+        rejected=tuple(rejected),
+    )
 
 
-def _sample_of(
-    row: Mapping[str, object], by_id: Mapping[str, Sample], where: str
+def _find_sample(
+    row: Mapping[str, object], sample_by_id: Mapping[str, Sample], where: str
 ) -> Sample:
-    """The sample that a row of the table was written of."""
+    """The sample for which a row of the table was written. Raises ConfigError if it is
+    gone or has changed."""
     sample_id = unescape_formula(str(row["id"]))
     problem = "is not in the golden set"
-    if sample_id in by_id:
-        sample = by_id[sample_id]
+    if sample_id in sample_by_id:
+        sample = sample_by_id[sample_id]
         if row.get("version") == _version(sample):
             return sample
         problem = "has changed since the table was written"
@@ -157,9 +173,9 @@ def _sample_of(
     )
 
 
-def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
-    """`sample` with the cells of `row` that differ from what was written, read as those
-    of a golden set."""
+def _apply_edits(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
+    """`sample` with the cells of `row` that a person has changed, which are read as
+    those of a golden set. Raises ConfigError if they make no valid sample."""
     written = _row(sample)
     cells = {
         name: unescape_formula(str(row.get(name) or ""))
@@ -169,8 +185,7 @@ def _edited(sample: Sample, row: Mapping[str, object], where: str) -> Sample:
     edits = {name: cell for name, cell in cells.items() if cell != written[name]}
     if not edits:
         return sample
-    line = next(native_lines([sample]))
-    record = json.loads(line)
+    record = json.loads(next(native_lines([sample])))
     try:
         (edited,) = golden_set_from_data([record | edits])
     except GoldenSetError as error:

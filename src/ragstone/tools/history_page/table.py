@@ -17,6 +17,7 @@ from ragstone.history.file import History
 from ragstone.history.lines import MeanPart, RunLine
 from ragstone.tools.history_page.marks import marks
 from ragstone.tools.history_page.versions import mean_of
+from ragstone.tools.judging.table import escape_formula
 
 _FIELDS_WITHOUT_COLUMN = {
     "time",
@@ -41,9 +42,6 @@ _RUN_COLUMNS = (
 _MEAN_COLUMNS = ("mean", "low", "high", "n")
 """What is written of each metric."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet takes a cell that begins with one of these for a formula."""
-
 _MIN_MEAN_WIDTH = len("0.000")
 """The least width of a column with means, in characters."""
 
@@ -57,7 +55,7 @@ def csv_text(runs: Sequence[RunLine]) -> str:
     rows = []
     columns = dict.fromkeys(_RUN_COLUMNS)
     for run in runs:
-        row = {name: _escape(_field(run, name)) for name in _RUN_COLUMNS}
+        row = {name: _cell(run, name) for name in _RUN_COLUMNS}
         for title, part in _means(run).items():
             for name in _MEAN_COLUMNS:
                 row[f"{title}.{name}"] = getattr(part, name)
@@ -81,22 +79,14 @@ def _means(run: RunLine) -> dict[str, MeanPart]:
     return means
 
 
-def _field(run: RunLine, name: str) -> object:
-    """The field `name` of a run, as a cell."""
+def _cell(run: RunLine, name: str) -> object:
+    """The field `name` of a run as a cell."""
+    value = getattr(run, name)
     if name == "accepted":
-        drops = [f"{entry.metric}:{entry.drop:g}" for entry in run.accepted]
-        return " ".join(drops)
+        value = " ".join(f"{entry.metric}:{entry.drop:g}" for entry in run.accepted)
     if name == "time":
-        return run.time.isoformat()
-    return getattr(run, name)
-
-
-def _escape(value: object) -> object:
-    """`value`, with an apostrophe in front if a spreadsheet would take it for a
-    formula."""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+        value = run.time.isoformat()
+    return escape_formula(value) if isinstance(value, str) else value
 
 
 def list_lines(runs: Sequence[RunLine]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ragstone.golden.native_format import native_lines
 from ragstone.golden.rows import MAX_FILE_BYTES
 from ragstone.golden.sample import Review, Sample
 from ragstone.settings.settings import Settings
-from ragstone.tools.generate.checks import configured_samples, invalid_sample
+from ragstone.tools.generate.checks import configured_samples, why_invalid
 from ragstone.tools.generate.near_duplicates import find_repeats
 from ragstone.tools.monitor.interactions import Interaction
 from ragstone.tools.monitor.personal import mask_personal_data
@@ -77,7 +77,7 @@ def add_drafts(
         for interaction, reasons in bad_answers(window, scores, policy)
     ]
     drafts = [draft for draft in drafts_of_window if draft.id not in earlier_ids]
-    valid = [draft for draft in drafts if invalid_sample(draft) is None]
+    valid = [draft for draft in drafts if why_invalid(draft) is None]
     questions = [draft.question for draft in valid]
     earlier_questions = [sample.question for sample in samples]
     repeated = find_repeats(questions, earlier_questions)
