@@ -166,7 +166,7 @@ def test_the_command_says_all_of_it_once_and_strict_has_a_code(tmp_path: Path) -
 def test_a_missing_history_and_an_empty_corpus_are_errors(tmp_path: Path) -> None:
     write_rows(tmp_path / "golden.jsonl", [{"id": "a", "question": "Why?"}])
     (tmp_path / "docs").mkdir()
-    assert "there is no history" in reported(tmp_path, "--history", "none.jsonl", exit_code=2).stderr
+    assert "there is no such history" in reported(tmp_path, "--history", "none.jsonl", exit_code=2).stderr
     assert "there is no document to read" in reported(tmp_path, "--corpus", "docs", exit_code=2).stderr
 
 
