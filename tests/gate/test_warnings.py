@@ -18,7 +18,7 @@ from ragstone.gate.policy import Policy, default_policy, load_policy, policy_fro
 from ragstone.gate.warnings import unchecked_preference
 from ragstone.gate.weak_languages import language_warnings
 from ragstone.judge.offline.lexicon import load_data
-from ragstone.metrics.pairwise import EQUAL, ORDER
+from ragstone.metrics.pairwise import DEPENDS_ON_ORDER, NEITHER_IS_BETTER
 from ragstone.system.response import NO_TEXTS
 from tests.gate.conftest import build_run as run
 from tests.gate.conftest import evidence_of, failed, named
@@ -215,7 +215,7 @@ RULE: dict[str, Any] = {"metrics": {"pairwise_preference": {"min": 0.4}}}
 
 
 def preferred(*scores: float, equal: int = 0, order: int = 0, other: int = 0) -> RunScores:
-    reasons = [EQUAL] * equal + [ORDER] * order + ["there is no language model"] * other
+    reasons = [NEITHER_IS_BETTER] * equal + [DEPENDS_ON_ORDER] * order + ["there is no language model"] * other
     excused = dict(zip(named(len(reasons), len(scores)), reasons, strict=True))
     return run({"pairwise_preference": scores}, not_applicable={"pairwise_preference": excused})
 

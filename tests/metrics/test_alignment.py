@@ -97,4 +97,4 @@ def test_a_stored_run_knows_the_contexts_of_its_first_answers() -> None:
         answer = Answer(Response(name, "It opened.", contexts), (judgements,))
         gathering.add(SampleRecord(Sample(name, "When did the mill open?"), (answer,), {}), "here")
     used = gathering.scores(Path("run")).system.used_contexts
-    assert used == {"a": UsedContexts(ranks=(0, 1), used=(1,))}
+    assert used == {"a": UsedContexts(distinct=(0, 1), used=(1,))}

@@ -62,7 +62,7 @@ CUT_OFF = Judgements(citations=JudgementFailure("cut off"))
         ("citation_precision", NOTHING_CITED, NotApplicable("the answer cites nothing")),
         ("citation_recall", table(), NotApplicable("the answer claims nothing")),
         ("citation_precision", CUT_OFF, Failed("judge", "cut off")),
-        ("citation_recall", Judgements(), Failed("judge", "no verdicts on citations were given")),
+        ("citation_recall", Judgements(), Failed("judge", "the judge returned no verdicts on citations")),
     ],
 )
 def test_recall_and_precision_are_shares_and_name_the_first_mistake(

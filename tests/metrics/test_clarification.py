@@ -30,10 +30,10 @@ def test_a_sample_that_expects_an_answer_has_no_score() -> None:
 def test_other_metrics_of_the_answer_do_not_apply(name: str) -> None:
     metric = find_metric(name)
     assert metric is not None
-    assert isinstance(metric.excuse(ASKED_BACK), NotApplicable)
+    assert isinstance(metric.why_not_applicable(ASKED_BACK), NotApplicable)
     assert not metric.needs(ASKED_BACK)
 
 
 @pytest.mark.parametrize("name", ["steps_within@10", "latency_within@5"])
 def test_what_needs_no_answer_still_applies(name: str) -> None:
-    assert METRICS[name].excuse(ASKED_BACK) is None
+    assert METRICS[name].why_not_applicable(ASKED_BACK) is None

@@ -56,20 +56,22 @@ TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 b
     ],
 )
 def test_which_contexts_hold_the_evidence(evidence: str, contexts: tuple[str, ...], held: bool) -> None:
-    assert found(evidence, *contexts).retrieved is held
+    assert found(evidence, *contexts).is_retrieved is held
 
 
 def test_where_the_evidence_is() -> None:
-    assert found(FACT, OTHER, f"{BEFORE} {FACT} {AFTER}") == EvidencePlace(share=1.0, complete=2, carriers=(2,))
-    assert found(FACT, OTHER, AFTER) == found("…", "…") == EvidencePlace(share=0.0, complete=0, carriers=())
-    assert [one.complete for one in locate((FACT, OTHER), (BEFORE, f"{FACT} {OTHER}"))] == [2, 2]
+    assert found(FACT, OTHER, f"{BEFORE} {FACT} {AFTER}") == EvidencePlace(
+        share=1.0, complete_rank=2, carrier_ranks=(2,)
+    )
+    assert found(FACT, OTHER, AFTER) == found("…", "…") == EvidencePlace(share=0.0, complete_rank=0, carrier_ranks=())
+    assert [one.complete_rank for one in locate((FACT, OTHER), (BEFORE, f"{FACT} {OTHER}"))] == [2, 2]
     half = found(FACT, OTHER, f"{BEFORE} {' '.join(FACT.split()[:9])}")
-    assert (half.retrieved, half.first, half.carriers) == (False, 0, (2,))
+    assert (half.is_retrieved, half.first_rank, half.carrier_ranks) == (False, 0, (2,))
     assert half.share == pytest.approx(9 / 16)
-    assert found("bread butter and cheese with olives", "bread butter and honey or figs").carriers == (1,), (
+    assert found("bread butter and cheese with olives", "bread butter and honey or figs").carrier_ranks == (1,), (
         "half of its words"
     )
-    assert found("bread butter and cheese with olives here", "bread butter and honey or figs there").carriers == ()
+    assert found("bread butter and cheese with olives here", "bread butter and honey or figs there").carrier_ranks == ()
     assert words("ﬁnal Größe") == ("final", "grösse")
     assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
 
@@ -77,11 +79,11 @@ def test_where_the_evidence_is() -> None:
 def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> None:
     for at in range(1, len(FACT)):
         first, second = f"{BEFORE} {FACT[:at]}", f"{FACT[at:]} {AFTER}"
-        assert found(FACT, second, OTHER, first).retrieved, at
-        assert found(FACT, first, OTHER, second).retrieved, at
+        assert found(FACT, second, OTHER, first).is_retrieved, at
+        assert found(FACT, first, OTHER, second).is_retrieved, at
         if len(FACT) // 4 < at < 3 * len(FACT) // 4:
-            assert not found(FACT, first, OTHER).retrieved, at
-            assert not found(FACT, second, OTHER).retrieved, at
+            assert not found(FACT, first, OTHER).is_retrieved, at
+            assert not found(FACT, second, OTHER).is_retrieved, at
 
 
 BOTH = f"{FACT} {OTHER}"

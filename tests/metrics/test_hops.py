@@ -44,16 +44,21 @@ BY_TOOL = ToolCall("lookup_order", {"number": 4711}, f"{ORDER} {ITEM}")
 @pytest.mark.parametrize(
     ("answer", "recall", "precision", "note"),
     [
-        (TWO_HOPS, (1 / 2 + 1) / 2, (1 / 2 + 2 / 4) / 2, "hop 1 doesn't find 1 of 2"),
+        (TWO_HOPS, (1 / 2 + 1) / 2, (1 / 2 + 2 / 4) / 2, "hop 1 lacks 1 of 2 reference contexts"),
         (response(retrieval("warranty", WARRANTY), ORDER_FOUND), 1.0, 1.0, None),
         (response(retrieval("hello"), ORDER_FOUND, retrieval("warranty", WARRANTY)), 1.0, 2 / 3, None),
         (response(retrieval("order 4711 warranty", ORDER, ITEM, WARRANTY)), 1.0, 1.0, None),
         (response(BY_TOOL, retrieval("warranty", WARRANTY)), 1.0, 1.0, None),
         (response(ToolCall("lookup_order"), ORDER_FOUND, retrieval("warranty", WARRANTY)), 1.0, 1.0, None),
         (response(*PIECES), 1.0, 1.0, None),
-        (response(ORDER_FOUND), 1 / 2, 1.0, "hop 2 doesn't find 1 of 1: the answer has 1 retrieval"),
-        (response(ORDER_FOUND, retrieval("x", OTHER)), 1 / 2, 1 / 2, "hop 2 doesn't find 1 of 1"),
-        (response(ModelCall("m")), 0.0, 0.0, "hop 1 doesn't find 2 of 2: the answer has 0 retrievals"),
+        (response(ORDER_FOUND), 1 / 2, 1.0, "hop 2 lacks 1 of 1 reference context: the answer has 1 retrieval"),
+        (response(ORDER_FOUND, retrieval("x", OTHER)), 1 / 2, 1 / 2, "hop 2 lacks 1 of 1 reference context"),
+        (
+            response(ModelCall("m")),
+            0.0,
+            0.0,
+            "hop 1 lacks 2 of 2 reference contexts: the answer has 0 retrievals",
+        ),
     ],
     ids=[
         *("two hops", "in another order", "after a search more", "all at once", "by a tool"),

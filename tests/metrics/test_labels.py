@@ -48,7 +48,7 @@ def score(metric: Metric, sample: Sample) -> Score:
     return asyncio.run(judged).scores[metric.info.name]
 
 
-@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if not metric.info.relative])
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if not metric.info.is_relative])
 def test_an_edit_of_a_label_that_a_metric_does_not_read_leaves_its_score_alone(name: str) -> None:
     metric = METRICS[name]
     for label in LABELS:

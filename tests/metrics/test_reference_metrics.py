@@ -81,7 +81,7 @@ def test_the_best_of_several_references_counts_by_writing() -> None:
 def test_entities_that_the_judge_listed_are_looked_for_and_the_missing_ones_named() -> None:
     listed = EntityList(("Flynas", "10:00", "駅前", "SAR 450"))
     found = recalled("…", "Flynas at 10:00.", "From 駅前 station.", entities=listed)
-    assert found == Scored(0.75, note="3 of 4 entities; not: SAR 450")
+    assert found == Scored(0.75, note="3 of 4 entities; missing: SAR 450")
     assert recalled("…", entities=listed) == Scored(0.0, note="no contexts were returned")
     assert recalled("Ada Brown.") == Scored(0.0, note="no contexts were returned")
     assert isinstance(recalled("Ada Brown.", "Ada Brown.", entities=EntityList(())), NotApplicable)

@@ -115,6 +115,6 @@ def test_ids_without_texts_are_enough_for_measures_by_id_and_for_no_others() -> 
         )
     names = ["faithfulness", "hallucination", "context_recall", "context_precision", "context_relevance"]
     for metric in select_metrics([*names, "citation_recall", "context_entity_recall", "contexts_within@100"]):
-        if metric.excuse(by_id) is None:
+        if metric.why_not_applicable(by_id) is None:
             found = metric.score(by_id, response, Judgements())
             assert found == NotApplicable("the contexts were returned as ids, without their texts"), metric.info.name

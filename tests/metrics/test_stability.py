@@ -116,7 +116,7 @@ FAILED = Judgements(statements=judged(1).statements, previous_match=JudgementFai
 @pytest.mark.parametrize("metric", [AnswerStability(), SelfConsistency()])
 @pytest.mark.parametrize(
     ("last", "expected"),
-    [(FAILED, Failed("judge", "refused")), (Judgements(), Failed("judge", "no statements were given"))],
+    [(FAILED, Failed("judge", "refused")), (Judgements(), Failed("judge", "the judge returned no statements"))],
 )
 def test_a_comparison_that_failed_is_not_left_out(
     metric: AnswerStability | SelfConsistency, last: Judgements, expected: Score

@@ -58,7 +58,7 @@ def can_be_pooled(
         and judging_fields(manifest) == judging_fields(earlier_manifest)
         and manifest.system == earlier_system
     )
-    if not any(metric.info.relative for metric in metrics):
+    if not any(metric.info.is_relative for metric in metrics):
         return is_same_evaluation
     used = earlier_manifest.used
     fingerprint = None if baseline is None else lasting_fingerprint(baseline)

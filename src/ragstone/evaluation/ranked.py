@@ -46,7 +46,7 @@ def ranked_contexts(
     evidence: set[int] = set()
     if texts:
         for place in locate(texts, tuple(context.text for context in contexts)):
-            evidence.update(rank - 1 for rank in place.carriers)
+            evidence.update(rank - 1 for rank in place.carrier_ranks)
     else:
         evidence.update(labelled_ranks(sample, contexts, judgements))
     has_ids = len(own_ids) == len(contexts)

@@ -170,5 +170,5 @@ def _metrics(
     return tuple(
         metric
         for metric in project.select(golden)
-        if any(metric.excuse(sample) is None for sample in golden)
+        if any(metric.why_not_applicable(sample) is None for sample in golden)
     )

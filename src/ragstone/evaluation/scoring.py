@@ -65,7 +65,9 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
         if compares_answers(metric):
             continue
         if failure is not None:
-            scores[name] = metric.excuse(sample) or Failed("system", failure)
+            scores[name] = metric.why_not_applicable(sample) or Failed(
+                "system", failure
+            )
             continue
         scores[name] = combine_rounds(
             [metric.score(sample, response, judged) for judged in answer.rounds]
@@ -158,7 +160,11 @@ async def judge_sample(
     """
     ledger = Ledger()
     needs = needed_judgements(metrics, sample)
-    names = {metric.info.name for metric in metrics if metric.excuse(sample) is None}
+    names = {
+        metric.info.name
+        for metric in metrics
+        if metric.why_not_applicable(sample) is None
+    }
     wanted = {name: measure for name, measure in custom.items() if name in names}
     answers: list[Answer] = []
     previous: Response | None = None

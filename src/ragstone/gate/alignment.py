@@ -37,7 +37,7 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     }
     if not answers:
         return
-    ignored = [not contexts.top for contexts in answers.values()]
+    ignored = [not contexts.is_top_used for contexts in answers.values()]
     confidence = evidence.policy.gate.confidence
     share = mean_of(run, list(answers), ignored, confidence=confidence)
     if share.low <= MAX_IGNORED:

@@ -45,7 +45,7 @@ def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
     values = {}
     excused = {}
     for sample in golden.counted_samples():
-        excuse = metric.excuse(sample)
+        excuse = metric.why_not_applicable(sample)
         if answers == 1 and compares_answers(metric):
             excused[sample.id] = "it compares answers, and each question is asked once"
         elif excuse is not None:

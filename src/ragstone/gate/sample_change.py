@@ -227,7 +227,7 @@ def _lacks_evidence(record: SampleRecord) -> bool:
     if texts:
         context_texts = tuple(context.text for context in contexts)
         passages = locate(texts, context_texts)
-        is_missing = not all(passage.retrieved for passage in passages)
+        is_missing = not all(passage.is_retrieved for passage in passages)
         return is_missing and supported is not True
     if misses_ids and any(context.id for context in contexts):
         return supported is not True

@@ -13,7 +13,11 @@ from ragstone.gate.checks.applicability import (
 from ragstone.gate.evidence import Evidence
 from ragstone.judge.preference import SAME
 from ragstone.metrics.custom import is_rubric
-from ragstone.metrics.pairwise import EQUAL, ORDER, PairwisePreference
+from ragstone.metrics.pairwise import (
+    DEPENDS_ON_ORDER,
+    NEITHER_IS_BETTER,
+    PairwisePreference,
+)
 from ragstone.system.response import NO_TEXTS
 
 FLOORS_WARN = "with the offline judge their floors only warn"
@@ -63,7 +67,9 @@ def unchecked_preference(evidence: Evidence) -> Iterator[str]:
     scores = evidence.current.scores_of(name)
     is_ruled = any(rule.metric == name for rule in evidence.rules)
     reasons = [
-        why for why in scores.not_applicable.values() if why not in (SAME, EQUAL, ORDER)
+        why
+        for why in scores.not_applicable.values()
+        if why not in (SAME, NEITHER_IS_BETTER, DEPENDS_ON_ORDER)
     ]
     if reasons and is_ruled and not scores.applies_to:
         why = most_common(reasons)

@@ -1,9 +1,9 @@
 """Alignment of retriever and generator: do answers draw on the contexts that the
 retriever ranks first?
 
-Everything here is computed from the support verdicts that faithfulness needs as well. A
-context is used if it supports a statement of the answer. Contexts with the same text,
-apart from white space, count once, at their best rank: a judge may name any of them.
+These metrics use the support verdicts of faithfulness. A context is used if it supports
+a statement of the answer. Contexts with the same text, apart from white space, count
+once, at their best rank, since a judge may name any of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ragstone.formatting import counted
+from ragstone.formatting import counted, some
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     JudgementKind,
@@ -21,63 +21,68 @@ from ragstone.judge.judgements import (
     supporting_contexts,
 )
 from ragstone.metrics.context_precision import average_precision
-from ragstone.metrics.metric import BaseMetric, MetricInfo, claims, require, supported
+from ragstone.metrics.metric import (
+    BaseMetric,
+    MetricInfo,
+    require,
+    require_claims,
+    require_each_statement,
+)
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
-_SHOWN = 10
-"""Ranks that a note names."""
+_MAX_SHOWN_RANKS = 10
+"""A note names no more ranks than this."""
 
 _RAG_E = "Randl et al. 2026, RAG-E (arXiv:2601.21803), retriever-generator alignment"
 
 
 class UsedContexts(Struct, frozen=True):
-    """The contexts of one answer with different texts, and those that support the
-    answer: ranks from 0, ascending."""
+    """The ranks, from 0 and ascending, of the contexts of an answer."""
 
-    ranks: tuple[int, ...]
+    distinct: tuple[int, ...]
+    """The ranks of contexts with different texts, each at its best rank."""
     used: tuple[int, ...]
+    """The ranks, among `distinct`, of contexts that support the answer."""
 
     @property
-    def top(self) -> bool:
+    def is_top_used(self) -> bool:
         """Whether the first context is used."""
         return 0 in self.used
 
 
 def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContexts:
-    """Which of the contexts with `texts`, in rank order, are named in `supporting`
-    (``c1``…); other names are ignored.
-
-    A context without text can't be used.
+    """Which of the contexts with these `texts`, in rank order, have their ids
+    (``c1``…) in `supporting`. Unknown ids, and contexts without text, are ignored.
     """
-    first_ranks: dict[str, int] = {}
-    rank_of: dict[str, int] = {}
+    rank_by_text: dict[str, int] = {}
+    rank_by_id: dict[str, int] = {}
     for rank, text in enumerate(texts):
-        flat = " ".join(text.split())
-        first_rank = first_ranks.setdefault(flat, rank)
-        if flat:
-            rank_of[context_id(rank)] = first_rank
-    used = {rank_of[name] for name in supporting if name in rank_of}
-    return UsedContexts(tuple(first_ranks.values()), tuple(sorted(used)))
+        flat_text = " ".join(text.split())
+        best_rank = rank_by_text.setdefault(flat_text, rank)
+        if flat_text:
+            rank_by_id[context_id(rank)] = best_rank
+    used = {rank_by_id[one] for one in supporting if one in rank_by_id}
+    return UsedContexts(tuple(rank_by_text.values()), tuple(sorted(used)))
 
 
 class _Alignment(BaseMetric):
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
-    answerable_only = True
+    is_for_answerable_only = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        statements = claims(judgements, "it draws on no context").statements
+        statements = require_claims(judgements, "it draws on no context")
         if not response.contexts:
             return NotApplicable("no contexts were returned")
         supports = require(judgements.support, "support verdicts").supports
-        supported(
-            supports, statements, "the support verdicts do not match the statements"
-        )
+        mismatch = "the support verdicts do not match the statements"
+        require_each_statement(supports, statements, mismatch)
         texts = [context.text for context in response.contexts]
         used = used_contexts(texts, supporting_contexts(supports))
         return Scored(self._value(used), note=_note(used))
 
     def _value(self, used: UsedContexts) -> float:
+        """The score, in [0, 1]."""
         raise NotImplementedError
 
 
@@ -94,7 +99,7 @@ class TopContextUsed(_Alignment):
     )
 
     def _value(self, used: UsedContexts) -> float:
-        return float(used.top)
+        return float(used.is_top_used)
 
 
 class ContextUtilization(_Alignment):
@@ -109,7 +114,7 @@ class ContextUtilization(_Alignment):
     )
 
     def _value(self, used: UsedContexts) -> float:
-        return len(used.used) / len(used.ranks)
+        return len(used.used) / len(used.distinct)
 
 
 class ContextUtilizationRanked(_Alignment):
@@ -125,14 +130,12 @@ class ContextUtilizationRanked(_Alignment):
     )
 
     def _value(self, used: UsedContexts) -> float:
-        return average_precision([rank in used.used for rank in used.ranks])
+        return average_precision([rank in used.used for rank in used.distinct])
 
 
 def _note(used: UsedContexts) -> str:
-    total = len(used.ranks)
+    total = len(used.distinct)
     if not used.used:
         return f"none of {counted(total, 'context')} supports the answer"
-    ranks = ", ".join(str(rank + 1) for rank in used.used[:_SHOWN])
-    hidden = len(used.used) - _SHOWN
-    more = f" and {hidden} more" if hidden > 0 else ""
-    return f"draws on rank {ranks}{more} of {total}"
+    ranks = some([str(rank + 1) for rank in used.used], _MAX_SHOWN_RANKS)
+    return f"draws on rank {ranks} of {total}"

@@ -15,11 +15,12 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.metric import (
     AbstentionMetric,
     MetricInfo,
-    answering,
+    count_supported,
     fail,
-    graded,
+    grade_or_share,
     require,
-    supported,
+    require_answering,
+    require_each_statement,
 )
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
@@ -29,8 +30,8 @@ class AnswerCorrectness(AbstentionMetric):
     """Harmonic mean of two shares: of the answer's statements that the reference
     supports, and of the reference's statements that the answer gives.
 
-    If the judge provides finer shares than counted verdicts, as the offline judge does,
-    they are used, and the counts are the note. On an unanswerable sample, abstaining
+    If the judge grades the two shares more finely than by counted verdicts, as the
+    offline judge does, its grades are used, and the counts are in the note. On an unanswerable sample, abstaining
     scores 1 and answering 0; on an answerable one, abstaining scores 0.
     """
 
@@ -39,37 +40,44 @@ class AnswerCorrectness(AbstentionMetric):
         version="2",
         blames="generation",
         source="Statement-level F1, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
-        divides=True,
+        is_in_oracle_round=True,
     )
 
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
-    reference_needed = True
+    needs_reference = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        statements = answering(sample, judgements).statements
+        statements = require_answering(sample, judgements).statements
         match = require(judgements.reference_match, "reference verdicts")
-        return agreement(match, statements, "in the answer or in the reference")
+        return agreement(match, statements, where="in the answer or in the reference")
 
 
 def agreement(
-    match: ReferenceMatch, statements: Sequence[Statement], where: str
+    match: ReferenceMatch, statements: Sequence[Statement], *, where: str
 ) -> Scored:
-    """Harmonic mean of the shares of `statements` that the reference supports, and of
-    its statements that they give.
+    """The harmonic mean of the shares of `statements` that the reference supports, and
+    of the reference's statements that they give.
 
-    `where` is said if there are none. Raises EarlyScore.
+    Raises EarlyScore if there are no statements; the reason says `where`.
     """
     if not statements or not match.reference_statements:
         fail(f"no statements were found {where}")
     mismatch = "the verdicts do not match the statements"
-    backed = supported(match.answer_supports, statements, mismatch)
-    stated = supported(match.reference_supports, match.reference_statements, mismatch)
-    precision = graded(match.answer_share, backed, len(statements), "statements backed")
-    recall = graded(
+    require_each_statement(match.answer_supports, statements, mismatch)
+    require_each_statement(
+        match.reference_supports, match.reference_statements, mismatch
+    )
+    precision = grade_or_share(
+        match.answer_share,
+        count=count_supported(match.answer_supports),
+        total=len(statements),
+        what="statements backed",
+    )
+    recall = grade_or_share(
         match.reference_share,
-        stated,
-        len(match.reference_statements),
-        "statements of the reference given",
+        count=count_supported(match.reference_supports),
+        total=len(match.reference_statements),
+        what="statements of the reference given",
     )
     notes = [share.note for share in (precision, recall) if share.note]
     value = f1(precision.value, recall.value)
@@ -77,7 +85,7 @@ def agreement(
 
 
 def f1(precision: float, recall: float) -> float:
-    """Harmonic mean of two shares in [0, 1]; 0 if both are 0."""
+    """The harmonic mean of two shares in [0, 1]; 0 if both are 0."""
     if precision + recall:
         return 2 * precision * recall / (precision + recall)
     return 0.0

@@ -7,9 +7,9 @@ from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgement
 from ragstone.metrics.metric import (
     AbstentionMetric,
     MetricInfo,
-    answering,
     fail,
     require,
+    require_answering,
 )
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
@@ -28,24 +28,22 @@ class AnswerRelevancy(AbstentionMetric):
         version="1",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, AR = mean of sim(q, q_i); abstention rules are Ragstone's",
-        divides=True,
+        is_in_oracle_round=True,
     )
 
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REVERSE_QUESTIONS})
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         statements = judgements.statements
-        too_short = (
+        is_too_short = (
             isinstance(statements, JudgementFailure) and statements.not_applicable
         )
-        if (
-            not sample.answerable or not too_short
-        ):  # too few words for a statement may answer: "No."
-            answering(sample, judgements)
-        similarities = require(
-            judgements.reverse_questions, "reverse questions"
-        ).similarities
+        # An answer with too few words for a statement may answer the question: "No."
+        if not sample.answerable or not is_too_short:
+            require_answering(sample, judgements)
+        reverse = require(judgements.reverse_questions, "reverse questions")
+        similarities = reverse.similarities
         if not similarities:
-            fail("no reverse questions were given")
+            fail("the judge returned no reverse questions")
         mean = sum(similarities) / len(similarities)
         return Scored(min(1.0, max(0.0, mean)))

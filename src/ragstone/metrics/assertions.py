@@ -6,6 +6,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from ragstone.formatting import clipped, counted, some
 from ragstone.golden.formats.json_text import STRICT, NotJsonError, decode
 from ragstone.golden.patterns import compile_pattern
@@ -16,15 +18,16 @@ from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
-_SHOWN = 60
+_MAX_SHOWN_CHARACTERS = 60
+"""A longer phrase or pattern is cut in the note."""
 
 
 class AssertionsMetric(BaseMetric):
-    """Assertions that hold ÷ all assertions of the sample; the note lists those that do
-    not.
+    """Assertions that hold ÷ all assertions of the sample. The note lists those that
+    don't.
 
-    Phrases are compared without regard to case and white space, patterns are searched
-    as they are. Assertions with a type hold where those of promptfoo do: they compare
+    Phrases are compared without regard to case and white space; patterns are searched
+    as they are. Assertions with a type hold where those of promptfoo do, which compare
     texts as they are written.
     """
 
@@ -33,14 +36,14 @@ class AssertionsMetric(BaseMetric):
         version="1",
         blames="both",
         source="Ragstone: share of the sample's assertions that hold",
-        divides=True,
+        is_in_oracle_round=True,
     )
 
     @property
     def labels(self) -> frozenset[Label]:
         return frozenset({"assertions"})
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if sample.assertions is None:
             return NotApplicable("the sample has no assertions")
         return None
@@ -48,63 +51,106 @@ class AssertionsMetric(BaseMetric):
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         assertions = sample.assertions or Assertions()
         try:
-            results = list(_checked(assertions, response.answer))
-        except ValueError as error:  # a pattern that did not come from a golden file
-            return Failed("function", f"not an RE2 pattern: {error}")
+            results = list(_check(assertions, response.answer))
+        except ValueError as error:
+            return Failed("function", str(error))
         if not results:
             return NotApplicable("the sample has no assertions")
-        wrong = [text for holds, text in results if not holds]
-        note = None
-        if wrong:
-            note = some(wrong)
-        return Scored(1.0 - len(wrong) / len(results), note=note)
+        mistakes = [result.mistake for result in results if not result.holds]
+        note = some(mistakes) if mistakes else None
+        return Scored(1.0 - len(mistakes) / len(results), note=note)
 
 
-def _checked(assertions: Assertions, answer: str) -> Iterator[tuple[bool, str]]:
-    """Each assertion: whether it holds, and what is wrong if it doesn't."""
-    flat = _flat(answer)
+class _Result(Struct, frozen=True):
+    """Whether an assertion holds."""
+
+    holds: bool
+    mistake: str
+    """What is wrong with the answer if it doesn't: ``lacks 'one year'``."""
+
+
+def _check(assertions: Assertions, answer: str) -> Iterator[_Result]:
+    """Check each assertion.
+
+    Raises ValueError, with the reason, for an unknown type or a pattern that RE2 can't
+    read: a golden file has none, but a sample may come from elsewhere.
+    """
+    flat_answer = _flatten(answer)
     for phrase in assertions.must_contain:
-        yield _flat(phrase) in flat, f"lacks '{clipped(phrase, _SHOWN)}'"
+        holds = _flatten(phrase) in flat_answer
+        yield _Result(holds, f"lacks {_quote(phrase)}")
     for phrase in assertions.must_not_contain:
-        yield _flat(phrase) not in flat, f"contains '{clipped(phrase, _SHOWN)}'"
+        holds = _flatten(phrase) not in flat_answer
+        yield _Result(holds, f"contains {_quote(phrase)}")
     for pattern in assertions.regex:
-        yield (
-            compile_pattern(pattern).search(answer) is not None,
-            f"does not match '{clipped(pattern, _SHOWN)}'",
-        )
+        yield _Result(_matches(answer, pattern), f"does not match {_quote(pattern)}")
     if assertions.max_words is not None:
         words = word_count(answer)
-        yield (
-            words <= assertions.max_words,
-            f"has {counted(words, 'word')}, at most {assertions.max_words} are allowed",
-        )
+        limit = f"at most {assertions.max_words} are allowed"
+        mistake = f"has {counted(words, 'word')}, {limit}"
+        yield _Result(words <= assertions.max_words, mistake)
     for assertion in assertions.typed:
-        wrong = f"not {assertion.type}".removeprefix("not not-")
-        values = [f"'{value}'" for value in assertion.values]
-        reason = " ".join((wrong, *values))
-        yield _holds(assertion, answer), clipped(reason, _SHOWN)
+        yield _check_typed(assertion, answer)
 
 
-_HOLDS: Mapping[str, Callable[[str, str], bool]] = {
+def _matches(answer: str, pattern: str) -> bool:
+    try:
+        return compile_pattern(pattern).search(answer) is not None
+    except ValueError as error:
+        raise ValueError(f"'{pattern}' is not an RE2 pattern: {error}") from None
+
+
+_TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "contains": operator.contains,
     "icontains": lambda answer, text: text.lower() in answer.lower(),
     "equals": operator.eq,
     "starts-with": str.startswith,
-    "regex": lambda answer, pattern: (
-        compile_pattern(pattern).search(answer) is not None
-    ),
+    "regex": _matches,
+    "is-json": lambda answer, _: _is_json(answer),
 }
+"""Whether an answer passes with a value, by the type of an assertion without ``not-``,
+``-any`` and ``-all``."""
+
+_MISTAKES: Mapping[str, str] = {
+    "contains": "lacks",
+    "contains-any": "lacks all of",
+    "contains-all": "lacks one of",
+    "icontains": "lacks",
+    "icontains-any": "lacks all of",
+    "icontains-all": "lacks one of",
+    "equals": "does not equal",
+    "starts-with": "does not start with",
+    "regex": "does not match",
+    "is-json": "is not JSON",
+    "not-contains": "contains",
+    "not-contains-any": "contains one of",
+    "not-contains-all": "contains all of",
+    "not-icontains": "contains",
+    "not-icontains-any": "contains one of",
+    "not-icontains-all": "contains all of",
+    "not-equals": "equals",
+    "not-starts-with": "starts with",
+    "not-regex": "matches",
+    "not-is-json": "is JSON",
+}
+"""What is wrong with an answer, by the type of the assertion that does not hold; the
+values follow."""
 
 
-def _holds(assertion: Assertion, answer: str) -> bool:
+def _check_typed(assertion: Assertion, answer: str) -> _Result:
+    """Check an assertion with a type of promptfoo."""
+    if assertion.type not in _MISTAKES:
+        raise ValueError(f"unknown type of assertion '{assertion.type}'")
     kind = assertion.type.removeprefix("not-")
-    check = _HOLDS.get(kind.removesuffix("-any").removesuffix("-all"))
-    results = [_is_json(answer)]
-    if check is not None:
-        results = [check(answer, value) for value in assertion.values]
-    holds = any(results) if kind.endswith("-any") else all(results)
     is_negated = kind != assertion.type
-    return holds is not is_negated
+    passes = _TESTS[kind.removesuffix("-any").removesuffix("-all")]
+    # JSON is tested without a value.
+    results = [passes(answer, value) for value in assertion.values or ("",)]
+    is_passed = any(results) if kind.endswith("-any") else all(results)
+    values = ", ".join(f"'{value}'" for value in assertion.values)
+    mistake = f"{_MISTAKES[assertion.type]} {values}".rstrip()
+    shown_mistake = clipped(mistake, _MAX_SHOWN_CHARACTERS)
+    return _Result(is_passed != is_negated, shown_mistake)
 
 
 def _is_json(answer: str) -> bool:
@@ -115,5 +161,9 @@ def _is_json(answer: str) -> bool:
     return True
 
 
-def _flat(text: str) -> str:
+def _quote(text: str) -> str:
+    return f"'{clipped(text, _MAX_SHOWN_CHARACTERS)}'"
+
+
+def _flatten(text: str) -> str:
     return " ".join(text.split()).casefold()

@@ -3,6 +3,10 @@ them?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec import Struct
+
 from ragstone.formatting import clipped, counted, some
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import Citable
@@ -12,13 +16,15 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 _ALCE = "Gao et al. 2023, ALCE, section 3.3 (citation {}), by the judge's verdicts of support"
-_SHOWN = 60
+_MAX_SHOWN_CHARACTERS = 60
+"""A longer statement is cut in the note."""
+
 _CITES_NOTHING = NotApplicable("the answer cites nothing")
 
 
 class CitationValidity(BaseMetric):
-    """Citations of existing contexts ÷ all citations in the answer. Not applicable
-    without citations."""
+    """Citations of existing contexts ÷ all citations in the answer. Not applicable to
+    an answer without citations."""
 
     info = MetricInfo(
         name="citation_validity",
@@ -33,17 +39,25 @@ class CitationValidity(BaseMetric):
         if not citations:
             return _CITES_NOTHING
         missing = [citation.label for citation in citations if citation.rank is None]
-        note = _cites_missing(missing, response)
+        note = _missing_note(missing, response)
         return Scored(1.0 - len(missing) / len(citations), note=note)
 
 
-def _cites_missing(labels: list[str], response: Response) -> str | None:
-    """``cites [4], of 3 contexts``: what is cited and was never retrieved."""
+def _missing_note(labels: list[str], response: Response) -> str | None:
+    """``cites [4], of 3 contexts``, by the `labels` of citations of missing contexts;
+    None without any."""
     if not labels:
         return None
-    names = [f"[{label}]" for label in dict.fromkeys(labels)]
+    citations = [f"[{label}]" for label in dict.fromkeys(labels)]
     contexts = counted(len(response.contexts), "context")
-    return f"cites {some(names)}, of {contexts}"
+    return f"cites {some(citations)}, of {contexts}"
+
+
+class _Count(Struct, frozen=True):
+    """How many statements or citations are right, and how many there are."""
+
+    right: int
+    total: int
 
 
 class _CitationQuality(BaseMetric):
@@ -53,34 +67,35 @@ class _CitationQuality(BaseMetric):
         statements = require(judgements.citations, "verdicts on citations").statements
         if not statements:
             return NotApplicable("the answer claims nothing")
-        right, total = self._counts(statements)
-        if not total:
+        count = self._count(statements)
+        if not count.total:
             return _CITES_NOTHING
         missing: list[str] = []
         for statement in statements:
             missing += statement.missing
-        note = _cites_missing(missing, response) or _first_mistake(statements)
-        return Scored(right / total, note=note)
+        note = _missing_note(missing, response) or _first_mistake(statements)
+        return Scored(count.right / count.total, note=note)
 
-    def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
-        """How many are right, and of how many."""
+    def _count(self, statements: Sequence[CitedStatement]) -> _Count:
+        """Count what the metric is a share of."""
         raise NotImplementedError
 
 
-def _first_mistake(statements: tuple[CitedStatement, ...]) -> str | None:
-    """The first statement that is not supported or has an irrelevant citation."""
-    for item in statements:
-        text = clipped(item.statement.text, _SHOWN)
-        if not item.supported:
-            return f"'{text}' is not supported by {', '.join(item.cited) or 'any citation'}"
-        if item.irrelevant:
-            return f"{item.irrelevant[0]} is irrelevant to '{text}'"
+def _first_mistake(statements: Sequence[CitedStatement]) -> str | None:
+    """The first statement that its citations don't support or that has an irrelevant
+    citation, as a note; None if there is none."""
+    for cited in statements:
+        text = clipped(cited.statement.text, _MAX_SHOWN_CHARACTERS)
+        if not cited.supported:
+            return f"'{text}' is not supported by {', '.join(cited.cited) or 'any citation'}"
+        if cited.irrelevant:
+            return f"{cited.irrelevant[0]} is irrelevant to '{text}'"
     return None
 
 
 class CitationRecall(_CitationQuality):
-    """Statements that the contexts they cite support together ÷ all statements: one
-    that cites nothing is not."""
+    """Statements that are supported by all contexts they cite together ÷ all
+    statements. A statement that cites nothing is not supported."""
 
     info = MetricInfo(
         name="citation_recall",
@@ -89,13 +104,14 @@ class CitationRecall(_CitationQuality):
         source=_ALCE.format("recall"),
     )
 
-    def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
-        return sum(statement.supported for statement in statements), len(statements)
+    def _count(self, statements: Sequence[CitedStatement]) -> _Count:
+        right = sum(cited.supported for cited in statements)
+        return _Count(right, total=len(statements))
 
 
 class CitationPrecision(_CitationQuality):
-    """Citations of a supported statement that are not irrelevant ÷ all citations. Not
-    applicable without citations."""
+    """Citations of supported statements that are not irrelevant ÷ all citations. Not
+    applicable to an answer without citations."""
 
     info = MetricInfo(
         name="citation_precision",
@@ -104,10 +120,11 @@ class CitationPrecision(_CitationQuality):
         source=_ALCE.format("precision"),
     )
 
-    def _counts(self, statements: tuple[CitedStatement, ...]) -> tuple[int, int]:
-        right = total = 0
-        for item in statements:
-            total += len(item.cited) + len(item.missing)
-            if item.supported:
-                right += len(item.cited) - len(item.irrelevant)
-        return right, total
+    def _count(self, statements: Sequence[CitedStatement]) -> _Count:
+        right = 0
+        total = 0
+        for cited in statements:
+            total += len(cited.cited) + len(cited.missing)
+            if cited.supported:
+                right += len(cited.cited) - len(cited.irrelevant)
+        return _Count(right, total)

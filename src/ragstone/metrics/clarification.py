@@ -11,9 +11,11 @@ from ragstone.system.response import Response
 
 
 class Clarification(BaseMetric):
-    """1 if the answer asks the user back, else 0. It applies to samples that expect so,
-    and no other metric of answers does. No judge is asked: see
-    judge/clarification.py."""
+    """1 if the answer asks the user back, else 0. Only for samples that expect this, to
+    which no other metric of answers applies.
+
+    No judge is asked: see judge/clarification.py.
+    """
 
     info = MetricInfo(
         name="clarification",
@@ -22,11 +24,12 @@ class Clarification(BaseMetric):
         source="Ragstone: share of the answers that ask back where the golden set expects it",
     )
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if sample.expects_clarification:
             return None
         return NotApplicable("the sample expects an answer")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        asks = asks_back(response.answer)
-        return Scored(float(asks), note=None if asks else "does not ask back")
+        if asks_back(response.answer):
+            return Scored(1.0)
+        return Scored(0.0, note="does not ask back")

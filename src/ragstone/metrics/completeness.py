@@ -7,11 +7,12 @@ from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.metrics.metric import (
     BaseMetric,
     MetricInfo,
-    answering,
+    count_supported,
     fail,
-    graded,
+    grade_or_share,
     require,
-    supported,
+    require_answering,
+    require_each_statement,
 )
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
@@ -21,12 +22,11 @@ class Completeness(BaseMetric):
     """Statements of the reference that the answer gives ÷ all statements of the
     reference.
 
-    It uses the verdicts of answer correctness, whose recall it is for an answer that
-    claims something. Alone it isn't lowered by what the answer says besides, and it
-    doesn't apply to unanswerable samples, which have nothing to be complete about.
-    Abstaining from an answerable question, and an empty answer, score 0. If the judge
-    provides a finer share than counted verdicts, as the offline judge does, it is used,
-    and the count is the note.
+    For an answer with statements, this is the recall of answer correctness. Further
+    statements of the answer don't lower it. Abstaining from an answerable question, and
+    an empty answer, score 0; not applicable to unanswerable samples. If the judge
+    grades the share more finely than by counted verdicts, as the offline judge does,
+    its grade is used, and the count is the note.
     """
 
     info = MetricInfo(
@@ -34,25 +34,26 @@ class Completeness(BaseMetric):
         version="1",
         blames="both",
         source="Claim recall, Ru et al. 2024, RAGChecker, section 3.3 (overall metrics)",
-        divides=True,
+        is_in_oracle_round=True,
     )
 
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
-    answerable_only = reference_needed = True
+    is_for_answerable_only = True
+    needs_reference = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.answer.strip():
             return Scored(0.0, note="the answer is empty")
-        answering(sample, judgements)
+        require_answering(sample, judgements)
         match = require(judgements.reference_match, "reference verdicts")
         statements = match.reference_statements
         if not statements:
             fail("no statements were found in the reference")
         mismatch = "the verdicts do not match the reference's statements"
-        stated = supported(match.reference_supports, statements, mismatch)
-        return graded(
+        require_each_statement(match.reference_supports, statements, mismatch)
+        return grade_or_share(
             match.reference_share,
-            stated,
-            len(statements),
-            "statements of the reference given",
+            count=count_supported(match.reference_supports),
+            total=len(statements),
+            what="statements of the reference given",
         )

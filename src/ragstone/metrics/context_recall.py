@@ -16,7 +16,7 @@ from ragstone.system.response import Response
 
 
 class ContextRecall(BaseMetric):
-    """Statements of the reference supported by some context ÷ all statements of the
+    """Statements of the reference that a context supports ÷ all statements of the
     reference.
 
     With a judge that gives probabilities, such as the offline judge, the expected
@@ -28,11 +28,12 @@ class ContextRecall(BaseMetric):
         version="2",
         blames="retrieval",
         source="RAGAS documentation, context recall; statement-level attribution to the reference",
-        answerless=True,
+        needs_no_answer=True,
     )
 
     reads = frozenset({JudgementKind.CONTEXT_USE})
-    answerable_only = reference_needed = True
+    is_for_answerable_only = True
+    needs_reference = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
@@ -45,5 +46,5 @@ class ContextRecall(BaseMetric):
             use.attributions,
             use.reference_statements,
             mismatch,
-            "statements of the reference held",
+            "statements of the reference supported",
         )

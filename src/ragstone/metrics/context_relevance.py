@@ -1,4 +1,4 @@
-"""Context relevance: is the retrieved text relevant?"""
+"""Context relevance: how much of the retrieved text is relevant to the question?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ragstone.metrics.metric import (
     BaseMetric,
     MetricInfo,
     fail,
-    graded,
+    grade_or_share,
     require,
     require_each_context,
 )
@@ -20,9 +20,9 @@ class ContextRelevance(BaseMetric):
     """Sentences needed to answer the question ÷ all sentences of the contexts (RAGAS,
     section 3).
 
-    A grading judge, such as the offline judge, gives the share that it expects from the
-    probability of each sentence; the note counts those that are more likely needed than
-    not.
+    A judge that grades, such as the offline judge, gives the expected share, from the
+    probability that each sentence is needed; the note counts the sentences that are
+    more likely needed than not.
     """
 
     info = MetricInfo(
@@ -30,11 +30,11 @@ class ContextRelevance(BaseMetric):
         version="2",
         blames="retrieval",
         source="Es et al. 2023, RAGAS, section 3, CR = extracted sentences / all sentences",
-        answerless=True,
+        needs_no_answer=True,
     )
 
     reads = frozenset({JudgementKind.CONTEXT_RELEVANCE})
-    answerable_only = True
+    is_for_answerable_only = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if not response.contexts:
@@ -46,7 +46,9 @@ class ContextRelevance(BaseMetric):
         relevant = sum(context.relevant for context in grades.contexts)
         total = sum(context.total for context in grades.contexts)
         if not 0 <= relevant <= total:
-            fail("more relevant sentences than sentences were counted")
+            fail(f"counted {relevant} relevant sentences of {total}")
         if not total:
             return Scored(0.0, note="the contexts contain no sentences")
-        return graded(grades.probability, relevant, total, "sentences relevant")
+        return grade_or_share(
+            grades.probability, count=relevant, total=total, what="sentences relevant"
+        )

@@ -12,28 +12,27 @@ from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import Failed, FailedBy, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
+# How the versions of the two kinds of metrics begin.
 _RUBRIC = "rubric "
 _FUNCTION = "function "
 
 
 def rubric_version(rubric: Rubric, prompt: str) -> str:
-    """The version of a metric with this rubric, asked with the prompt of that
-    version."""
-    body = json.dumps(
-        [rubric.text, rubric.levels, sorted(rubric.sees), prompt], ensure_ascii=False
-    )
-    return (
-        _RUBRIC + hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    )
+    """The version of a metric with this rubric, where `prompt` is the version of the
+    prompt that asks the judge for the grade."""
+    identity = [rubric.text, rubric.levels, sorted(rubric.sees), prompt]
+    body = json.dumps(identity, ensure_ascii=False)
+    digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+    return _RUBRIC + digest[:12]
 
 
-def function_version(source: str) -> str:
+def function_version(digest: str) -> str:
     """The version of a metric with a function whose source has this digest."""
-    return _FUNCTION + source
+    return _FUNCTION + digest
 
 
 def is_function(version: str | None) -> bool:
-    """Whether a metric of this version is a custom one that asks no judge."""
+    """Whether a metric of this version is a function of the user's."""
     return (version or "").startswith(_FUNCTION)
 
 
@@ -42,14 +41,15 @@ def is_rubric(version: str | None) -> bool:
     return (version or "").startswith(_RUBRIC)
 
 
-class _OwnMetric(BaseMetric):
+class _CustomMetric(BaseMetric):
     @property
     def labels(self) -> frozenset[Label]:
         return frozenset({"reference"})
 
 
-class RubricMetric(_OwnMetric):
-    """The level that the judge chooses, from 0 for the worst to 1 for the best."""
+class RubricMetric(_CustomMetric):
+    """The level of the rubric that the judge chooses: 0 for the worst, 1 for the
+    best."""
 
     reads = frozenset({JudgementKind.CUSTOM})
 
@@ -61,11 +61,11 @@ class RubricMetric(_OwnMetric):
             title=rubric.name,
             blames="both",
             source="a rubric of this project",
-            answerless="answer" not in rubric.sees,
-            divides="answer" in rubric.sees,
+            needs_no_answer="answer" not in rubric.sees,
+            is_in_oracle_round="answer" in rubric.sees,
         )
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if "reference" in self.rubric.sees and not (sample.reference or "").strip():
             return NotApplicable("the sample has no reference")
         return None
@@ -74,7 +74,7 @@ class RubricMetric(_OwnMetric):
         return _score(judgements, self.info.name, "judge")
 
 
-class FunctionMetric(_OwnMetric):
+class FunctionMetric(_CustomMetric):
     """What the function returns: a number in [0, 1], or true or false."""
 
     def __init__(self, name: str, version: str) -> None:
@@ -84,8 +84,8 @@ class FunctionMetric(_OwnMetric):
             title=name,
             blames="both",
             source="a function of this project",
-            answerless=True,
-            divides=True,
+            needs_no_answer=True,
+            is_in_oracle_round=True,
         )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
@@ -93,9 +93,11 @@ class FunctionMetric(_OwnMetric):
 
 
 def _score(judgements: Judgements, name: str, by: FailedBy) -> Score:
+    """The grade of the metric called `name` as a score; where there is none, it failed
+    `by` the judge or the function."""
     match judgements.custom.get(name):
         case None:
-            return Failed(by, "no grade was given")
+            return Failed(by, "no grade was returned")
         case JudgementFailure(reason, not_applicable=True):
             return NotApplicable(reason)
         case JudgementFailure(reason):

@@ -7,9 +7,9 @@ from ragstone.judge.judgements import JudgementKind, Judgements
 from ragstone.metrics.metric import (
     BaseMetric,
     MetricInfo,
-    claims,
     expected_share,
     require,
+    require_claims,
 )
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
@@ -20,9 +20,9 @@ class Faithfulness(BaseMetric):
     section 3).
 
     With a judge that gives probabilities, such as the offline judge, the expected
-    share: their sum ÷ all statements. Not applicable if the answer abstains. Statements
-    without any context score 0, with a note. In a conversation, contexts of earlier
-    turns support an answer too.
+    share: their sum ÷ all statements. Not applicable if the answer abstains. An answer
+    without contexts scores 0, with a note. In a conversation, contexts of earlier turns
+    support an answer too.
     """
 
     info = MetricInfo(
@@ -30,15 +30,15 @@ class Faithfulness(BaseMetric):
         version="2",
         blames="generation",
         source="Es et al. 2023, RAGAS, section 3, F = |V| / |S|",
-        divides=True,
+        is_in_oracle_round=True,
     )
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.SUPPORT})
 
-    def lacking(self, response: Response) -> str | None:
-        return None if response.evidence else super().lacking(response)
+    def why_not_measurable(self, response: Response) -> str | None:
+        return None if response.evidence else super().why_not_measurable(response)
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        statements = claims(judgements).statements
+        statements = require_claims(judgements)
         if not response.evidence:
             return Scored(
                 0.0, note="the answer makes statements, but no contexts were returned"

@@ -7,24 +7,27 @@ from ragstone.judge.judgements import Judgements
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.metric import (
     MetricInfo,
-    check_probability,
-    claims,
+    count_supported,
     require,
-    supported,
+    require_claims,
+    require_each_statement,
+    require_probability,
 )
 from ragstone.metrics.score import Score, Scored
 from ragstone.system.response import Response
 
 FLAGGED_FROM = 0.5
-"""An answer that scores this or more says something that the contexts don't."""
+"""An answer that scores this or more counts as one that says something that the
+contexts don't."""
 
 
 class Hallucination(Faithfulness):
-    """1 if a statement of the answer is not supported by the contexts, else 0; less is
+    """1 if the contexts don't support a statement of the answer, else 0; less is
     better.
 
-    Of the judgements of faithfulness. With a judge that gives a probability, such as
-    the offline judge, that probability. Not applicable if the answer abstains.
+    It uses the judgements of faithfulness. With a judge that gives the probability of
+    such a statement, as the offline judge does, the score is that probability. Not
+    applicable if the answer abstains.
     """
 
     info = MetricInfo(
@@ -36,21 +39,20 @@ class Hallucination(Faithfulness):
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        statements = claims(judgements).statements
+        statements = require_claims(judgements)
         if not response.evidence:
             return Scored(
                 1.0, note="the answer makes statements, but no contexts were returned"
             )
         support = require(judgements.support, "support verdicts")
-        count = supported(
-            support.supports,
-            statements,
-            "the support verdicts do not match the statements",
-        )
+        mismatch = "the support verdicts do not match the statements"
+        require_each_statement(support.supports, statements, mismatch)
+        count = count_supported(support.supports)
+        total = len(statements)
         if support.all_supported is None:
-            return Scored(float(count < len(statements)))
-        check_probability(support.all_supported)
+            return Scored(float(count < total))
+        require_probability(support.all_supported)
         return Scored(
             1.0 - support.all_supported,
-            note=f"{count} of {len(statements)} statements supported",
+            note=f"{count} of {total} statements supported",
         )

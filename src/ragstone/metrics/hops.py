@@ -1,9 +1,9 @@
-"""Hops: is the evidence found that each of several retrievals is needed for?
+"""Hops: does a system that searches several times find the evidence of each hop?
 
-`Sample.hops` says from which of them, counted from 1, each reference context is needed.
-It counts as found wherever a retrieval or a tool of the answer finds it: a search more,
-or one that finds the evidence of two, is no loss. Texts are compared as in
-metrics/evidence.py.
+`Sample.hops` has the number, from 1, of the hop that needs each reference context; 0 if
+no hop needs it. Evidence counts as found in whichever retrieval or tool call of the
+answer finds it, so that an extra search, or one that finds the evidence of two hops, is
+no loss. Texts are compared as in metrics/evidence.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ragstone.golden.sample import Label, Sample
 from ragstone.judge.judgements import Judgements
 from ragstone.metrics.evidence import distinct, locate
 from ragstone.metrics.metric import BaseMetric, MetricInfo
-from ragstone.metrics.retrieval import locate_texts
+from ragstone.metrics.retrieval import rank_texts
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import NO_STEPS, Context, Response, Retrieval, ToolCall
 
@@ -27,10 +27,10 @@ class Hop(Struct, frozen=True):
     """What the steps of an answer found of the evidence of one hop."""
 
     number: int
-    """From 1."""
+    """The number of the hop, from 1."""
     ranks: tuple[int, ...]
-    """For each text that is needed, at least one, the rank in `found_contexts`, from 1,
-    where it is whole; 0 if it isn't found. Equal texts count once."""
+    """For each evidence text of the hop, at least one, the rank in `found_contexts`,
+    from 1, up to which it is found; 0 if it isn't. Equal texts count once."""
 
 
 def retrievals(response: Response) -> list[Retrieval]:
@@ -39,8 +39,8 @@ def retrievals(response: Response) -> list[Retrieval]:
 
 
 def found_contexts(response: Response) -> list[tuple[str, Context]]:
-    """What the steps of an answer found, in order, with its source: contexts of
-    retrievals, and results of tools."""
+    """What the steps of an answer found, in order, each with its source: contexts of
+    retrievals, and results of tool calls."""
     contexts: list[tuple[str, Context]] = []
     for step in response.steps:
         match step:
@@ -52,8 +52,8 @@ def found_contexts(response: Response) -> list[tuple[str, Context]]:
 
 
 def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
-    """The hops that the evidence of `sample` is labelled with, by number; empty if none
-    is, or no steps are known."""
+    """The hops that the evidence of `sample` is labelled with, by number; empty if
+    there are none, or the steps of the answer were not recorded."""
     if response.lacks_steps:
         return ()
     contexts = tuple(context.text for _, context in found_contexts(response))
@@ -63,7 +63,7 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
         evidence = distinct(tuple(text for text, hop in labelled if hop == number))
         if evidence:
             places = locate(evidence, contexts)
-            ranks = tuple(place.complete for place in places)
+            ranks = tuple(place.complete_rank for place in places)
             hops.append(Hop(number, ranks))
     return tuple(hops)
 
@@ -71,13 +71,13 @@ def hops_of(sample: Sample, response: Response) -> tuple[Hop, ...]:
 def _recall(sample: Sample, response: Response) -> float:
     """The mean over the hops of the share of their evidence that is found."""
     hops = hops_of(sample, response)
-    missing = [hop.ranks.count(0) / len(hop.ranks) for hop in hops]
-    return fmean(1 - share for share in missing)
+    missing_shares = [hop.ranks.count(0) / len(hop.ranks) for hop in hops]
+    return fmean(1 - share for share in missing_shares)
 
 
 def _precision(sample: Sample, response: Response) -> float:
     """The mean over the retrievals of the share of their contexts that carry evidence;
-    0 without any."""
+    0 without retrievals."""
     evidence = distinct(sample.reference_contexts)
     steps = retrievals(response)
     if not steps:
@@ -85,22 +85,26 @@ def _precision(sample: Sample, response: Response) -> float:
     shares = []
     for step in steps:
         contexts = distinct(tuple(context.text for context in step.contexts))
-        relevant = locate_texts(locate(evidence, contexts)).relevant
-        shares.append(len(relevant) / max(1, len(contexts)))
+        relevant_ranks = rank_texts(locate(evidence, contexts)).relevant_ranks
+        shares.append(len(relevant_ranks) / max(1, len(contexts)))
     return fmean(shares)
 
 
 class HopMetric(BaseMetric):
-    """A share of evidence or of contexts. The note names the first hop that loses
+    """A share of evidence or of contexts. The note names the first hop with missing
     evidence."""
 
-    texts_needed = True
+    needs_texts = True
 
     def __init__(
         self, name: str, source: str, share: Callable[[Sample, Response], float]
     ) -> None:
         self.info = MetricInfo(
-            name=name, version="1", blames="retrieval", source=source, answerless=True
+            name=name,
+            version="1",
+            blames="retrieval",
+            source=source,
+            needs_no_answer=True,
         )
         self._share = share
 
@@ -108,17 +112,17 @@ class HopMetric(BaseMetric):
     def labels(self) -> frozenset[Label]:
         return frozenset({"reference_contexts"})
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if any(sample.hops):
             return None
-        return NotApplicable("no evidence of the sample has a hop")
+        return NotApplicable("no reference context of the sample has a hop")
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         if response.lacks_steps:
             return NotApplicable(NO_STEPS)
         hops = hops_of(sample, response)
         if not hops:
-            return NotApplicable("the evidence has no words")
+            return NotApplicable("the reference contexts with a hop have no words")
         return Scored(self._share(sample, response), note=_note(hops, response))
 
 
@@ -126,7 +130,8 @@ def _note(hops: Sequence[Hop], response: Response) -> str | None:
     for hop in hops:
         missing = hop.ranks.count(0)
         if missing:
-            note = f"hop {hop.number} doesn't find {missing} of {len(hop.ranks)}"
+            texts = counted(len(hop.ranks), "reference context")
+            note = f"hop {hop.number} lacks {missing} of {texts}"
             count = len(retrievals(response))
             if count < hop.number:
                 note += f": the answer has {counted(count, 'retrieval')}"

@@ -1,4 +1,4 @@
-"""The interface of a metric, and what most of them share."""
+"""The interface of a metric, its base class, and the steps that most formulas share."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ Blames = Literal["retrieval", "generation", "both"]
 
 
 class MetricInfo(Struct, frozen=True):
-    """A metric's description."""
+    """The description of a metric."""
 
     name: str
     version: str
     """It changes with the formula: runs with different versions of a metric are not
     compared on it."""
     blames: Blames
-    """The half of the system that a drop points to."""
+    """The half of the system that is to blame if the score drops."""
     source: str
-    """Paper, section and equation."""
+    """Where the formula comes from: paper, section and equation."""
     title: str = ""
-    """The name in words, unless it is given."""
+    """The name in words; by default, `name` with spaces."""
     family: str | None = None
-    """A name that selects several metrics (``context_precision``)."""
+    """A name that selects several metrics: ``context_precision``."""
     lower_is_better: bool = False
-    """0 is the best score."""
-    relative: bool = False
-    """The score compares the run with its baseline, so it has no change of its own, and
-    may have no samples."""
-    answerless: bool = False
-    """It can be scored from the contexts of a system that only retrieves."""
-    divides: bool = False
-    """What is missing from the best score can be divided into retrieval and generation
-    by asking again with the reference contexts."""
+    """Whether 0 is the best score."""
+    is_relative: bool = False
+    """Whether the score already compares the run with its baseline. Then the score has
+    no drop of its own, and no sample may have a score."""
+    needs_no_answer: bool = False
+    """Whether a system that only retrieves can be scored, by its contexts."""
+    is_in_oracle_round: bool = False
+    """Whether a loss can be divided between retrieval and generation in the oracle
+    round, which asks again with the reference contexts."""
 
     def __post_init__(self) -> None:
         if not self.title:
@@ -61,20 +61,22 @@ class MetricInfo(Struct, frozen=True):
 
 
 class Metric(Protocol):
+    """What the rest of Ragstone knows of a metric."""
+
     @property
     def info(self) -> MetricInfo: ...
 
     @property
     def labels(self) -> frozenset[Label]:
-        """What its score depends on of a sample, besides the question."""
+        """The labels of a sample that the score depends on, besides the question."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        """The judgements this metric reads for `sample`; empty if it needs none or does
-        not apply."""
+        """The judgements that the metric reads for `sample`; empty if it reads none or
+        does not apply."""
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         """Why the metric does not apply to `sample`, whatever the answer; None if it
-        does."""
+        applies."""
 
     def score(
         self, sample: Sample, response: Response, judgements: Judgements
@@ -83,7 +85,7 @@ class Metric(Protocol):
 
 
 class ComparesAnswers(Protocol):
-    """A metric of all answers to one sample together, for a system that is asked
+    """A metric that compares all answers to a sample, for a system that is asked
     several times."""
 
     def compare(
@@ -92,29 +94,28 @@ class ComparesAnswers(Protocol):
         responses: Sequence[Response],
         judgements: Sequence[Judgements],
     ) -> Score:
-        """The score of two or more successful responses, each with one judging round.
+        """The score of two or more successful responses, each with its judgements.
         Pure; never raises."""
 
 
 def compares_answers(metric: object) -> TypeGuard[ComparesAnswers]:
-    """Whether `metric` is one of all answers to a sample."""
+    """Whether `metric` compares all answers to a sample."""
     return hasattr(metric, "compare")
 
 
 class EarlyScore(Exception):  # noqa: N818 - an outcome, not an error
-    """Raised where a metric's formula ends before its last line: `score` is the
-    result."""
+    """Raised by a step of a formula to end it with `score`."""
 
     def __init__(self, score: Score) -> None:
         super().__init__(score)
         self.score = score
 
 
-_OF_REFERENCE = frozenset(
+_READ_REFERENCE = frozenset(
     {
         JudgementKind.CONTEXT_USE,
         JudgementKind.REFERENCE_MATCH,
-        JudgementKind.REVERSE_QUESTIONS,  # of a judge that rates relevancy
+        JudgementKind.REVERSE_QUESTIONS,  # if the judge rates relevancy instead
         JudgementKind.ANSWER_SIMILARITY,
         JudgementKind.ENTITIES,
     }
@@ -122,7 +123,7 @@ _OF_REFERENCE = frozenset(
 """The judgements that read the reference."""
 
 
-_OF_CONTEXTS = frozenset(
+_READ_CONTEXTS = frozenset(
     {
         JudgementKind.SUPPORT,
         JudgementKind.CONTEXT_USE,
@@ -134,72 +135,78 @@ _OF_CONTEXTS = frozenset(
 
 
 class BaseMetric:
-    """A metric that names what it reads and when it applies; `rate` is its formula."""
+    """The base class of metrics: a metric declares what it reads and when it applies;
+    `rate` is its formula."""
 
     info: MetricInfo
     reads: ClassVar[frozenset[JudgementKind]] = frozenset()
-    """The judgements of a sample that it applies to."""
-    answerable_only: ClassVar[bool] = False
-    reference_needed: ClassVar[bool] = False
-    """Of answerable samples; whether it applies to unanswerable ones is for
-    `answerable_only` to say."""
-    texts_needed: ClassVar[bool] = False
-    """Those of the contexts; also if it reads a judgement of them."""
+    """The judgements that the formula reads."""
+    is_for_answerable_only: ClassVar[bool] = False
+    """Whether the metric does not apply to unanswerable samples."""
+    needs_reference: ClassVar[bool] = False
+    """Whether the metric does not apply to answerable samples without a reference."""
+    needs_texts: ClassVar[bool] = False
+    """Whether the formula itself reads the texts of the contexts; those that a
+    judgement reads need not be declared."""
 
     @property
     def labels(self) -> frozenset[Label]:
-        if self.reference_needed or self.reads & _OF_REFERENCE:
+        if self.needs_reference or self.reads & _READ_REFERENCE:
             return frozenset({"answerable", "reference"})
-        if self.reads or self.answerable_only or not self.info.answerless:
+        if self.reads or self.is_for_answerable_only or not self.info.needs_no_answer:
             return frozenset({"answerable"})
         return frozenset()
 
     @property
     def reads_texts(self) -> bool:
-        """Whether it can't be measured if the contexts are ids without their texts."""
-        return self.texts_needed or bool(self.reads & _OF_CONTEXTS)
+        """Whether the score depends on the texts of the contexts, so that ids alone
+        won't do."""
+        return self.needs_texts or bool(self.reads & _READ_CONTEXTS)
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
-        if self.excuse(sample) is None:
+        if self.why_not_applicable(sample) is None:
             return self.reads
         return frozenset()
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
-        if sample.expects_clarification and (self.reads or not self.info.answerless):
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
+        # An answer that asks back claims nothing that these metrics could score.
+        is_of_answers = self.reads or not self.info.needs_no_answer
+        if sample.expects_clarification and is_of_answers:
             return NotApplicable("the right answer asks back")
-        if self.answerable_only and not sample.answerable:
+        if self.is_for_answerable_only and not sample.answerable:
             return NotApplicable("the sample is unanswerable")
-        if self.reference_needed and sample.answerable and not sample.reference:
+        if self.needs_reference and sample.answerable and not sample.reference:
             return NotApplicable("the sample has no reference")
         return None
 
     def score(
         self, sample: Sample, response: Response, judgements: Judgements
     ) -> Score:
-        excuse = self.excuse(sample)
-        if excuse is not None:
-            return excuse
-        lacking = self.lacking(response)
-        if lacking is not None:
-            return NotApplicable(lacking)
+        not_applicable = self.why_not_applicable(sample)
+        if not_applicable is not None:
+            return not_applicable
+        reason = self.why_not_measurable(response)
+        if reason is not None:
+            return NotApplicable(reason)
         try:
             return self.rate(sample, response, judgements)
         except EarlyScore as early:
             return early.score
 
-    def lacking(self, response: Response) -> str | None:
-        """Why it can't be measured by the contexts of `response`, if it can't."""
+    def why_not_measurable(self, response: Response) -> str | None:
+        """Why the contexts of `response` don't suffice for a score; None if they
+        do."""
         return response.missing_texts_reason if self.reads_texts else None
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        """The score of one successful response to a sample that the metric applies to.
-        Pure; may raise EarlyScore."""
+        """The formula: the score of one successful response to a sample that the metric
+        applies to. Pure; may raise EarlyScore."""
         raise NotImplementedError
 
 
 class AbstentionMetric(BaseMetric):
-    """A metric that scores abstaining: 1 on an unanswerable sample, where answering
-    scores 0, and 0 on the others."""
+    """A metric that also scores abstaining: 0 on an answerable sample; on an
+    unanswerable one 1, where answering scores 0."""
 
     def needs(self, sample: Sample) -> frozenset[JudgementKind]:
         if sample.answerable:
@@ -207,19 +214,20 @@ class AbstentionMetric(BaseMetric):
         return frozenset({JudgementKind.STATEMENTS})
 
 
-# What ends a formula early. Each raises EarlyScore.
+# Steps of formulas. Each raises EarlyScore where it ends the formula.
 
 
 def fail(reason: str) -> NoReturn:
-    """The judge has failed."""
+    """End the formula because the judge failed."""
     raise EarlyScore(Failed("judge", reason))
 
 
 def require(judgement: T | JudgementFailure | None, what: str) -> T:
-    """A judgement that the formula needs."""
+    """The judgement that the formula needs. Ends the formula if there is none; `what`
+    names it in the reason."""
     match judgement:
         case None:
-            fail(f"no {what} were given")
+            fail(f"the judge returned no {what}")
         case JudgementFailure(reason, not_applicable=True):
             raise EarlyScore(NotApplicable(reason))
         case JudgementFailure(reason):
@@ -228,9 +236,9 @@ def require(judgement: T | JudgementFailure | None, what: str) -> T:
             return judgement
 
 
-def answering(sample: Sample, judgements: Judgements) -> StatementList:
-    """The statements of an answer to an answerable sample; abstaining, and failing to,
-    have scores of their own."""
+def require_answering(sample: Sample, judgements: Judgements) -> StatementList:
+    """The statements of an answer to an answerable sample. Ends the formula with 0 or 1
+    if the answer abstains or the sample is unanswerable."""
     statements = require(judgements.statements, "statements")
     match sample.answerable, statements.abstains:
         case True, False:
@@ -244,36 +252,62 @@ def answering(sample: Sample, judgements: Judgements) -> StatementList:
     raise EarlyScore(score)
 
 
-def claims(
-    judgements: Judgements, abstaining: str = "it claims nothing"
-) -> StatementList:
-    """The statements of an answer that makes some; a metric of them does not apply to
-    abstaining."""
+def require_claims(
+    judgements: Judgements, consequence: str = "it claims nothing"
+) -> tuple[Statement, ...]:
+    """The statements of an answer, at least one. Ends the formula as not applicable if
+    the answer abstains; `consequence` completes the reason."""
     statements = require(judgements.statements, "statements")
     if statements.abstains:
-        raise EarlyScore(NotApplicable(f"the answer abstains, so {abstaining}"))
+        raise EarlyScore(NotApplicable(f"the answer abstains, so {consequence}"))
     if not statements.statements:
         fail("no statements were found in an answer that does not abstain")
-    return statements
+    return statements.statements
 
 
-def supported(
+def require_each_statement(
     supports: Sequence[Support], statements: Sequence[Statement], mismatch: str
-) -> int:
-    """How many of `statements` are supported. `mismatch` says what is wrong if the
-    verdicts are not theirs."""
+) -> None:
+    """End the formula with `mismatch` as the reason if `supports` are not the verdicts
+    on `statements`, in order."""
     judged_ids = [support.statement_id for support in supports]
-    require_one_to_one(judged_ids, [statement.id for statement in statements], mismatch)
-    return count_supported(supports)
+    ids = [statement.id for statement in statements]
+    _require_one_to_one(judged_ids, ids, mismatch)
+
+
+def require_each_context(
+    judged: Sequence[ContextUsefulness | SentenceRelevance],
+    response: Response,
+    mismatch: str,
+) -> None:
+    """End the formula with `mismatch` as the reason if the verdicts are not those on
+    the contexts of the answer, in order."""
+    judged_ids = [verdict.context_id for verdict in judged]
+    ids = list(map(context_id, range(len(response.contexts))))
+    _require_one_to_one(judged_ids, ids, mismatch)
+
+
+def _require_one_to_one(
+    judged_ids: Sequence[str], ids: Sequence[str], mismatch: str
+) -> None:
+    if list(judged_ids) != list(ids):
+        fail(f"{mismatch} one to one")
+
+
+def require_probability(value: float) -> None:
+    """End the formula for a value outside [0, 1], including NaN."""
+    if not 0.0 <= value <= 1.0:
+        fail(f"a probability is in [0, 1], got {value!r}")
 
 
 def count_supported(supports: Sequence[Support]) -> int:
+    """The number of verdicts that support their statement."""
     return sum(support.verdict is Verdict.SUPPORTED for support in supports)
 
 
 _VISIBLE_DIFFERENCE = 0.05
-"""A score that is so far from the share by verdicts would otherwise look like a
-contradiction of it."""
+"""A score that differs so much from the share of verdicts in its note needs an
+explanation."""
 
 
 def expected_share(
@@ -285,52 +319,31 @@ def expected_share(
     """The expected share of supported statements: the sum of their probabilities ÷
     their number.
 
-    A judge without probabilities gives 0 or 1 for each; for others, the note is the
-    share by verdicts. `mismatch` says what is wrong if the verdicts are not those of
-    `statements`. A probability outside [0, 1], including NaN, fails.
+    A judge without probabilities gives 0 or 1 for each statement. For other judges, the
+    note has the share of verdicts; `what` says what is counted. `mismatch` is the
+    reason if the verdicts are not those on `statements`. A probability outside [0, 1],
+    including NaN, fails.
     """
-    count = supported(supports, statements, mismatch)
+    require_each_statement(supports, statements, mismatch)
     total = len(statements)
     for support in supports:
-        check_probability(support.chance)
+        require_probability(support.chance)
     share = sum(support.chance for support in supports) / total
     if all(support.probability is None for support in supports):
         return Scored(share)
+    count = count_supported(supports)
     note = f"{count} of {total} {what}"
     if abs(share - count / total) >= _VISIBLE_DIFFERENCE:
         note += "; the score is their mean probability"
     return Scored(share, note)
 
 
-def check_probability(value: float) -> None:
-    """Fail for a value outside [0, 1], including NaN."""
-    if not 0.0 <= value <= 1.0:
-        fail(f"a probability is in [0, 1], got {value!r}")
-
-
-def require_one_to_one(
-    judged_ids: Sequence[str], ids: Sequence[str], mismatch: str
-) -> None:
-    """Check that the ids of verdicts are those of what was to be judged, in order."""
-    if list(judged_ids) != list(ids):
-        fail(f"{mismatch} one to one")
-
-
-def require_each_context(
-    judged: Sequence[ContextUsefulness | SentenceRelevance],
-    response: Response,
-    mismatch: str,
-) -> None:
-    """Check that the verdicts are those on the contexts of an answer, in order."""
-    judged_ids = [verdict.context_id for verdict in judged]
-    ids = list(map(context_id, range(len(response.contexts))))
-    require_one_to_one(judged_ids, ids, mismatch)
-
-
-def graded(probability: float | None, count: int, total: int, what: str) -> Scored:
-    """The judge's grade of the whole if it gives one, with the share as the note; else
-    the share, `count` ÷ `total`."""
+def grade_or_share(
+    probability: float | None, *, count: int, total: int, what: str
+) -> Scored:
+    """The judge's `probability` for the whole answer, with the share as the note; the
+    share `count` ÷ `total` if the judge gives none. `what` says what is counted."""
     if probability is None:
         return Scored(count / total)
-    check_probability(probability)
+    require_probability(probability)
     return Scored(probability, note=f"{count} of {total} {what}")

@@ -1,4 +1,5 @@
-"""Noise sensitivity: how much of the answer is wrong although a context supports it."""
+"""Noise sensitivity: how much of the answer is wrong although a context supports it:
+wrong statements that the contexts misled the system into."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from ragstone.judge.judgements import (
 from ragstone.metrics.metric import (
     BaseMetric,
     MetricInfo,
-    claims,
+    count_supported,
     fail,
     require,
-    supported,
+    require_claims,
+    require_each_statement,
 )
 from ragstone.metrics.score import NOTHING_RETURNED, Score, Scored
 from ragstone.system.response import Response
@@ -27,8 +29,8 @@ class WrongStatements(BaseMetric):
     """Statements of the answer that the reference doesn't support ÷ all statements;
     less is better.
 
-    What the two forms of `NoiseSensitivity` count, and wrong statements that no context
-    supports. Not applicable if the answer abstains, or without a reference.
+    It counts the wrong statements of both forms of `NoiseSensitivity`, and those that
+    no context supports. Not applicable if the answer abstains, or without a reference.
     """
 
     info = MetricInfo(
@@ -40,17 +42,16 @@ class WrongStatements(BaseMetric):
         lower_is_better=True,
     )
     reads = frozenset({JudgementKind.STATEMENTS, JudgementKind.REFERENCE_MATCH})
-    answerable_only = reference_needed = True
+    is_for_answerable_only = True
+    needs_reference = True
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        statements = claims(judgements).statements
+        statements = require_claims(judgements)
         match = require(judgements.reference_match, "reference verdicts")
+        mismatch = "the verdicts do not match the statements"
+        require_each_statement(match.answer_supports, statements, mismatch)
         total = len(statements)
-        wrong = total - supported(
-            match.answer_supports,
-            statements,
-            "the verdicts do not match the statements",
-        )
+        wrong = total - count_supported(match.answer_supports)
         return Scored(
             wrong / total,
             note=f"not in the reference: {wrong} of {counted(total, 'statement')}",
@@ -61,11 +62,11 @@ class NoiseSensitivity(BaseMetric):
     """Statements of the answer that the reference doesn't support but a context does ÷
     all statements; less is better.
 
-    A context is relevant if it supports a statement of the reference. In the
-    ``relevant`` form a relevant context supports the wrong statement (it holds the
-    answer, and misled all the same); in the ``irrelevant`` form only others do (noise
-    misled). A statement counts in one of the two forms. Without contexts, nothing
-    misled: 0. Not applicable if the answer abstains, or without a reference.
+    A context is relevant if it supports a statement of the reference. The ``relevant``
+    form counts wrong statements that a relevant context supports, the ``irrelevant``
+    form those that only other contexts support (noise), so that each statement counts
+    in at most one of them. Without contexts, the score is 0. Not applicable if the
+    answer abstains, or without a reference.
     """
 
     reads = frozenset(
@@ -76,10 +77,11 @@ class NoiseSensitivity(BaseMetric):
             JudgementKind.REFERENCE_MATCH,
         }
     )
-    answerable_only = reference_needed = True
+    is_for_answerable_only = True
+    needs_reference = True
 
     def __init__(self, *, relevant: bool) -> None:
-        self._relevant = relevant
+        self._counts_relevant = relevant
         word = "relevant" if relevant else "irrelevant"
         self.info = MetricInfo(
             name=f"noise_sensitivity_{word}",
@@ -92,18 +94,18 @@ class NoiseSensitivity(BaseMetric):
         )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        statements = claims(judgements).statements
+        statements = require_claims(judgements)
         if not response.contexts:
             return NOTHING_RETURNED
         supports = require(judgements.support, "support verdicts").supports
         use = require(judgements.context_use, "context judgements")
         match = require(judgements.reference_match, "reference verdicts")
         mismatch = "the verdicts do not match the statements"
-        supported(supports, statements, mismatch)
-        supported(match.answer_supports, statements, mismatch)
-        supported(use.attributions, use.reference_statements, mismatch)
+        require_each_statement(supports, statements, mismatch)
+        require_each_statement(match.answer_supports, statements, mismatch)
+        require_each_statement(use.attributions, use.reference_statements, mismatch)
         if not use.against_reference:
-            fail(f"{mismatch} one to one")
+            fail("the contexts were not judged against the reference")
         relevant = supporting_contexts(use.attributions)
         returned = set(map(context_id, range(len(response.contexts))))
         misled = 0
@@ -112,7 +114,7 @@ class NoiseSensitivity(BaseMetric):
             sources = returned.intersection(support.supported_by)
             if is_wrong and support.verdict is Verdict.SUPPORTED and sources:
                 has_relevant_source = not sources.isdisjoint(relevant)
-                misled += has_relevant_source is self._relevant
+                misled += has_relevant_source == self._counts_relevant
         total = len(statements)
-        note = f"wrong and supported by such a context: {misled} of {counted(total, 'statement')}"
+        note = f"wrong, but supported by a context of this kind: {misled} of {counted(total, 'statement')}"
         return Scored(misled / total, note=note)

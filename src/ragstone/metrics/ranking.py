@@ -1,17 +1,17 @@
 """Measures of a ranking against graded relevance: pure functions, as trec_eval defines
 them.
 
-What is relevant are documents, known by their ids, or texts, of which a context may
-hold several, or only a part. If each text is in one context, and no two in the same,
-both give the same. With `k`, only the first `k` contexts count. All results are in [0,
-1]; all are 0 when nothing is relevant.
+The relevant items are documents, known by their ids, or texts. A context is of one
+document, but may have several texts, or only a part of one. If each text is in one
+context, and no two in the same, the measures are those of documents. With `k`, only the
+first `k` contexts count. All results are in [0, 1]; all are 0 if nothing is relevant.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -19,37 +19,46 @@ ALL = sys.maxsize
 """A cut-off beyond all contexts."""
 
 
+class LocatedItem(Struct, frozen=True):
+    """A relevant document or text that ranked contexts have; ranks are from 1."""
+
+    first_rank: int
+    """The rank of the context in which it begins."""
+    complete_rank: int
+    """The rank of the context up to which the contexts have all of it."""
+    grade: float
+
+
 class Located(Struct, frozen=True):
-    """Where what is relevant is in ranked contexts; ranks are from 1."""
+    """Where relevant items are in ranked contexts; ranks are from 1."""
 
-    items: tuple[tuple[int, int, float], ...]
-    """For each relevant document or text that the contexts have: the rank where it
-    begins, how many first contexts have all of it, and its grade."""
-    relevant: frozenset[int]
-    """The ranks of contexts with a relevant item or a large part of one."""
-    gains: tuple[float, ...]
-    """The grades, above 0, of all relevant documents or texts."""
+    items: tuple[LocatedItem, ...]
+    """The relevant items that the contexts have."""
+    relevant_ranks: frozenset[int]
+    """The ranks of contexts that have a relevant item or a large part of one."""
+    grades: tuple[float, ...]
+    """The grades, above 0, of all relevant items, also of missing ones."""
 
-    def retrieved(self, k: int) -> list[tuple[int, float]]:
-        """Rank and gain of the items that the first `k` contexts have."""
-        return [(rank, gain) for rank, complete, gain in self.items if complete <= k]
+    def items_in(self, k: int) -> list[LocatedItem]:
+        """The items that the first `k` contexts have."""
+        return [item for item in self.items if item.complete_rank <= k]
 
     def relevant_in(self, k: int) -> int:
         """How many of the first `k` contexts are relevant."""
-        return sum(rank <= k for rank in self.relevant)
+        return sum(rank <= k for rank in self.relevant_ranks)
 
 
 def locate_documents(ranked: Sequence[str], grades: Mapping[str, float]) -> Located:
-    """Where the relevant documents (of a grade above 0) are among `ranked` ids, best
-    first, without repeats."""
-    gains = relevant_documents(grades)
+    """Where the relevant documents (of a grade above 0) are among the `ranked` ids,
+    which are without repeats and have the best first."""
+    relevant = relevant_documents(grades)
     items = [
-        (rank, rank, gains[document])
+        LocatedItem(rank, rank, relevant[document])
         for rank, document in enumerate(ranked, start=1)
-        if document in gains
+        if document in relevant
     ]
-    relevant = frozenset(rank for rank, _, _ in items)
-    return Located(tuple(items), relevant, tuple(gains.values()))
+    relevant_ranks = frozenset(item.first_rank for item in items)
+    return Located(tuple(items), relevant_ranks, tuple(relevant.values()))
 
 
 def relevant_documents(grades: Mapping[str, float]) -> dict[str, float]:
@@ -59,7 +68,7 @@ def relevant_documents(grades: Mapping[str, float]) -> dict[str, float]:
 
 def recall(located: Located, k: int = ALL) -> float:
     """Relevant items that are retrieved ÷ all relevant items."""
-    return len(located.retrieved(k)) / max(1, len(located.gains))
+    return len(located.items_in(k)) / max(1, len(located.grades))
 
 
 def precision(located: Located, k: int) -> float:
@@ -76,31 +85,36 @@ def hit(located: Located, k: int) -> float:
 
 def reciprocal_rank(located: Located, k: int = ALL) -> float:
     """1 ÷ rank of the first relevant context, 0 if there is none; its mean is MRR."""
-    first = min(located.relevant, default=math.inf)
-    return 1.0 / first if first <= k else 0.0
+    first_rank = min(located.relevant_ranks, default=math.inf)
+    return 1.0 / first_rank if first_rank <= k else 0.0
 
 
 def average_precision(located: Located) -> float:
-    """Mean over all relevant items of the precision at the rank where they begin, 0 for
-    those that are not retrieved; its mean is MAP."""
-    ranks = [rank for rank, _, _ in located.items]
+    """The mean over all relevant items of the precision at the rank where they begin, 0
+    for those that are not retrieved; its mean is MAP."""
+    ranks = [item.first_rank for item in located.items]
     total = sum(located.relevant_in(rank) / rank for rank in ranks)
-    return total / max(1, len(located.gains))
+    return total / max(1, len(located.grades))
 
 
 def ndcg(located: Located, k: int = ALL) -> float:
-    """Discounted gain Σ gain ÷ log2(rank + 1) of the items that are retrieved, by the
-    rank where they begin, ÷ that of the ideal ranking, one item at each rank from 1 on
-    (Järvelin & Kekäläinen 2002, with trec_eval's linear gains).
+    """The discounted cumulative gain Σ grade ÷ log2(rank + 1) of the items that are
+    retrieved, by the rank where they begin, ÷ that of the ideal ranking, which has one
+    item at each rank from 1 on (Järvelin & Kekäläinen 2002, with trec_eval's linear
+    gains).
 
-    At most 1, although one context may hold several texts.
+    At most 1, although one context may have several texts.
     """
-    ideal = sorted(located.gains, reverse=True)
-    best = _discounted(enumerate(ideal[:k], start=1))
-    if not best:
+    ideal_grades = sorted(located.grades, reverse=True)[:k]
+    ideal = [
+        LocatedItem(rank, rank, grade)
+        for rank, grade in enumerate(ideal_grades, start=1)
+    ]
+    ideal_gain = _discounted_gain(ideal)
+    if not ideal_gain:
         return 0.0
-    return min(1.0, _discounted(located.retrieved(k)) / best)
+    return min(1.0, _discounted_gain(located.items_in(k)) / ideal_gain)
 
 
-def _discounted(gains: Iterable[tuple[int, float]]) -> float:
-    return sum(gain / math.log2(rank + 1) for rank, gain in gains)
+def _discounted_gain(items: Sequence[LocatedItem]) -> float:
+    return sum(item.grade / math.log2(item.first_rank + 1) for item in items)

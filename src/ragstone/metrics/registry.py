@@ -83,8 +83,8 @@ _LISTED: tuple[Metric, ...] = (
 )
 
 METRICS: dict[str, Metric] = {metric.info.name: metric for metric in _LISTED}
-"""The listed metrics. Those with a number in their name exist for other numbers too:
-see `find_metric`."""
+"""The listed metrics, by name. Metrics with a number in their name exist for other
+numbers too: see `find_metric`."""
 
 HEADLINE = (
     "faithfulness",
@@ -93,12 +93,12 @@ HEADLINE = (
     "context_precision",
     "answer_correctness",
 )
-"""The metrics that a run is read by. Answer correctness needs a reference, and one more
-call of an LLM judge."""
+"""The most important metrics. Answer correctness needs a reference, and one more call
+of an LLM judge."""
 
 DEFAULT = (*HEADLINE, "hallucination")
-"""The default metrics of a run: the headline metrics, and what costs no further
-call."""
+"""The default metrics of a run: the headline metrics, and one that needs no further
+call of a judge."""
 
 LABELLED = (
     "assertions",
@@ -108,8 +108,8 @@ LABELLED = (
     "tool_arguments",
     "clarification",
 )
-"""Metrics of labels of their own: they are default ones, too, if they apply to a sample
-of the golden set."""
+"""Metrics that apply only to samples with certain labels. They are default metrics,
+too, if they apply to any sample of the golden set."""
 
 
 def find_metric(name: str) -> Metric | None:
@@ -119,7 +119,8 @@ def find_metric(name: str) -> Metric | None:
 
 
 def metric_title(name: str) -> str:
-    """``Context recall`` for ``context_recall``; unknown names are left as they are."""
+    """The title of the metric called `name` (``Context recall``); the name itself if
+    there is no such metric."""
     metric = METRICS.get(name)
     if metric is not None:
         return metric.info.title
@@ -127,8 +128,8 @@ def metric_title(name: str) -> str:
 
 
 def labels_of(name: str) -> frozenset[Label]:
-    """What the scores of the metric called `name` depend on of a sample; of a project's
-    own metric, the reference."""
+    """The labels of a sample that the scores of the metric called `name` depend on. A
+    metric of the project depends on the reference."""
     metric = find_metric(name)
     if metric is None:
         return frozenset({"reference"})
@@ -136,8 +137,8 @@ def labels_of(name: str) -> frozenset[Label]:
 
 
 def lower_is_better(name: str) -> bool | None:
-    """Whether 0 is the best score of the metric (or of the family) called `name`; None
-    if there is no such metric."""
+    """Whether 0 is the best score of the metric, or of the family of metrics, called
+    `name`; None if there is none."""
     metric = find_metric(name)
     if metric is not None:
         return metric.info.lower_is_better
@@ -148,16 +149,15 @@ def lower_is_better(name: str) -> bool | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether `name` is that of a metric, or of a family of metrics, of Ragstone's
-    own."""
+    """Whether Ragstone has a metric, or a family of metrics, called `name`."""
     return lower_is_better(name) is not None
 
 
 def select_metrics(
     names: Iterable[str] = DEFAULT, custom: Iterable[Metric] = ()
 ) -> tuple[Metric, ...]:
-    """The metrics called `names` (a family's name selects the whole family), listed
-    ones first, in registry order.
+    """The metrics called `names`: listed ones first, in the order of the registry. The
+    name of a family selects all its metrics.
 
     `custom` are the metrics of the project, which can be named too. Raises ConfigError
     for an unknown name, with a suggestion.
@@ -187,4 +187,4 @@ def select_metrics(
 def is_relative(name: str) -> bool:
     """Whether the metric compares a run with its baseline; False for an unknown one."""
     metric = find_metric(name)
-    return metric is not None and metric.info.relative
+    return metric is not None and metric.info.is_relative

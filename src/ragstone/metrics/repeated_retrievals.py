@@ -1,5 +1,4 @@
-"""Repeated retrievals: how often does an answer search for what it searched for
-before?"""
+"""Repeated retrievals: how often does the system search again for what it has found?"""
 
 from __future__ import annotations
 
@@ -12,35 +11,37 @@ from ragstone.metrics.metric import BaseMetric, MetricInfo
 from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.system.response import NO_STEPS, Response, Retrieval
 
-_SHOWN = 60
+_MAX_SHOWN_CHARACTERS = 60
+"""A longer query is cut in the note."""
 
 
 def repeated_retrievals(response: Response) -> list[Retrieval]:
-    """The retrievals that bring nothing new: an earlier one has the same query and
-    source, or the same contexts.
+    """The retrievals that repeat an earlier one: with the same query and source, or
+    with the same contexts.
 
     Queries are compared as words, without case and punctuation; contexts as sets, by
     their text, or else by their id.
     """
-    earlier: set[object] = set()
+    earlier_keys: set[object] = set()
     repeated = []
     for retrieval in retrievals(response):
         query = words(retrieval.query)
         result = frozenset(context.text or context.id for context in retrieval.contexts)
         keys: set[object] = set()
+        # Empty queries and results say nothing.
         if query:
             keys.add((retrieval.source, query))
         if result:
             keys.add(result)
-        if keys & earlier:
+        if keys & earlier_keys:
             repeated.append(retrieval)
-        earlier |= keys
+        earlier_keys |= keys
     return repeated
 
 
 class RepeatedRetrievals(BaseMetric):
     """Retrievals that repeat an earlier one of the same answer ÷ all its retrievals.
-    Not applicable without any."""
+    Not applicable to an answer without retrievals."""
 
     info = MetricInfo(
         name="repeated_retrievals",
@@ -48,7 +49,7 @@ class RepeatedRetrievals(BaseMetric):
         blames="retrieval",
         source="Ragstone: share of an answer's retrievals with the query, or the whole result, of an earlier one",
         lower_is_better=True,
-        answerless=True,
+        needs_no_answer=True,
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
@@ -60,5 +61,5 @@ class RepeatedRetrievals(BaseMetric):
         repeated = repeated_retrievals(response)
         note = None
         if repeated:
-            note = f"repeats '{clipped(repeated[0].query, _SHOWN)}'"
+            note = f"repeats '{clipped(repeated[0].query, _MAX_SHOWN_CHARACTERS)}'"
         return Scored(len(repeated) / total, note=note)

@@ -1,8 +1,8 @@
-"""Retrieval metrics: compare the contexts' order with what the golden set calls
+"""Retrieval metrics: compare the ranking of the contexts with what the golden set calls
 relevant, without a judge.
 
-Relevant ids are compared with the contexts' ids. A sample without them, but with
-reference contexts, is labelled by text: see metrics/evidence.py.
+The relevant ids of a sample are compared with the ids of the contexts. A sample without
+relevant ids, but with reference contexts, is compared by text: see metrics/evidence.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from ragstone.system.response import NO_CONTEXTS, NO_TEXTS, Response
 Measure = Callable[[ranking.Located], float]
 
 USUAL_CUTS = (1, 3, 5, 10, 20)
-"""The listed cut-offs; any other from 1 to 1000 is available by name (``ndcg@15``)."""
+"""The cut-offs of the listed metrics; any other from 1 to 1000 is available by name
+(``ndcg@15``)."""
 
 _CUT_NAME = re.compile(r"(recall|precision|hit_rate|mrr|ndcg)@([1-9]\d{0,2}|1000)")
 _SOURCE = (
@@ -38,13 +39,13 @@ _SOURCE = (
 
 
 class RetrievalMetric(BaseMetric):
-    """One measure of the contexts' order against `Sample.relevant_ids`, or else against
-    `Sample.reference_contexts`.
+    """A measure of the ranking of the contexts against `Sample.relevant_ids`, or else
+    against `Sample.reference_contexts`.
 
     Not applicable without either. Several chunks of one document count once, at their
-    best rank; so do contexts with the same words, if the labels are texts. A context
-    without an id is not relevant; a response without any ids can't be compared with
-    relevant ids and fails.
+    best rank; so do contexts with the same words, if they are compared by text. A
+    context without an id is not relevant; contexts that all have no id can't be
+    compared with relevant ids, so that the metric fails.
     """
 
     def __init__(self, name: str, title: str, measure: Measure) -> None:
@@ -54,7 +55,7 @@ class RetrievalMetric(BaseMetric):
             title=title,
             blames="retrieval",
             source=_SOURCE,
-            answerless=True,
+            needs_no_answer=True,
         )
         self._measure = measure
 
@@ -62,7 +63,7 @@ class RetrievalMetric(BaseMetric):
     def labels(self) -> frozenset[Label]:
         return frozenset({"relevant_ids", "reference_contexts"})
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if _is_labelled_by_id(sample) or distinct(sample.reference_contexts):
             return None
         return NotApplicable(
@@ -83,6 +84,7 @@ class RetrievalMetric(BaseMetric):
             )
         ids = []
         for rank, context in enumerate(response.contexts):
+            # A made-up id that is no document's, so that the context keeps its rank.
             ids.append(f"\0no id, rank {rank}" if context.id is None else context.id)
         ranked = list(dict.fromkeys(ids))
         located = ranking.locate_documents(ranked, sample.relevant_ids)
@@ -93,9 +95,9 @@ class RetrievalMetric(BaseMetric):
             return NotApplicable(f"{NO_TEXTS}: label the sample with relevant_ids")
         texts = distinct(tuple(context.text for context in response.contexts))
         places = locate(distinct(sample.reference_contexts), texts)
-        retrieved = sum(place.retrieved for place in places)
+        retrieved = sum(place.is_retrieved for place in places)
         note = f"by text: {retrieved} of {counted(len(places), 'reference context')}"
-        return Scored(self._measure(locate_texts(places)), note=note)
+        return Scored(self._measure(rank_texts(places)), note=note)
 
 
 def retrieval_metric(name: str) -> RetrievalMetric | None:
@@ -123,18 +125,22 @@ def _is_labelled_by_id(sample: Sample) -> bool:
     return bool(ranking.relevant_documents(sample.relevant_ids))
 
 
-def locate_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
-    """The ranking of contexts in which evidence texts have these places."""
-    items: list[tuple[int, int, float]] = []
-    relevant: set[int] = set()
+def rank_texts(places: Sequence[EvidencePlace]) -> ranking.Located:
+    """The evidence texts that are at these `places` of ranked contexts, as equally
+    relevant items."""
+    items: list[ranking.LocatedItem] = []
+    relevant_ranks: set[int] = set()
     for place in places:
-        relevant.update(place.carriers)
-        if place.retrieved:
-            relevant.add(place.first)
-            items.append((place.first, place.complete, 1.0))
-    return ranking.Located(tuple(items), frozenset(relevant), (1.0,) * len(places))
+        relevant_ranks.update(place.carrier_ranks)
+        if place.is_retrieved:
+            relevant_ranks.add(place.first_rank)
+            item = ranking.LocatedItem(place.first_rank, place.complete_rank, grade=1.0)
+            items.append(item)
+    grades = (1.0,) * len(places)
+    return ranking.Located(tuple(items), frozenset(relevant_ranks), grades)
 
 
+# Titles and measures by the name of a metric, without and with a cut-off.
 _UNCUT: Mapping[str, tuple[str, Measure]] = {
     "mrr": ("Reciprocal rank", ranking.reciprocal_rank),
     "average_precision": ("Average precision", ranking.average_precision),

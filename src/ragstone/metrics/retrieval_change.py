@@ -1,5 +1,5 @@
-"""What became of the evidence of a sample between two runs: re-chunked, gone, or ranked
-lower."""
+"""What happened to the evidence of a sample between two runs: kept, re-chunked, ranked
+lower or gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragstone.metrics.evidence import (
     Words,
     distinct,
     locate,
-    runs_of,
+    word_runs,
     words,
 )
 from ragstone.metrics.ranking import relevant_documents
@@ -26,22 +26,26 @@ from ragstone.system.response import Context
 
 
 class EvidenceChange(StrEnum):
-    """What became of evidence that the baseline's contexts held."""
+    """What happened to evidence that the baseline's contexts have."""
 
     KEPT = "kept"
-    """It is where it was, or ranks higher."""
+    """It is still returned, no lower than before, in the same context."""
     RECHUNKED = "rechunked"
     """It is still returned, no lower than before, in a context with another text or
     another id."""
     LOWER = "lower"
     """It is still returned, but ranks lower."""
     GONE = "gone"
-    """The contexts no longer hold it, or not all of it."""
+    """The contexts no longer have all of it."""
 
 
 _MIN_RUNS = 5
-_HARDLY = 0.1
-_WORST = (
+"""A context with fewer runs of words is too short to count as new: it may be a part of
+a text that was there before."""
+_MAX_SHARED = 0.1
+"""The largest share of its runs of words that a new context has in common with the
+contexts before."""
+_WORST_FIRST = (
     EvidenceChange.GONE,
     EvidenceChange.LOWER,
     EvidenceChange.RECHUNKED,
@@ -52,9 +56,9 @@ _WORST = (
 def evidence_of(
     sample: Sample, contexts: Sequence[Context], judgements: Judgements
 ) -> tuple[str, ...]:
-    """The texts that the right answer rests on: the reference contexts of the sample;
-    without them, those of the `contexts` of the baseline's answer that `labelled_ranks`
-    names. Empty if nothing is known.
+    """The texts that the right answer rests on: the reference contexts of the sample,
+    or else those of the `contexts` of the baseline's answer that `labelled_ranks`
+    names. Empty if there are none.
     """
     texts = distinct(sample.reference_contexts)
     if texts:
@@ -67,8 +71,8 @@ def labelled_ranks(
     sample: Sample, contexts: Sequence[Context], judgements: Judgements
 ) -> list[int]:
     """The ranks, from 0, of the `contexts` of an answer that the right answer rests on:
-    of those that the relevant ids of the sample name; without such ids, of those that
-    support the reference according to `judgements`."""
+    those that the relevant ids of the sample name, or else those that support the
+    reference according to `judgements`."""
     relevant = relevant_documents(sample.relevant_ids)
     if relevant:
         return [rank for rank, context in enumerate(contexts) if context.id in relevant]
@@ -84,58 +88,60 @@ def _texts(contexts: Sequence[Context]) -> tuple[str, ...]:
 
 
 def retrieval_change(
-    evidence: tuple[str, ...], before: Sequence[Context], now: Sequence[Context]
+    evidence: tuple[str, ...], before: Sequence[Context], after: Sequence[Context]
 ) -> EvidenceChange | None:
-    """What became of `evidence` between the contexts `before` and those `now`; None if
-    `before` had none of it. That of the worst of its texts counts.
+    """What happened to `evidence` from the contexts `before` to the contexts `after`,
+    by the worst of its texts; None if `before` has none of them.
 
-    It ranks lower if more comes before it (by rank, or by text), and some of that is a
-    context that was not above it, nor with it in one context. A lower rank alone says
-    little: shorter chunks have lower ranks.
+    A text ranks lower if more is above it (more contexts, or more text), and one of the
+    contexts above it is new there. A lower rank alone says little: shorter chunks have
+    lower ranks.
     """
     places_before = locate(evidence, _texts(before))
-    places_now = locate(evidence, _texts(now))
+    places_after = locate(evidence, _texts(after))
     changes = [
-        _change(place_before, place_now, before, now)
-        for place_before, place_now in zip(places_before, places_now, strict=True)
-        if place_before.retrieved
+        _change(place_before, place_after, before, after)
+        for place_before, place_after in zip(places_before, places_after, strict=True)
+        if place_before.is_retrieved
     ]
-    return min(changes, key=_WORST.index, default=None)
+    return min(changes, key=_WORST_FIRST.index, default=None)
 
 
 def _change(
     place_before: EvidencePlace,
-    place_now: EvidencePlace,
+    place_after: EvidencePlace,
     before: Sequence[Context],
-    now: Sequence[Context],
+    after: Sequence[Context],
 ) -> EvidenceChange:
-    if not place_now.retrieved:
+    """What happened to one text that `before` has."""
+    if not place_after.is_retrieved:
         return EvidenceChange.GONE
-    above_before = _runs(before[: place_before.first])
-    above_now = now[: place_now.first - 1]
-    is_lower = place_now.first > place_before.first
+    # With the context of the text itself, which may have been split since.
+    runs_above_before = _runs(before[: place_before.first_rank])
+    above_after = after[: place_after.first_rank - 1]
+    is_lower = place_after.first_rank > place_before.first_rank
     if not is_lower:
-        is_lower = len(_runs(above_now)) > len(above_before)
-    if is_lower and any(_is_new(context, above_before) for context in above_now):
+        is_lower = len(_runs(above_after)) > len(runs_above_before)
+    if is_lower and any(_is_new(context, runs_above_before) for context in above_after):
         return EvidenceChange.LOWER
-    context_before = before[place_before.first - 1]
-    context_now = now[place_now.first - 1]
-    has_same_words = words(context_before.text) == words(context_now.text)
-    if has_same_words and context_before.id == context_now.id:
+    context_before = before[place_before.first_rank - 1]
+    context_after = after[place_after.first_rank - 1]
+    has_same_words = words(context_before.text) == words(context_after.text)
+    if has_same_words and context_before.id == context_after.id:
         return EvidenceChange.KEPT
     return EvidenceChange.RECHUNKED
 
 
 def _is_new(context: Context, runs_before: set[Words]) -> bool:
-    """Whether it has hardly any of these runs; a very short one may be a text that was
-    there and was cut."""
+    """Whether `context` has hardly any of the runs of words before."""
     runs = _runs((context,))
-    shared = len(runs & runs_before)
-    return len(runs) >= _MIN_RUNS and shared <= _HARDLY * len(runs)
+    shared_count = len(runs & runs_before)
+    return len(runs) >= _MIN_RUNS and shared_count <= _MAX_SHARED * len(runs)
 
 
 def _runs(contexts: Sequence[Context]) -> set[Words]:
+    """The runs of words in any of `contexts`."""
     runs: set[Words] = set()
     for context in contexts:
-        runs |= runs_of(words(context.text))
+        runs |= word_runs(words(context.text))
     return runs

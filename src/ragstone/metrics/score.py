@@ -16,7 +16,7 @@ FAILED_BY: Mapping[FailedBy, str] = MappingProxyType(
         "function": "a metric's function",
     }
 )
-"""What a score can fail by, in words."""
+"""What can fail to give a score, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Scored:
 
     value: float
     note: str | None = None
+    """What the report says about the value."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value) or not 0.0 <= self.value <= 1.0:
@@ -33,7 +34,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class NotApplicable:
-    """The metric does not apply to this sample, which is left out of its mean and its
+    """The metric does not apply to the sample, which is left out of the mean and the
     coverage."""
 
     reason: str
@@ -41,10 +42,11 @@ class NotApplicable:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The score could not be computed. It lowers coverage and is left out of the
-    mean."""
+    """The score could not be computed. The sample is left out of the mean and lowers
+    the coverage."""
 
     by: FailedBy
+    """What failed."""
     reason: str
 
 

@@ -1,5 +1,5 @@
-"""Exact match and token F1 against the reference, as SQuAD defines them: of several
-references, the best counts."""
+"""Exact match and token F1 against the reference, as SQuAD defines them. Of several
+references, the best match counts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def exact_match(answer: str, reference: str) -> float:
 
 
 def token_f1(answer: str, reference: str) -> float:
-    """F1 of the two bags of tokens. If one is empty: 1 if both are, else 0 (SQuAD
-    2.0)."""
+    """F1 of the two bags of tokens. If one has no tokens, 1 if neither has any, else 0
+    (SQuAD 2.0)."""
     answer_tokens = squad_normalise(answer).split()
     reference_tokens = squad_normalise(reference).split()
     if not answer_tokens or not reference_tokens:
@@ -44,9 +44,10 @@ def token_f1(answer: str, reference: str) -> float:
 
 class LexicalMatch(BaseMetric):
     """A comparison of answer and reference as strings. Not applicable without a
-    reference, or when unanswerable."""
+    reference, or to an unanswerable sample."""
 
-    answerable_only = reference_needed = True
+    is_for_answerable_only = True
+    needs_reference = True
 
     def __init__(
         self, name: str, title: str, compare: Callable[[str, str], float]
@@ -57,14 +58,12 @@ class LexicalMatch(BaseMetric):
             title=title,
             blames="generation",
             source="Rajpurkar et al. 2016, SQuAD, section 6.1; official evaluation script 2.0",
-            divides=True,
+            is_in_oracle_round=True,
         )
         self._compare = compare
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        return Scored(
-            max(
-                self._compare(response.answer, reference)
-                for reference in sample.references
-            )
-        )
+        scores = [
+            self._compare(response.answer, reference) for reference in sample.references
+        ]
+        return Scored(max(scores))

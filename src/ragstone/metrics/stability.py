@@ -1,10 +1,12 @@
-"""Answer stability: do the answers of the system to one question say the same?"""
+"""Answer stability: do several answers of the system to one question say the same?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from statistics import fmean
+
+from msgspec import Struct
 
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
@@ -29,15 +31,30 @@ from ragstone.metrics.score import NotApplicable, Score, Scored
 from ragstone.metrics.squad import squad_normalise, token_f1
 from ragstone.system.response import Response
 
-_Answer = tuple[Response, Judgements]
 _ASKED_ONCE = NotApplicable(
     "the system was asked once; RAGSTONE_ANSWERS=3 asks it again"
 )
 
 
+class _Answer(Struct, frozen=True):
+    """An answer and the judgements on it."""
+
+    response: Response
+    judgements: Judgements
+
+    def statements(self) -> StatementList:
+        """Its statements. Raises EarlyScore if there are none."""
+        return require(self.judgements.statements, "statements")
+
+    def previous_match(self) -> ReferenceMatch:
+        """Its comparison with the answer before. Raises EarlyScore if there is none."""
+        match = self.judgements.previous_match
+        return require(match, "comparison with the previous answer")
+
+
 class _Stability(BaseMetric):
-    """A metric of all answers to one sample, in the order in which the system was
-    asked."""
+    """A metric that compares all answers to a sample, in the order in which they were
+    given."""
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
         return _ASKED_ONCE
@@ -52,23 +69,23 @@ class _Stability(BaseMetric):
         if len(responses) < 2:
             return _ASKED_ONCE
         try:
-            return self._compare(list(zip(responses, judgements, strict=True)))
+            return self._compare(list(map(_Answer, responses, judgements)))
         except EarlyScore as early:
             return early.score
 
     def _compare(self, answers: Sequence[_Answer]) -> Score:
+        """The score of two or more answers. May raise EarlyScore."""
         raise NotImplementedError
 
 
 class AnswerStability(_Stability):
-    """Mean agreement of each answer with the one before it, by the judge's reference
-    match.
+    """Mean agreement of each answer with the one before it.
 
-    The earlier answer stands for the reference: the agreement is the harmonic mean of
-    the shares of statements of each answer that the other one gives. Equal texts agree;
-    of two answers of which one abstains, agreement is 0, and 1 if both do. k answers
-    take k - 1 comparisons: every answer counts, and the expectation is that of all
-    pairs.
+    The judge compares an answer with the one before it like with a reference: the
+    agreement is the harmonic mean of the shares of statements of each answer that the
+    other one gives. It is 1 for equal texts and if both answers abstain, and 0 if one
+    of them abstains. The score of k answers takes k - 1 comparisons, and on average is
+    the same as that of all pairs.
     """
 
     info = MetricInfo(
@@ -92,10 +109,9 @@ class SelfConsistency(_Stability):
     supports.
 
     What a model knows it says each time; what it makes up differs. Each answer is
-    judged with the one before it, in both directions, by the judgement that
-    `answer_stability` reads: the expectation is that of all pairs. Equal texts support
-    each other, and an answer that abstains supports nothing; not applicable if all
-    abstain.
+    compared with the one before it, in both directions, by the judgement that
+    `answer_stability` reads. Equal texts support each other, and an answer that
+    abstains supports nothing. Not applicable if all answers abstain.
     """
 
     info = MetricInfo(
@@ -132,67 +148,60 @@ class TokenStability(_Stability):
     )
 
     def _compare(self, answers: Sequence[_Answer]) -> Score:
-        texts = [response.answer for response, _ in answers]
+        texts = [answer.response.answer for answer in answers]
         agreements = [token_f1(*pair) for pair in combinations(texts, 2)]
         return _mean(agreements, "compared by token overlap")
 
 
 def _agreement(earlier: _Answer, later: _Answer) -> float:
+    """How much two answers say the same, in [0, 1]."""
     if _are_equal(earlier, later):
         return 1.0
-    earlier_statements = _statements_of(earlier)
-    later_statements = _statements_of(later)
-    abstain = (earlier_statements.abstains, later_statements.abstains)
+    abstain = (earlier.statements().abstains, later.statements().abstains)
     if any(abstain):
         return float(all(abstain))
-    match = _match(later)
-    return agreement(match, later_statements.statements, "in one of two answers").value
+    match = later.previous_match()
+    statements = later.statements().statements
+    return agreement(match, statements, where="in one of two answers").value
 
 
 def _supported_shares(earlier: _Answer, later: _Answer) -> Sequence[float]:
-    """The shares of the statements of two answers that the other one supports; an
-    answer that abstains has none."""
-    earlier_statements = _statements_of(earlier)
-    later_statements = _statements_of(later)
-    abstain = (earlier_statements.abstains, later_statements.abstains)
+    """For each of two answers that does not abstain, the share of its statements that
+    the other one supports."""
+    abstain = (earlier.statements().abstains, later.statements().abstains)
     if all(abstain):
         return ()
     if any(abstain):
         return (0.0,)
     if _are_equal(earlier, later):
         return (1.0, 1.0)
-    match = _match(later)
+    match = later.previous_match()
+    # Finer grades of the judge, if it gives them.
     if match.answer_share is not None and match.reference_share is not None:
         return (match.answer_share, match.reference_share)
     return (
-        _supported_share(match.answer_supports, later_statements.statements),
+        _supported_share(match.answer_supports, later.statements().statements),
         _supported_share(match.reference_supports, match.reference_statements),
     )
 
 
 def _are_equal(earlier: _Answer, later: _Answer) -> bool:
-    return squad_normalise(earlier[0].answer) == squad_normalise(later[0].answer)
-
-
-def _statements_of(answer: _Answer) -> StatementList:
-    return require(answer[1].statements, "statements")
-
-
-def _match(later: _Answer) -> ReferenceMatch:
-    return require(later[1].previous_match, "comparison with the previous answer")
+    earlier_text = squad_normalise(earlier.response.answer)
+    return earlier_text == squad_normalise(later.response.answer)
 
 
 def _supported_share(
     supports: Sequence[Support], statements: Sequence[Statement]
 ) -> float:
+    """The share of `statements` that `supports` support. Raises EarlyScore."""
     if not statements:
         fail("no statements were found in an answer that does not abstain")
-    return expected_share(
-        supports, statements, "the verdicts do not match the statements", "supported"
-    ).value
+    mismatch = "the verdicts do not match the statements"
+    return expected_share(supports, statements, mismatch, "supported").value
 
 
-def _mean(values: Sequence[float], how: str) -> Score:
-    """The mean of a value per pair of answers; `how` they were compared is noted."""
-    note = f"{counted(len(values), 'pair')} of answers {how}"
-    return Scored(min(1.0, max(0.0, fmean(values))), note=note)
+def _mean(agreements: Sequence[float], how: str) -> Score:
+    """The mean of the agreements of pairs of answers; the note says `how` these were
+    compared."""
+    note = f"{counted(len(agreements), 'pair')} of answers {how}"
+    return Scored(min(1.0, max(0.0, fmean(agreements))), note=note)

@@ -310,7 +310,7 @@ class _ToolMetric(BaseMetric):
     def labels(self) -> frozenset[Label]:
         return frozenset({"tools"})
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if sample.tools:
             return None
         return NotApplicable("the sample expects no tool call")
@@ -365,7 +365,7 @@ class ToolArguments(_ToolMetric):
         source="Berkeley Function Calling Leaderboard, AST evaluation: a call counts if all its arguments are right",
     )
 
-    def excuse(self, sample: Sample) -> NotApplicable | None:
+    def why_not_applicable(self, sample: Sample) -> NotApplicable | None:
         if any(expected.arguments is not None for expected in sample.tools):
             return None
         return NotApplicable("the sample expects no arguments")
@@ -397,7 +397,7 @@ class ToolErrors(BaseMetric):
         blames="both",
         source="Ragstone: share of an answer's tool calls that failed",
         lower_is_better=True,
-        answerless=True,
+        needs_no_answer=True,
     )
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:

@@ -130,7 +130,7 @@ def _describe(
         estimate = estimate.plus(later.cost)
     scopes = []
     for metric in metrics:
-        excuses = list(map(metric.excuse, golden))
+        excuses = list(map(metric.why_not_applicable, golden))
         reasons = [excuse.reason for excuse in excuses if excuse is not None]
         excuse = most_common(reasons) if reasons else None
         samples = len(golden) - len(reasons)

@@ -248,7 +248,7 @@ def _with_evidence(evidence: tuple[str, ...], contexts: Sequence[Context]) -> se
     heads = tuple(context.text[:MAX_CHARACTERS] for context in contexts)
     texts: set[str] = set()
     for place in locate(evidence, heads):
-        texts.update(contexts[rank - 1].text for rank in place.carriers)
+        texts.update(contexts[rank - 1].text for rank in place.carrier_ranks)
     return texts
 
 

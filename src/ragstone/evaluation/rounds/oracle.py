@@ -28,7 +28,7 @@ from ragstone.system.given import has_other_contexts
 def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
     """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could
     tell."""
-    if not any(metric.info.divides for metric in metrics):
+    if not any(metric.info.is_in_oracle_round for metric in metrics):
         raise ConfigError(
             f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
             where="run.oracle",
@@ -107,7 +107,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
 
 def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     """The metrics whose missing share can be divided into retrieval and generation."""
-    return tuple(metric for metric in metrics if metric.info.divides)
+    return tuple(metric for metric in metrics if metric.info.is_in_oracle_round)
 
 
 def asked_again(golden: GoldenSet) -> GoldenSet:

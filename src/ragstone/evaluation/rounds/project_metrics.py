@@ -237,7 +237,7 @@ MIN_SAMPLES = 5
 
 def _applicable(metric: Metric, samples: Iterable[Sample]) -> int:
     """How many of `samples` the metric applies to."""
-    return sum(metric.excuse(sample) is None for sample in samples)
+    return sum(metric.why_not_applicable(sample) is None for sample in samples)
 
 
 def _family(metric: Metric) -> str:
@@ -260,7 +260,7 @@ def _is_of(part: str | None, metric: Metric) -> bool:
     """Whether `metric` can be scored for that part of a system, and says something of
     it."""
     if part == RETRIEVAL:
-        return metric.info.answerless
+        return metric.info.needs_no_answer
     return part is None or metric.info.blames != RETRIEVAL
 
 

@@ -169,7 +169,7 @@ class Session(Struct):
             restore_judgements(cache_of(baseline), plan.out / CACHE)
         judge = self.judge
         earlier: StoredAnswers | None = None
-        if baseline is not None and any(metric.info.relative for metric in metrics):
+        if baseline is not None and any(metric.info.is_relative for metric in metrics):
             earlier = StoredAnswers.of(baseline)
             judge = cast(Judge, WithEarlierAnswers(judge, earlier.to))
         main = self.round(
