@@ -30,7 +30,7 @@ from ragstone.metrics.metric import Metric
 from ragstone.metrics.registry import METRICS
 from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.system.response import Context, Response
-from ragstone.tools.judging.measures import Floats, Measure, Measured, auroc, estimate, pairwise_accuracy
+from ragstone.tools.judging.measures import Floats, Measure, Measurement, auroc, estimate, pairwise_accuracy
 
 
 def balanced_accuracy(verdicts: Floats, labels: Floats) -> float:
@@ -209,7 +209,7 @@ class TaskResult:
     items: int
     scored: int
     failed: int
-    measures: dict[str, Measured]
+    measures: dict[str, Measurement]
 
 
 async def run_judge(judge: Judge, items: Sequence[Item], ledger: Ledger | None = None) -> list[Outcome]:
@@ -248,7 +248,7 @@ def summarise(outcomes: Iterable[Outcome]) -> tuple[TaskResult, ...]:
 def _result(task: EvalTask, kind: str, outcomes: Sequence[Outcome]) -> TaskResult:
     scored = [outcome for outcome in outcomes if outcome.scored]
     failed = sum(any(isinstance(one, NoOpinion) and one.failed for one in outcome.opinions) for outcome in outcomes)
-    measures: dict[str, Measured] = {}
+    measures: dict[str, Measurement] = {}
     if scored:
         groups = [outcome.item.group for outcome in scored]
         rows = _pairwise_rows(scored) if kind == "pairwise" else _pointwise_rows(scored)

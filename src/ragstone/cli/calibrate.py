@@ -36,7 +36,7 @@ from ragstone.tools.judging.calibrate import calibrate, write_disagreements
 from ragstone.tools.judging.pairs import (
     METHODS,
     Pair,
-    Results,
+    PairResults,
     measure_judge,
     read_pairs,
 )
@@ -180,7 +180,7 @@ def _refuse_options(options: Mapping[str, object], objection: str) -> None:
 
 async def _ask_about_pairs(
     settings: Settings, path: Path, columns: Mapping[str, str], method: str
-) -> Results:
+) -> PairResults:
     """Ask the judge about the pairs in `path`, and count how often it prefers the
     better one.
 

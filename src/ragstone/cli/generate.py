@@ -33,9 +33,9 @@ from ragstone.tools.generate.checks import configured_samples
 from ragstone.tools.generate.generate import generate, hint_to_continue, pair_lines
 from ragstone.tools.generate.perturb import Perturbation, draw_samples, perturb
 from ragstone.tools.generate.plan import (
-    Generated,
+    GenerationResult,
     Material,
-    Wanted,
+    WantedQuestions,
     plan_text,
     read_material,
     require_writer,
@@ -132,7 +132,7 @@ def command(
             hint="Name files or folders: ragstone generate DOCS -o FILE",
         )
     require_writer(settings.judge)
-    wanted = Wanted(count, with_pairs=pairs is not None)
+    wanted = WantedQuestions(count, with_pairs=pairs is not None)
     for file in filter(None, (output, pairs)):
         check_target(file, force=force or dry_run)
     if output == pairs:
@@ -148,8 +148,11 @@ def command(
 
 
 def _generate(
-    settings: Settings, material: Material, wanted: Wanted, existing: Sequence[Sample]
-) -> Generated:
+    settings: Settings,
+    material: Material,
+    wanted: WantedQuestions,
+    existing: Sequence[Sample],
+) -> GenerationResult:
     """What the judge in `settings` writes. It caches its replies."""
     redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
@@ -161,7 +164,7 @@ def _generate(
         tell_secret=redact.add,
     )
 
-    async def write() -> Generated:
+    async def write() -> GenerationResult:
         progress = progress_for(sys.stderr, "Writing")
         try:
             return await generate(
@@ -206,7 +209,7 @@ def _perturbations(text: str) -> frozenset[Perturbation]:
     return frozenset(kinds)
 
 
-def _write(generated: Generated, output: Path, pairs: Path | None) -> int:
+def _write(generated: GenerationResult, output: Path, pairs: Path | None) -> int:
     """Write what was made; the exit code. Raises JudgeError if the judge ended the
     work, or nothing was accepted."""
     if generated.samples:

@@ -14,7 +14,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.formatting import counted
 from ragstone.printable import shell_word
 from ragstone.settings.settings import Settings
-from ragstone.tools.judging.draw import By, draw_answers, write_tables
+from ragstone.tools.judging.draw import DrawMethod, draw_answers, write_tables
 
 
 @click.command(name="label")
@@ -81,7 +81,7 @@ def command(
         n=size,
         annotators=_names(annotators),
         overlap=overlap,
-        by=cast("By", by),
+        by=cast("DrawMethod", by),
         metrics=_names(metrics),
         redact=redact,
     )

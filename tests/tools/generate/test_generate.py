@@ -18,7 +18,7 @@ from ragstone.tools.generate.drafter import Kind
 from ragstone.tools.generate.generate import generate, hint_to_continue, pair_lines
 from ragstone.tools.generate.golden_report import check_references
 from ragstone.tools.generate.near_duplicates import similar_pairs
-from ragstone.tools.generate.plan import Generated, Wanted, read_material
+from ragstone.tools.generate.plan import GenerationResult, WantedQuestions, read_material
 from ragstone.tools.judging.pairs import METRIC_BY_WORSE_FIELD, measure_judge, read_pairs
 from tests.cli.project import Completed, ragstone, start
 from tests.judge.conftest import World, error_reply, event_loop_thread, world  # noqa: F401 - fixtures
@@ -26,7 +26,7 @@ from tests.tools.generate.drafting import FACTS, PLANS, Writer, asked_for, block
 
 GENERATE = ("generate", "--judge", "openai:gpt-4o-mini")
 KEY = "sk-test-0123456789abcdefghijklmnop"
-USUAL = Wanted(1).shares
+USUAL = WantedQuestions(1).shares
 ONE = {Kind.ONE_PASSAGE: 1.0}
 
 
@@ -50,10 +50,10 @@ class Desk:
         redact: Callable[[str], str] = str,
         judge: Mapping[str, Any] | None = None,
         **wanted: Any,
-    ) -> Generated:
-        given, material = Wanted(count, shares=shares, **wanted), read_material([docs or self.docs])
+    ) -> GenerationResult:
+        given, material = WantedQuestions(count, shares=shares, **wanted), read_material([docs or self.docs])
         made = self.world.judge(**{"cache": self.folder / "judgements.sqlite", **(judge or {})})
-        found: Generated = self.world.run(
+        found: GenerationResult = self.world.run(
             generate(made, material, given, progress=Progress(), existing=existing, redact=redact)
         )
         assert found.drafts == len(found.samples) + sum(found.refused.values()) + found.unfinished
@@ -72,7 +72,7 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) 
     generated = desk.make()
     kinds = [sample.tags[0] for sample in generated.samples]
     assert {kind: kinds.count(kind) for kind in Kind} == {"one-passage": 12, "two-passages": 5, "unanswerable": 3}
-    assert sum(Wanted(333).counts().values()) == 333
+    assert sum(WantedQuestions(333).counts().values()) == 333
     assert similar_pairs([sample.question for sample in generated.samples]) == []
     for sample in generated.samples:
         assert sample.is_draft

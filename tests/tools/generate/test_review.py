@@ -13,7 +13,7 @@ from ragstone.errors import ConfigError
 from ragstone.gate.verdict import Status
 from ragstone.golden.load import load_golden_set
 from ragstone.golden.sample import GoldenSet, Review, Sample
-from ragstone.tools.generate.review import Reviewed, apply_decisions, drafts_of, write_review
+from ragstone.tools.generate.review import ReviewedSet, apply_decisions, drafts_of, write_review
 from tests.cli.project import ragstone, read_rows, write_rows
 from tests.pipeline.houses import gated, make_houses, regress
 
@@ -77,7 +77,7 @@ def decided(folder: Path, golden: GoldenSet = SET, **edits: dict[str, str]) -> P
     return path
 
 
-def applied(path: Path, golden: GoldenSet = SET) -> Reviewed:
+def applied(path: Path, golden: GoldenSet = SET) -> ReviewedSet:
     return apply_decisions(golden, path, reviewer="ann", day="2026-11-22")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.tools.judging.measures import (
-    Measured,
+    Measurement,
     auroc,
     cohen_kappa,
     estimate,
@@ -53,7 +53,7 @@ def test_intervals_are_seeded_and_resample_whole_groups() -> None:
     assert estimate(auroc, scores, labels, ["one"] * 60).low is None
 
 
-def covers(found: Measured | None, value: float) -> bool:
+def covers(found: Measurement | None, value: float) -> bool:
     return found is not None and found.low is not None and found.high is not None and found.low <= value <= found.high
 
 

@@ -15,7 +15,7 @@ from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.judge.abilities import Preference, Shown
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.tools.judging.pairs import Case, Pair, Results, measure_judge, read_pairs
+from ragstone.tools.judging.pairs import Case, Pair, PairResults, measure_judge, read_pairs
 from tests.cli.project import write_rows
 
 PAGE = "The lighthouse on Grey Point was built in 1871 by Ada Brown. It is 34 metres tall."
@@ -36,11 +36,11 @@ def write(folder: Path, *rows: Mapping[str, Any]) -> Path:
     return path
 
 
-def measured(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> Results:
+def measured(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> PairResults:
     return asyncio.run(measure_judge(judge, pairs, method, file="pairs.jsonl"))
 
 
-def accuracies(found: Results) -> dict[str, float]:
+def accuracies(found: PairResults) -> dict[str, float]:
     return {result.metric: result.accuracy.value for result in found.results if result.accuracy is not None}
 
 

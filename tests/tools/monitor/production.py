@@ -12,7 +12,7 @@ from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.settings.settings import Settings
-from ragstone.tools.monitor.monitor import Monitored, MonitorPlan, monitor
+from ragstone.tools.monitor.monitor import MonitoredWindow, MonitorPlan, monitor
 from ragstone.tools.monitor.window import period_before
 from tests.cli.project import write_rows
 
@@ -42,7 +42,7 @@ def watch(
     drafts: str | None = None,
     golden: str | None = None,
     secrets: Iterable[str] = (),
-) -> Monitored:
+) -> MonitoredWindow:
     """The window that is over `day` days after START; without a policy, no answer is judged."""
     plan = MonitorPlan(
         logs=[str(log) for log in logs],
@@ -58,6 +58,6 @@ def watch(
     return asyncio.run(monitor(plan, settings, RunContext(environ={}, redact=Redactor(secrets))))
 
 
-def values(monitored: Monitored) -> dict[str, float]:
+def values(monitored: MonitoredWindow) -> dict[str, float]:
     """The figures of a window."""
     return {name: part.value for name, part in monitored.line.figures.items()}

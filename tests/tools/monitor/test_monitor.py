@@ -11,7 +11,7 @@ from ragstone.gate.findings import Level
 from ragstone.history.file import read_history
 from ragstone.judge.offline import OfflineJudge
 from ragstone.tools.monitor.findings import MIN_WINDOWS
-from ragstone.tools.monitor.monitor import Monitored
+from ragstone.tools.monitor.monitor import MonitoredWindow
 from ragstone.tools.monitor.report import monitor_markdown, monitor_text
 from tests.tools.monitor.production import ANSWER, SOURCE, WRONG, logged, values, watch, write
 
@@ -25,7 +25,7 @@ def day_of(day: int, n: int = 40, *, wrong: float = 0.0, **more: Any) -> Iterato
         yield logged(day + number / n, f"May {number} shoes be returned?", answer=answer, sources=[SOURCE], **more)
 
 
-def alerts(monitored: Monitored) -> dict[str | None, str]:
+def alerts(monitored: MonitoredWindow) -> dict[str | None, str]:
     return {check.metric: check.reason for check in monitored.verdict.checks if check.level is Level.FAILURE}
 
 

@@ -36,9 +36,9 @@ from ragstone.tools.generate.passages import (
 from ragstone.tools.generate.plan import (
     MAX_DRAFTS,
     NEAR_PASSAGES,
-    Generated,
+    GenerationResult,
     Material,
-    Wanted,
+    WantedQuestions,
 )
 
 _MAX_EXISTING = 20
@@ -79,12 +79,12 @@ class _Draft(Struct):
 async def generate(
     judge: Judge,
     material: Material,
-    wanted: Wanted,
+    wanted: WantedQuestions,
     *,
     progress: Progress,
     existing: Sequence[Sample] = (),
     redact: Callable[[str], str] = str,
-) -> Generated:
+) -> GenerationResult:
     """Write and check questions on `material` that don't nearly repeat one of
     `existing`, and contain nothing that `redact` would change.
 
@@ -96,7 +96,7 @@ async def generate(
     generation = _Generation(
         drafter=Drafter(judge),
         judge_label=judge.identity.label(),
-        result=Generated(material, wanted),
+        result=GenerationResult(material, wanted),
         existing=[sample.question for sample in existing],
         redact=redact,
         related=RelatedPassages(material.passages),
@@ -114,7 +114,7 @@ class _Generation(Struct):
 
     drafter: Drafter
     judge_label: str
-    result: Generated
+    result: GenerationResult
     existing: Sequence[str]
     """The questions that must not be repeated."""
     redact: Callable[[str], str]
@@ -125,7 +125,7 @@ class _Generation(Struct):
     """The pairs of passages that were asked about."""
     accepted: list[tuple[_Draft, Sample]] = []
 
-    async def run(self, progress: Progress) -> Generated:
+    async def run(self, progress: Progress) -> GenerationResult:
         """Write the wanted questions in rounds. Each round writes a draft for each
         missing question, refuses repeats, and has the model check the others."""
         result = self.result

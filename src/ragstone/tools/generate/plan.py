@@ -41,7 +41,7 @@ _QUESTION = 100
 _ANSWER = 200
 
 
-class Wanted(Struct, frozen=True):
+class WantedQuestions(Struct, frozen=True):
     """What to write."""
 
     count: int
@@ -106,7 +106,7 @@ def require_writer(settings: JudgeSettings) -> None:
 
 
 def estimate_cost(
-    settings: JudgeSettings, material: Material, wanted: Wanted
+    settings: JudgeSettings, material: Material, wanted: WantedQuestions
 ) -> CostEstimate:
     """Estimate the cost if no draft is refused."""
     passage = mean(len(passage.text) for passage in material.passages)
@@ -134,7 +134,9 @@ def estimate_cost(
     return tally.estimate("nothing in the cache")
 
 
-def plan_text(material: Material, wanted: Wanted, settings: JudgeSettings) -> str:
+def plan_text(
+    material: Material, wanted: WantedQuestions, settings: JudgeSettings
+) -> str:
     """What would be written, and what it would cost, for a terminal."""
     return _render(
         "plan.txt.j2",
@@ -157,11 +159,11 @@ def _render(template: str, material: Material, **values: object) -> str:
     )
 
 
-class Generated(Struct):
+class GenerationResult(Struct):
     """What `generate` has written."""
 
     material: Material
-    wanted: Wanted
+    wanted: WantedQuestions
     samples: tuple[Sample, ...] = ()
     drafts: int = 0
     """How many drafts were begun: those of `samples`, the refused and the

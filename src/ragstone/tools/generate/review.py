@@ -83,7 +83,7 @@ def _version(sample: Sample) -> str:
     return sample.content_hash()[:_VERSION_DIGITS]
 
 
-class Reviewed(Struct):
+class ReviewedSet(Struct):
     """A golden set after a review."""
 
     samples: list[Sample]
@@ -100,7 +100,7 @@ class Reviewed(Struct):
 
 def apply_decisions(
     golden: GoldenSet, path: Path, *, reviewer: str, day: str
-) -> Reviewed:
+) -> ReviewedSet:
     """Apply the decisions in the table `path` to `golden`. Accepted samples become
     reviewed ones, by `reviewer` on `day`.
 
@@ -145,7 +145,7 @@ def apply_decisions(
         for sample in golden
         if sample.id not in rejected
     ]
-    return Reviewed(
+    return ReviewedSet(
         samples,
         accepted=len(accepted),
         edited=edit_count,

@@ -19,7 +19,7 @@ from ragstone.report.templates import render_text_template
 from ragstone.tools.judging.measures import (
     HAS_ALPHA,
     Floats,
-    Measured,
+    Measurement,
     alpha_of_people,
     cohen_kappa,
     krippendorff_alpha,
@@ -70,16 +70,16 @@ class MetricReport(Struct, frozen=True):
     """How many samples have both a label and a score."""
     without_score: int
     """How many labelled samples have no score."""
-    people_kappas: Mapping[str, Measured | None]
+    people_kappas: Mapping[str, Measurement | None]
     """Cohen's kappa on pass or fail of each two annotators, by their names, from their
     labels before any were settled."""
-    people_alpha: Measured | None
+    people_alpha: Measurement | None
     """Krippendorff's alpha of all annotators; None if no answer has two labels, if all
     labels are the same, or if the library that computes it is missing."""
-    agreement: Measured | None
+    agreement: Measurement | None
     """Krippendorff's alpha of judge and people; None if all scores and labels are the
     same."""
-    kappa: Measured | None
+    kappa: Measurement | None
     """Cohen's kappa of judge and people on pass or fail; None if all are the same."""
     passes_too_many: int
     """How many samples the judge passes and people fail."""
@@ -218,7 +218,7 @@ def _unsettled(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
     return unsettled
 
 
-def _estimate(alpha: Measured | None) -> Estimate:
+def _estimate(alpha: Measurement | None) -> Estimate:
     """The agreement of judge and people as the gate reads it."""
     value = low = high = None
     if alpha is not None:
@@ -297,7 +297,7 @@ def _passes(values: Floats) -> Floats:
 
 def _agreement_of_people(
     labels: Labels, metric: str
-) -> tuple[dict[str, Measured | None], Measured | None]:
+) -> tuple[dict[str, Measurement | None], Measurement | None]:
     """How well the annotators of `metric` agree: `people_kappas` and `people_alpha` of
     the report."""
     annotators = labels.annotators(metric)

@@ -32,7 +32,7 @@ from ragstone.tools.judging.table import (
     write_table,
 )
 
-By = Literal["random", "unsure"]
+DrawMethod = Literal["random", "unsure"]
 """How answers are drawn: all with the same probability, or more of those that the judge
 is unsure of."""
 
@@ -48,7 +48,7 @@ of."""
 _ANNOTATOR = re.compile(r"[\w][\w.-]{0,63}")
 
 
-class Draw(Struct, frozen=True):
+class DrawnAnswers(Struct, frozen=True):
     """The answers that were drawn for people to label."""
 
     metrics: tuple[str, ...]
@@ -67,11 +67,11 @@ def draw_answers(
     n: int,
     annotators: Sequence[str],
     overlap: float = 0.2,
-    by: By = "random",
+    by: DrawMethod = "random",
     metrics: Sequence[str] = (),
     seed: int = 0,
     redact: Callable[[str], str] = str,
-) -> Draw:
+) -> DrawnAnswers:
     """Draw `n` scored answers of `run`, or all if there are fewer, and assign them to
     `annotators`.
 
@@ -85,7 +85,9 @@ def draw_answers(
         _check_metric(name, scores)
     distinct = set(annotators)
     if not annotators or len(distinct) != len(annotators):
-        raise ConfigError("name each annotator once.", hint="--annotators anna,ben")
+        raise ConfigError(
+            "name each annotator once.", hint="For example: --annotators anna,ben"
+        )
     for name in annotators:
         if not _ANNOTATOR.fullmatch(name) or name == SETTLED:
             raise ConfigError(
@@ -134,7 +136,7 @@ def draw_answers(
             probabilities[sample_id] = stratum_size / len(sample_ids)
     drawn = list(probabilities)
     generator.shuffle(drawn)
-    return Draw(
+    return DrawnAnswers(
         metrics=labelled_metrics,
         assigned=_assign(drawn, annotators, overlap, generator),
         probabilities=probabilities,
@@ -151,7 +153,8 @@ def _check_metric(name: str, scores: RunScores) -> None:
         )
     if name.lower() in RESERVED_COLUMNS:
         raise ConfigError(
-            f"a metric called '{name}' can't be labelled: the table has a column of this name."
+            f"a metric called '{name}' can't be labelled: the table has a column of this name.",
+            hint="Give the metric another name.",
         )
 
 
@@ -183,14 +186,18 @@ def _is_unsure(scores: RunScores, metrics: Sequence[str], sample_id: str) -> boo
 
 
 def write_tables(
-    run: RunDirectory, draw: Draw, folder: Path, *, redact: Callable[[str], str] = str
+    run: RunDirectory,
+    drawn: DrawnAnswers,
+    folder: Path,
+    *,
+    redact: Callable[[str], str] = str,
 ) -> tuple[list[Path], Path]:
     """Write a table for each annotator and the page to `folder`, and return the paths
     of the tables and of the page.
 
     Raises ConfigError rather than overwrite a table, which may have labels.
     """
-    tables = [folder / f"{annotator}.csv" for annotator in draw.assigned]
+    tables = [folder / f"{annotator}.csv" for annotator in drawn.assigned]
     for path in (folder, *tables):
         with disk_errors(path, "can't be written"):
             refuse_link(path)
@@ -198,16 +205,16 @@ def write_tables(
         refuse_existing(path, "Use another folder, or remove it.")
     with writing_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    records = run.find(draw.probabilities)
-    columns = ("id", *draw.metrics, "comment", *TEXTS, "probability")
-    for path, assigned in zip(tables, draw.assigned.values(), strict=True):
+    records = run.find(drawn.probabilities)
+    columns = ("id", *drawn.metrics, "comment", *TEXTS, "probability")
+    for path, assigned in zip(tables, drawn.assigned.values(), strict=True):
         rows = [
-            _row(records[sample_id], draw.probabilities[sample_id], redact)
+            _row(records[sample_id], drawn.probabilities[sample_id], redact)
             for sample_id in assigned
         ]
         write_table(path, columns, rows)
     page = folder / PAGE
-    replace_text(page, label_page(draw.metrics))
+    replace_text(page, label_page(drawn.metrics))
     return tables, page
 
 

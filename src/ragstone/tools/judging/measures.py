@@ -27,7 +27,7 @@ HAS_ALPHA = find_spec("krippendorff") is not None
 """Whether the library that `alpha_of_people` needs is installed."""
 
 
-class Measured(Struct, frozen=True):
+class Measurement(Struct, frozen=True):
     """A measure with its percentile-bootstrap interval; `low` and `high` are None if it
     has none."""
 
@@ -82,7 +82,7 @@ def estimate(
     scores: Floats,
     labels: Floats,
     groups: Sequence[str],
-) -> Measured:
+) -> Measurement:
     """Compute `measure` of all rows, with a 95 % interval from resampling whole groups
     (Field & Welsh 2007)."""
     return _resample(lambda rows: measure(scores[rows], labels[rows]), groups)
@@ -90,7 +90,7 @@ def estimate(
 
 def _resample(
     measure: Callable[[NDArray[np.int64]], float], groups: Sequence[str]
-) -> Measured:
+) -> Measurement:
     """Compute `measure` of all rows, with a 95 % interval from resampling whole groups.
 
     `groups` has the group of each row. `measure` takes numbers of rows.
@@ -99,7 +99,7 @@ def _resample(
     distinct_groups, group_numbers = np.unique(np.asarray(groups), return_inverse=True)
     group_count = distinct_groups.size
     if group_count < 2 or not np.isfinite(value):
-        return Measured(value, low=None, high=None)
+        return Measurement(value, low=None, high=None)
     order = np.argsort(group_numbers, kind="stable")
     starts = np.searchsorted(group_numbers[order], np.arange(1, group_count))
     rows_of_groups = np.split(order, starts)
@@ -112,12 +112,12 @@ def _resample(
     resampled = np.asarray(values)
     finite = resampled[np.isfinite(resampled)]
     if finite.size < RESAMPLES // 2:
-        return Measured(value, low=None, high=None)
+        return Measurement(value, low=None, high=None)
     low, high = np.quantile(finite, [_TAIL, 1.0 - _TAIL])
-    return Measured(value, float(low), float(high))
+    return Measurement(value, float(low), float(high))
 
 
-def cohen_kappa(first: Floats, second: Floats) -> Measured | None:
+def cohen_kappa(first: Floats, second: Floats) -> Measurement | None:
     """Cohen's kappa of the ratings (n,) of two raters, which are 0 or 1.
 
     1 - observed ÷ expected disagreement (J. Cohen, Educational and Psychological
@@ -126,7 +126,7 @@ def cohen_kappa(first: Floats, second: Floats) -> Measured | None:
     return _agreement(_disagreement_of_marks, first, second)
 
 
-def krippendorff_alpha(first: Floats, second: Floats) -> Measured | None:
+def krippendorff_alpha(first: Floats, second: Floats) -> Measurement | None:
     """Krippendorff's alpha at interval level of the ratings (n,) of two raters.
 
     1 - observed ÷ expected disagreement, which are mean squared differences (K.
@@ -162,7 +162,7 @@ def _agreement(
     disagreement: Callable[[Floats, Floats], tuple[float, float]],
     first: Floats,
     second: Floats,
-) -> Measured | None:
+) -> Measurement | None:
     """Agreement beyond chance, 1 - observed ÷ expected disagreement, with its interval;
     None if all ratings are the same.
 
@@ -187,11 +187,11 @@ def _agreement(
         max_share = 1.0 - _TAIL ** (1.0 / n)
         max_difference = float(np.ptp(first))
         low = 1.0 - max_share * max_difference**2 / expected
-        measured = Measured(1.0, max(-1.0, low), 1.0)
+        measured = Measurement(1.0, max(-1.0, low), 1.0)
     return measured
 
 
-def alpha_of_people(ratings: Floats) -> Measured | None:
+def alpha_of_people(ratings: Floats) -> Measurement | None:
     """Krippendorff's alpha of `ratings` (people, samples) in [0, 1], NaN where somebody
     gave no label.
 

@@ -23,7 +23,7 @@ from ragstone.metrics.registry import METRICS
 from ragstone.metrics.score import NotApplicable, Scored
 from ragstone.report.templates import render_text_template
 from ragstone.system.response import Context, Response
-from ragstone.tools.judging.measures import Measured, estimate, pairwise_accuracy
+from ragstone.tools.judging.measures import Measurement, estimate, pairwise_accuracy
 
 METHODS = ("statements", "score", "ranking")
 """Ways to ask a judge: by Ragstone's metrics, or by the RAGAS paper's baselines GPT
@@ -120,7 +120,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value))
 
 
-class Result(Struct, frozen=True):
+class MetricResult(Struct, frozen=True):
     """How a judge did on the pairs for one metric. Whole numbers count pairs."""
 
     metric: str
@@ -130,19 +130,19 @@ class Result(Struct, frozen=True):
     failed: int
     reasons: tuple[str, ...]
     """Why pairs were not scored, each reason once, at most `_MAX_REASONS`."""
-    accuracy: Measured | None
+    accuracy: Measurement | None
     """The share of the scored pairs whose better case the judge prefers; None if no
     pair was scored."""
 
 
-class Results(Struct, frozen=True):
+class PairResults(Struct, frozen=True):
     """How a judge did on the pairs in a file, by one method."""
 
     file: str
     judge: JudgeIdentity
     method: str
     cost: Ledger
-    results: tuple[Result, ...]
+    results: tuple[MetricResult, ...]
 
     def document(self) -> dict[str, object]:
         """The results for programs."""
@@ -155,7 +155,7 @@ class Results(Struct, frozen=True):
 
 async def measure_judge(
     judge: Judge, pairs: Sequence[Pair], method: str, *, file: str
-) -> Results:
+) -> PairResults:
     """Ask `judge` about each of `pairs`, by one of `METHODS`, and count how often it
     prefers the better case. The caller closes the judge.
 
@@ -187,7 +187,7 @@ async def measure_judge(
         }
         if margin_by_pair:
             results.append(_result(metric, margin_by_pair))
-    return Results(file, judge.identity, method, ledger, tuple(results))
+    return PairResults(file, judge.identity, method, ledger, tuple(results))
 
 
 async def _margin(judge: Judge, pair: Pair, method: str, call: Call) -> float:
@@ -244,7 +244,7 @@ async def _score(judge: Judge, pair: Pair, case: Case, call: Call) -> float:
 
 def _result(
     metric: str, margin_by_pair: Mapping[Pair, float | JudgementFailed]
-) -> Result:
+) -> MetricResult:
     """Count the pairs for one metric."""
     scored: dict[Pair, float] = {}
     reasons: list[str] = []
@@ -264,7 +264,7 @@ def _result(
         groups = [pair.group for pair in scored]
         accuracy = estimate(pairwise_accuracy, margins, preferences, groups)
     distinct_reasons = tuple(dict.fromkeys(reasons))
-    return Result(
+    return MetricResult(
         metric=metric,
         pairs=len(margin_by_pair),
         scored=len(scored),

@@ -1,11 +1,11 @@
 """Finds limits that a window exceeds, and figures that are worse than in the windows
 before it.
 
-All checks of a window share one error rate, so that windows of a steady application
-raise about FALSE_ALARMS_PER_YEAR. A limit is exceeded if the whole interval of the mean
-is beyond it (exact binomial for a share, Gaffke's bound for a metric). A figure is worse
-if Student's prediction interval from the last windows excludes the newest window, or
-the mean of the newest two, and if the difference is larger than allowed.
+All checks of a window share one error rate, so that a steady application has about
+FALSE_ALARMS_PER_YEAR. A limit is exceeded if the whole interval of the mean is beyond it
+(exact binomial for a share, Gaffke's bound for a metric). A figure is worse if Student's
+prediction interval from the last windows excludes the newest window, or the mean of the
+newest two, and if the difference is larger than allowed.
 `bench/monitoring.py` simulates how often this is wrong.
 """
 
@@ -58,7 +58,7 @@ _NEWEST_COUNTS = (1, 2)
 _YEAR = timedelta(days=365)
 
 
-class Allowed(Struct, frozen=True):
+class AllowedValues(Struct, frozen=True):
     """What is allowed of a figure or a metric."""
 
     limit: float | None
@@ -88,10 +88,11 @@ def judge_window(
         for name, allowed in _allowed_by_name(scores, policy).items()
         if name in line.figures
     }
-    check_count = sum(
-        (allowed.limit is not None) + (len(before[name]) >= MIN_WINDOWS)
-        for name, allowed in allowed_by_name.items()
-    )
+    limited = [
+        name for name, allowed in allowed_by_name.items() if allowed.limit is not None
+    ]
+    compared = [name for name in allowed_by_name if len(before[name]) >= MIN_WINDOWS]
+    check_count = len(limited) + len(compared)
     false_alarms = FALSE_ALARMS_PER_YEAR * (_length(line) / _YEAR)
     error_rate = false_alarms / max(1, check_count)
     findings = []
@@ -160,7 +161,7 @@ def _is_comparable(name: str, line: RunLine, earlier: RunLine) -> bool:
     return not needs_judge or line.judge_key == earlier.judge_key
 
 
-def _allowed_by_name(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
+def _allowed_by_name(scores: RunScores, policy: Policy) -> dict[str, AllowedValues]:
     """What is allowed of each share, latency, and metric of `scores`."""
     rules = policy.monitor
     system = policy.system
@@ -171,8 +172,8 @@ def _allowed_by_name(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
     }
     rise = system.max_latency_rise
     max_rise = MAX_LATENCY_RISE if rise is None else rise
-    allowed = {name: Allowed(limits.get(name), rules.max_drop) for name in SHARES}
-    allowed |= dict.fromkeys(LATENCIES, Allowed(limit=None, max_change=max_rise))
+    allowed = {name: AllowedValues(limits.get(name), rules.max_drop) for name in SHARES}
+    allowed |= dict.fromkeys(LATENCIES, AllowedValues(limit=None, max_change=max_rise))
     for rule in resolve_rules(policy, scores):
         if rule.slice is not None:
             continue
@@ -182,7 +183,7 @@ def _allowed_by_name(scores: RunScores, policy: Policy) -> dict[str, Allowed]:
         max_drop = rules.max_drop
         if rule.written and rule.max_drop is not None:
             max_drop = rule.max_drop
-        allowed[rule.metric] = Allowed(
+        allowed[rule.metric] = AllowedValues(
             limit,
             max_drop,
             rise_is_worse=rule.lower_is_better,
@@ -205,7 +206,7 @@ def _values(name: str, part: FigurePart, scores: RunScores) -> NDArray[np.float6
 
 
 def _check_limit(
-    name: str, allowed: Allowed, values: NDArray[np.float64], error_rate: float
+    name: str, allowed: AllowedValues, values: NDArray[np.float64], error_rate: float
 ) -> Check | None:
     """A failure if the mean of `values` is shown to be beyond the limit, a warning if it
     is only estimated to be, or is a notable share; None otherwise."""
@@ -239,7 +240,7 @@ def _check_limit(
 
 def _check_change(
     name: str,
-    allowed: Allowed,
+    allowed: AllowedValues,
     line: RunLine,
     before: Mapping[str, Sequence[float]],
     error_rate: float,

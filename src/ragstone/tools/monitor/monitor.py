@@ -41,7 +41,7 @@ class MonitorPlan(Struct, frozen=True):
     """The file to which the questions of bad answers are added."""
 
 
-class Monitored(Struct, frozen=True):
+class MonitoredWindow(Struct, frozen=True):
     """What became of a window."""
 
     name: str
@@ -62,7 +62,7 @@ class Monitored(Struct, frozen=True):
 
 async def monitor(
     plan: MonitorPlan, settings: Settings, context: RunContext
-) -> Monitored:
+) -> MonitoredWindow:
     """Judge the window of `plan`, compare it with earlier ones, and add it to the
     history, where it replaces an earlier result for the same period.
 
@@ -99,7 +99,7 @@ async def monitor(
         )
     extended = history.with_run(line, scores=None)
     write_history(plan.history, extended.trimmed())
-    return Monitored(
+    return MonitoredWindow(
         name=plan.period.name,
         line=line,
         verdict=verdict,

@@ -12,7 +12,7 @@ from ragstone.gate.findings import Finding, Level
 from ragstone.report.escape import markdown_inline
 from ragstone.report.templates import render_text_template
 from ragstone.tools.monitor.findings import MAX_WINDOWS
-from ragstone.tools.monitor.monitor import Monitored
+from ragstone.tools.monitor.monitor import MonitoredWindow
 from ragstone.tools.monitor.window import figure_title, show_figure
 
 _LEVEL_NAMES = {
@@ -33,24 +33,24 @@ class Row(Struct, frozen=True):
     """The mean over the windows before; None if there is none."""
 
 
-def headline(monitored: Monitored) -> str:
+def headline(monitored: MonitoredWindow) -> str:
     """The first line of the report: the window, and the verdict on it."""
     return (
         f"{_ICONS[monitored.line.verdict]} {monitored.name}: {monitored.verdict.reason}"
     )
 
 
-def monitor_text(monitored: Monitored) -> str:
+def monitor_text(monitored: MonitoredWindow) -> str:
     """The report for a terminal or a log."""
     return _render("monitor.txt.j2", monitored)
 
 
-def monitor_markdown(monitored: Monitored) -> str:
+def monitor_markdown(monitored: MonitoredWindow) -> str:
     """The report for a job summary or an issue."""
     return _render("monitor.md.j2", monitored)
 
 
-def _render(template: str, monitored: Monitored) -> str:
+def _render(template: str, monitored: MonitoredWindow) -> str:
     """The report by a template of this package."""
     findings = _findings(monitored)
     rows = list(_rows(monitored))
@@ -69,7 +69,7 @@ def _render(template: str, monitored: Monitored) -> str:
     return f"{text}\n"
 
 
-def _findings(monitored: Monitored) -> list[Finding]:
+def _findings(monitored: MonitoredWindow) -> list[Finding]:
     """The findings, the most important first."""
     order = list(_LEVEL_NAMES)
     return sorted(
@@ -77,7 +77,7 @@ def _findings(monitored: Monitored) -> list[Finding]:
     )
 
 
-def _rows(monitored: Monitored) -> Iterator[Row]:
+def _rows(monitored: MonitoredWindow) -> Iterator[Row]:
     """A row for each figure and metric."""
     for name, part in monitored.line.figures.items():
         before = monitored.before[name][-MAX_WINDOWS:]
