@@ -66,7 +66,7 @@ def test_a_corrupt_file_is_set_aside_with_a_warning(tmp_path: Path, content: byt
 def test_a_file_of_another_kind_is_not_written_to(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     alter(path, "CREATE TABLE precious (x)")
-    with pytest.warns(CacheWarning, match="more than judgements"):
+    with pytest.warns(CacheWarning, match="other than judgements"):
         JudgementCache(path).close()
     with closing(sqlite3.connect(path.with_name("c.sqlite.corrupt"))) as db:
         assert ("precious",) in db.execute("SELECT name FROM sqlite_master").fetchall()
@@ -89,7 +89,7 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     with closing(JudgementCache(path)) as cache:
-        assert len(cache) == 400
+        assert all(cache.get(number.to_bytes(32, "big")) == {"n": number} for number in range(400))
         assert cache.get((399).to_bytes(32, "big")) == {"n": 399}
 
 
@@ -122,7 +122,7 @@ def test_a_baseline_in_a_folder_that_can_not_be_written_to_is_read(tmp_path: Pat
 def test_a_baseline_that_brings_more_than_data_is_refused(tmp_path: Path, statement: str) -> None:
     old = cache_with(tmp_path / "old.sqlite", a="old")
     alter(old, statement)
-    with pytest.warns(CacheWarning, match="not restored"):
+    with pytest.warns(CacheWarning, match="can't be used again"):
         assert restored(tmp_path / "new.sqlite", old) == 0
     assert entries(tmp_path / "new.sqlite") == {}
 
@@ -143,6 +143,42 @@ def test_a_value_that_is_no_json_is_a_miss(tmp_path_factory: pytest.TempPathFact
     with closing(JudgementCache(path)) as cache:
         found = cache.get(A)
     assert found is None or isinstance(found, dict)
+
+
+def test_a_text_that_is_not_unicode_is_not_stored_and_the_next_one_is(tmp_path: Path) -> None:
+    with closing(JudgementCache(tmp_path / "c.sqlite")) as cache:
+        cache.put(A, "\ud800")
+        cache.put(B, "stored")
+        assert (cache.get(A), cache.get(B)) == (None, "stored")
+
+
+def test_a_file_of_a_newer_format_is_set_aside_and_not_called_damaged(tmp_path: Path) -> None:
+    path = cache_with(tmp_path / "c.sqlite", a=1)
+    alter(path, "PRAGMA user_version = 3")
+    with pytest.warns(CacheWarning, match="format is 3") as warned:
+        assert entries(path) == {}
+    assert "damaged" not in str(warned[0].message)
+    assert path.with_name("c.sqlite.corrupt").exists()
+
+
+def test_a_folder_that_can_not_be_made_costs_the_cache_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.warns(CacheWarning, match="judging continues"):
+        cache_with(tmp_path / "file" / "c.sqlite", a=1)
+
+
+def test_a_disk_error_while_judgements_are_restored_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = cache_with(tmp_path / "old.sqlite", a=1)
+
+    def fail(*_: object) -> None:
+        raise PermissionError("not allowed")
+
+    with closing(JudgementCache(tmp_path / "new.sqlite")) as cache:
+        monkeypatch.setattr(Path, "is_file", fail)
+        with pytest.warns(CacheWarning, match="not allowed"):
+            cache.restore_from(old)
 
 
 def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Path) -> None:
@@ -170,7 +206,7 @@ def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name
             os.mkfifo(here / name)
         case _:
             (here / name).mkdir()
-    with pytest.raises(ConfigError, match="not followed" if "link" in kind else "no file") as refused:
+    with pytest.raises(ConfigError, match="not followed" if "link" in kind else "not a regular file") as refused:
         JudgementCache(here / "c.sqlite")
     assert refused.value.where == str(here / name)
     assert elsewhere.read_bytes() == before
@@ -232,7 +268,17 @@ def test_past_its_limit_the_newest_are_kept_with_a_warning(tmp_path: Path, monke
     monkeypatch.setattr("ragstone.judge.cache.MAX_KEPT_BYTES", 600)
     path = tmp_path / "c.sqlite"
     run_with(path, range(10))
-    with pytest.warns(CacheWarning, match="those used last; 9 were dropped"):
+    with pytest.warns(CacheWarning, match="9 that were not used for longest were dropped"):
         run_with(path, range(50, 61))
     assert numbers_in(path) > set(range(50, 61))
     assert len(numbers_in(path)) == 12
+
+
+def test_the_limit_counts_bytes_and_not_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.judge.cache.MAX_KEPT_BYTES", 200)
+    path = tmp_path / "c.sqlite"
+    with closing(JudgementCache(path)) as cache:
+        for number in range(4):
+            cache.put(key_of(number), "返品" * 10)  # 22 characters, 62 bytes, and 32 of the key
+        with pytest.warns(CacheWarning, match="2 that were not used"):
+            cache.prune()

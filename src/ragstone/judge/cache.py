@@ -3,8 +3,8 @@
 Keys are hashes of everything that a judgement depends on, so an entry is never out of
 date. Values are the model's checked replies. They are checked again when read, so a
 damaged entry is a miss and not a score. Each entry has the number of the last run that
-used it, so that `prune` can drop what no recent run did, such as removed samples'
-texts.
+used it, so that `prune` can drop entries that no recent run used, such as the texts of
+removed samples.
 """
 
 from __future__ import annotations
@@ -20,20 +20,30 @@ from pathlib import Path
 from ragstone.errors import ConfigError
 
 _FORMAT = 2
-_MAX_VALUE = 1_000_000
-_MAX_ENTRIES = 1_000_000
-_MAX_FILE = 2 * 1024**3
+"""The version of the table, stored in SQLite's `user_version`."""
+_MAX_VALUE_CHARACTERS = 1_000_000
+_MAX_RESTORED_ENTRIES = 1_000_000
+_MAX_RESTORED_FILE_BYTES = 2 * 1024**3
 _CREATE = (
     "CREATE TABLE IF NOT EXISTS judgements "
     "(key BLOB PRIMARY KEY, value TEXT NOT NULL, used INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID"
 )
+"""The column `used` is the number of the last finished run that used the entry."""
+_DROP_OVER_LIMIT = (
+    "DELETE FROM judgements WHERE key IN (SELECT key FROM (SELECT key, "
+    "sum(length(key) + length(CAST(value AS BLOB))) OVER (ORDER BY used DESC, key) AS total_bytes "
+    "FROM judgements) WHERE total_bytes > ?)"
+)
+"""Adds up the bytes of the entries, the last used first, and drops those past a
+limit."""
 MAX_KEPT_BYTES = 256 * 1024**2
-"""Keys and values that a finished run keeps: those used last. The file travels with
-every baseline."""
+"""How many bytes of keys and values a finished run keeps. The file travels with every
+baseline."""
 KEPT_RUNS = 3
 """Runs after which an entry that none of them used is dropped."""
 
-_BESIDE = ("-wal", "-shm", "-journal")
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
+"""The ends of the names of the files that SQLite creates next to a database."""
 
 
 class CacheWarning(UserWarning):
@@ -41,35 +51,38 @@ class CacheWarning(UserWarning):
     without it."""
 
 
+class _UnusableCacheError(Exception):
+    """Says why a file can't be used as a cache."""
+
+
 class NoCache:
-    """Stands for a cache where nothing is to be stored."""
+    """Takes the place of a cache and stores nothing."""
 
     def get(self, key: bytes) -> None:
-        """Nothing is there."""
+        """Find nothing."""
 
     def put(self, key: bytes, document: object) -> None:
         """Store nothing."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 class JudgementCache:
     """Judgements by key, in a file that several processes may share.
 
-    A file that SQLite can't read is renamed to ``*.corrupt``
-    with a CacheWarning. Disk errors are never raised: what can't be read is a miss, and
-    what can't be written is judged again next time. Raises ConfigError if the file, or
-    one of SQLite's files next to it, is a link, a pipe or a folder: a link could
-    redirect writes anywhere.
+    A file that is damaged or of another format is renamed to ``*.corrupt`` with a
+    CacheWarning. Disk errors are never raised: what can't be read is a miss, and what
+    can't be written is judged again next time. Raises ConfigError if the file, or one
+    of SQLite's files next to it, is a link, a pipe or a folder: a link could redirect
+    writes anywhere.
     """
 
     def __init__(self, path: Path) -> None:
-        for name in (path.name, *(path.name + end for end in _BESIDE)):
-            _refuse_other_than_file(path.with_name(name))
+        for suffix in ("", *_SQLITE_SUFFIXES):
+            _check_is_file_if_present(path.with_name(path.name + suffix))
         self.path = path
-        self._used: set[bytes] = set()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._used_keys: set[bytes] = set()
         self._db: sqlite3.Connection | None = self._open()
 
     def get(self, key: bytes) -> object | None:
@@ -83,109 +96,113 @@ class JudgementCache:
         except sqlite3.Error as error:
             self._give_up(error)
             return None
-        content = None if row is None else row[0]
-        if not isinstance(content, str) or len(content) > _MAX_VALUE:
+        value = None if row is None else row[0]
+        if not isinstance(value, str) or len(value) > _MAX_VALUE_CHARACTERS:
             return None
         try:
-            document: object = json.loads(content)
+            document: object = json.loads(value)
         except (ValueError, RecursionError):
             return None
-        self._used.add(key)
+        self._used_keys.add(key)
         return document
 
     def put(self, key: bytes, document: object) -> None:
-        """Store `document` under `key`, replacing any earlier one."""
+        """Store `document` under `key`, replacing any earlier one.
+
+        A document that is too long, or has text that is not valid Unicode, is not
+        stored.
+        """
         value = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-        if self._db is None or len(value) > _MAX_VALUE:
+        if self._db is None or len(value) > _MAX_VALUE_CHARACTERS:
             return
         try:
             self._db.execute(
                 "INSERT OR REPLACE INTO judgements (key, value) VALUES (?, ?)",
                 (key, value),
             )
-            self._used.add(key)
-        except (sqlite3.Error, UnicodeEncodeError) as error:
+            self._used_keys.add(key)
+        except UnicodeEncodeError:
+            return
+        except sqlite3.Error as error:
             self._give_up(error)
 
-    def __len__(self) -> int:
-        if self._db is None:
-            return 0
-        rows = self._db.execute("SELECT count(*) FROM judgements").fetchone()
-        return int(rows[0])
-
     def restore_from(self, path: Path) -> int:
-        """Copy the entries of another run's cache that are missing here, and its count
-        of runs; returns how many.
+        """Copy the entries of another run's cache that are missing here, and its number
+        of runs; returns how many entries were copied.
 
         Only for the cache of a trusted baseline: an entry's key says what it is about,
-        not that it is true. A file that is not a cache, is too large or is damaged is
-        left alone with a CacheWarning.
+        not that it is true. A file that is not a cache, is too large, is damaged or
+        can't be read is left alone with a CacheWarning.
         """
-        if self._db is None or not path.is_file():
+        if self._db is None:
             return 0
-        before = len(self)
+        copied = 0
         try:
+            if not path.is_file():
+                return 0
             if path.is_symlink():
-                raise sqlite3.DatabaseError("a link, which is not followed")
-            if path.stat().st_size > _MAX_FILE:
-                raise sqlite3.DatabaseError("larger than 2 GB")
-            with contextlib.closing(_read_only(path)) as source:
-                rows = source.execute(
-                    "SELECT key, value, CAST(used AS INTEGER) FROM judgements "
+                raise _UnusableCacheError("it is a link, which is not followed")
+            if path.stat().st_size > _MAX_RESTORED_FILE_BYTES:
+                raise _UnusableCacheError("it is larger than 2 GiB")
+            with contextlib.closing(_connect_read_only(path)) as source:
+                entries = source.execute(
+                    "SELECT key, value, CAST(used AS INTEGER) AS used_run FROM judgements "
                     "WHERE typeof(key) = 'blob' AND length(key) = 32 AND typeof(value) = 'text' AND length(value) <= ? "
-                    "ORDER BY 3 DESC LIMIT ?",
-                    (_MAX_VALUE, _MAX_ENTRIES),
+                    "ORDER BY used_run DESC LIMIT ?",
+                    (_MAX_VALUE_CHARACTERS, _MAX_RESTORED_ENTRIES),
                 )
                 with self._db as db:
                     db.execute("BEGIN IMMEDIATE")
+                    entries_before = _count_entries(db)
                     db.executemany(
                         "INSERT INTO judgements (key, value, used) VALUES (?, ?, ?) "
                         "ON CONFLICT (key) DO UPDATE SET used = max(used, excluded.used)",
-                        rows,
+                        entries,
                     )
-                    db.execute(
-                        f"PRAGMA application_id = {max(_runs(db), _runs(source))}"
-                    )
-        except (sqlite3.Error, UnicodeError) as error:
-            _warn(f"{path} is not a readable cache and was not restored ({error})")
-        return len(self) - before
+                    finished_runs = max(_finished_runs(db), _finished_runs(source))
+                    db.execute(f"PRAGMA application_id = {finished_runs}")
+                    copied = _count_entries(db) - entries_before
+        except (_UnusableCacheError, OSError, sqlite3.Error, UnicodeError) as error:
+            _warn(
+                f"the judgements in {path} can't be used again ({error}); they are made anew"
+            )
+        return copied
 
     def prune(self) -> None:
-        """At the end of a finished run: keep what one of the last KEPT_RUNS runs used,
-        at most MAX_KEPT_BYTES of it.
+        """Drop entries that none of the last KEPT_RUNS runs used, at the end of a
+        finished run.
 
-        What was used last is kept, with a CacheWarning if that is not all.
+        Of more than MAX_KEPT_BYTES, the entries used last are kept, with a
+        CacheWarning.
         """
         if self._db is None:
             return
         try:
             with self._db as db:
                 db.execute("BEGIN IMMEDIATE")
-                run = _runs(db) + 1
+                run = _finished_runs(db) + 1
                 db.executemany(
                     "UPDATE judgements SET used = ? WHERE key = ?",
-                    ((run, key) for key in self._used),
+                    ((run, key) for key in self._used_keys),
                 )
-                outdated = db.execute(
+                dropped_unused = db.execute(
                     "DELETE FROM judgements WHERE used <= ?", (run - KEPT_RUNS,)
                 ).rowcount
-                beyond = db.execute(
-                    "DELETE FROM judgements WHERE key IN (SELECT key FROM (SELECT key, sum(length(key) + length(value))"
-                    " OVER (ORDER BY used DESC, key) AS size FROM judgements) WHERE size > ?)",
-                    (MAX_KEPT_BYTES,),
+                dropped_over_limit = db.execute(
+                    _DROP_OVER_LIMIT, (MAX_KEPT_BYTES,)
                 ).rowcount
                 db.execute(f"PRAGMA application_id = {run}")
-            if outdated + beyond:
-                with contextlib.suppress(
-                    sqlite3.OperationalError
-                ):  # another process has the file open
+            if dropped_unused + dropped_over_limit:
+                # VACUUM fails while another process has the file open.
+                with contextlib.suppress(sqlite3.OperationalError):
                     self._db.execute("VACUUM")
         except sqlite3.Error as error:
             self._give_up(error)
             return
-        if beyond:
+        if dropped_over_limit:
             _warn(
-                f"{self.path} keeps {MAX_KEPT_BYTES:,} bytes, those used last; {beyond:,} were dropped"
+                f"{self.path} has more than {MAX_KEPT_BYTES:,} bytes of judgements; "
+                f"{dropped_over_limit:,} that were not used for longest were dropped"
             )
 
     def close(self) -> None:
@@ -198,61 +215,73 @@ class JudgementCache:
             self._db = None
 
     def _open(self) -> sqlite3.Connection | None:
-        """The file, or a new one if it is damaged, which is then renamed; None if that
-        fails too."""
+        """Open the file, or a new one in place of a file that is no usable cache, which
+        is renamed; None, with a warning, if neither can be opened."""
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             return _connect(self.path)
-        except sqlite3.OperationalError as error:
-            _warn(f"{self.path} can't be opened ({error}); judging without it")
+        except (OSError, sqlite3.OperationalError) as error:
+            _warn(
+                f"{self.path} can't be opened ({error}); judging continues without it"
+            )
             return None
-        except sqlite3.DatabaseError as error:
-            damage = f"{self.path} is damaged ({error})"
-        aside = self.path.with_name(self.path.name + ".corrupt")
+        except (_UnusableCacheError, sqlite3.DatabaseError) as error:
+            problem = f"{self.path} is no usable cache of judgements ({error})"
+        renamed_path = self.path.with_name(self.path.name + ".corrupt")
         try:
-            self.path.replace(aside)
-            for suffix in _BESIDE:
+            self.path.replace(renamed_path)
+            for suffix in _SQLITE_SUFFIXES:
                 self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-            fresh = _connect(self.path)
-        except (OSError, sqlite3.Error) as failure:
-            _warn(f"{damage} and can't be set aside ({failure}); judging without it")
+            new_db = _connect(self.path)
+        except (OSError, sqlite3.Error, _UnusableCacheError) as error:
+            _warn(
+                f"{problem} and can't be set aside ({error}); judging continues without it"
+            )
             return None
-        _warn(f"{damage}; it was set aside as {aside.name}")
-        return fresh
+        _warn(f"{problem}; it was set aside as {renamed_path.name}")
+        return new_db
 
     def _give_up(self, error: Exception) -> None:
+        """Close the file, with a warning, because it can't be read or written."""
         if self._db is not None:
             self._db.close()
             self._db = None
-            _warn(f"{self.path} failed ({error}); judging continues without it")
+            _warn(
+                f"{self.path} can't be read or written ({error}); judging continues without it"
+            )
 
 
 def _warn(text: str) -> None:
     warnings.warn(text, CacheWarning, stacklevel=3)
 
 
-def _refuse_other_than_file(path: Path) -> None:
+def _check_is_file_if_present(path: Path) -> None:
+    """Raise ConfigError if there is a link, a folder or a pipe at `path`."""
     try:
         mode = path.lstat().st_mode
     except OSError:
         return
     if not stat.S_ISREG(mode):
-        what = "no file"
+        problem = "this is not a regular file."
         if stat.S_ISLNK(mode):
-            what = "a link, which is not followed"
+            problem = "this is a link, which is not followed."
         raise ConfigError(
-            f"it is {what}.",
+            problem,
             where=str(path),
-            hint="Remove it; judgements are kept in a file there.",
+            hint="Remove it: the cache of judgements is stored in a file with this name.",
         )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    """Open the cache at `path` for writing, creating it if there is none.
+
+    Raises _UnusableCacheError for a database that is no cache of this format.
+    """
     db = sqlite3.connect(
         path, timeout=30.0, isolation_level=None, check_same_thread=False
     )
-    db.text_factory = lambda raw: raw.decode(
-        "utf-8", "replace"
-    )  # a text from elsewhere may not be UTF-8
+    # A value that another program wrote may not be UTF-8.
+    db.text_factory = lambda value: value.decode("utf-8", "replace")
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA journal_mode = WAL")
@@ -261,27 +290,30 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _FORMAT):
-            raise sqlite3.DatabaseError(f"format {version} is not known")
+            raise _UnusableCacheError(
+                f"its format is {version}, but this version of Ragstone reads {_FORMAT}"
+            )
         db.execute(_CREATE)
         _check_tables(db)
         db.execute(f"PRAGMA user_version = {_FORMAT}")
         if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-            raise sqlite3.DatabaseError("the file fails SQLite's check")
+            raise _UnusableCacheError("it fails SQLite's check")
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
-    # Without a log next to it nobody is writing, so SQLite need not lock, and can read
+def _connect_read_only(path: Path) -> sqlite3.Connection:
+    """Open the cache at `path` for reading. Raises _UnusableCacheError for a database
+    that is no cache."""
+    # Without a write-ahead log nobody is writing, so SQLite need not lock, and can read
     # from a read-only folder.
-    how = "immutable=1"
+    mode = "immutable=1"
     if path.with_name(path.name + "-wal").exists():
-        how = "mode=ro"
-    db = sqlite3.connect(
-        f"file:{urllib.parse.quote(str(path.resolve()))}?{how}", uri=True, timeout=10.0
-    )
+        mode = "mode=ro"
+    quoted_path = urllib.parse.quote(str(path.resolve()))
+    db = sqlite3.connect(f"file:{quoted_path}?{mode}", uri=True, timeout=10.0)
     try:
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
@@ -292,17 +324,24 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _runs(db: sqlite3.Connection) -> int:
-    """How many finished runs the file has seen; SQLite leaves this number of the header
-    to applications."""
-    return max(
-        0, min(int(db.execute("PRAGMA application_id").fetchone()[0]), 2**31 - 2)
-    )
+def _count_entries(db: sqlite3.Connection) -> int:
+    count: int = db.execute("SELECT count(*) FROM judgements").fetchone()[0]
+    return count
+
+
+def _finished_runs(db: sqlite3.Connection) -> int:
+    """How many finished runs have used the file.
+
+    The number is in `application_id`, a field of the header that SQLite leaves to
+    applications, as a signed number of 32 bits; the next run must fit, too.
+    """
+    runs: int = db.execute("PRAGMA application_id").fetchone()[0]
+    return max(0, min(runs, 2**31 - 2))
 
 
 def _check_tables(db: sqlite3.Connection) -> None:
-    """Reject views, triggers and foreign tables: a file from elsewhere may contain data
-    and nothing else."""
-    entries = db.execute("SELECT type, name FROM sqlite_master").fetchall()
-    if entries != [("table", "judgements")]:
-        raise sqlite3.DatabaseError("the file contains more than judgements")
+    """Raise _UnusableCacheError unless the only table is that of judgements: views and
+    triggers could run statements."""
+    tables = db.execute("SELECT type, name FROM sqlite_master").fetchall()
+    if tables != [("table", "judgements")]:
+        raise _UnusableCacheError("it contains something other than judgements")
