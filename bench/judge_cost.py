@@ -32,7 +32,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import collect_judgements
 from ragstone.judge.judgements import JudgementKind
 from ragstone.judge.llm.assembly import assemble
-from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff
+from ragstone.judge.llm.prices import Tariff, reasoning_tokens, tariff_of
 from ragstone.judge.llm.prompts import layout_of, schema_of
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Call, Surroundings
@@ -237,7 +237,7 @@ def by_model(sent: Sequence[Sent], samples: int) -> None:
         data = sum(len(encoded(request.data)) for request in own) / samples
         tokens[task] = data, sum(len(encoded(request.reply)) for request in own) / samples
     for provider, model in MODELS:
-        price, layout = tariff(provider, model), layout_of(provider, model)
+        price, layout = tariff_of(provider, model), layout_of(provider, model)
         assert price is not None
         reasoning = reasoning_tokens(JudgeSettings(name=f"{provider}:{model}"), provider, model)
         new, cached, output = 0.0, 0.0, float(len(HEADLINE) * reasoning)
@@ -245,7 +245,7 @@ def by_model(sent: Sequence[Sent], samples: int) -> None:
             prefix = len(encoded(layout.prompts[task].static)) + len(encoded(json.dumps(schema_of(task))))
             new += data
             output += reply
-            if task in layout.cached:
+            if task in layout.cached_prompts:
                 cached += prefix
             else:
                 new += prefix
@@ -260,7 +260,7 @@ async def measure(count: int) -> None:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    price = tariff("openai", MODEL)
+    price = tariff_of("openai", MODEL)
     assert price is not None
     first, later = await ragstone(url, model)
     await runner.cleanup()

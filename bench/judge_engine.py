@@ -32,7 +32,7 @@ from typing import Any
 from engine import write_world
 from processes import RAGSTONE, run
 
-from ragstone.judge.llm.prices import tariff
+from ragstone.judge.llm.prices import tariff_of
 from ragstone.judge.llm.provider import Usage
 
 FAKE = Path(__file__).with_name("fake_judge.py")
@@ -102,7 +102,7 @@ def measure_stop(folder: Path, options: argparse.Namespace) -> dict[str, object]
     manifest = json.loads((folder / "run" / "manifest.json").read_text())
     paid = Usage(input_tokens=last["input_tokens"], output_tokens=last["output_tokens"])
     embedded = Usage(input_tokens=last["embedded_tokens"])
-    prices = [tariff("openai", name) for name in ("gpt-4o-mini", "text-embedding-3-small")]
+    prices = [tariff_of("openai", name) for name in ("gpt-4o-mini", "text-embedding-3-small")]
     spent = [price.cost_usd(used) for price, used in zip(prices, (paid, embedded), strict=True) if price is not None]
     return {
         "what": f"stop {options.stop}",

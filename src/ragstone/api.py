@@ -42,7 +42,7 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.golden import sample
 from ragstone.golden.load import golden_set_from_data
 from ragstone.golden.load import load_golden_set as _load
-from ragstone.judge.protocol import Judge, checked_judge
+from ragstone.judge.protocol import Judge, check_judge
 from ragstone.judge.rubric import YES_NO, Rubric
 from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.pipeline.compare import compare_sides, read_side
@@ -330,7 +330,7 @@ def evaluate(
         raise ConfigError(f"evaluate() takes a system, found {found}.", hint=hint)
     judge_settings, ready_judge = {"name": judge}, None
     if not isinstance(judge, str):
-        judge_settings, ready_judge = {}, checked_judge(judge)
+        judge_settings, ready_judge = {}, check_judge(judge)
     names, custom = _chosen_metrics(metrics)
     settings = _settings(
         {

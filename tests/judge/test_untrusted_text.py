@@ -133,5 +133,5 @@ def fields_of(task: str, group: str, ids: str, contexts: dict[str, str]) -> list
         return list(reply_schemas.sentence_fields(dict.fromkeys(contexts, 3)))
     if group == "contexts":
         return list(reply_schemas.context_fields(list(contexts)))
-    check = reply_schemas.with_text if group == "questions" else reply_schemas.as_object
+    check = reply_schemas.check_text if group == "questions" else reply_schemas.as_object
     return [Field((group, name), check) for name in ids.split(", ") if name != "none"]

@@ -56,5 +56,5 @@ def test_the_shortest_secret_is_the_same_wherever_one_is_hidden() -> None:
         assert (secret in known_secrets({}, settings)) is hidden
         assert (Redactor([secret])(f"a {secret} b") == f"a {MASK} b") is hidden
         account = make_account(settings.judge, "openai", "m", {})
-        assert (secret not in account.scrubbed(f"refused {secret}")) is hidden
+        assert (secret not in account.safe_line(f"refused {secret}")) is hidden
         assert parse_headers(settings.judge.headers)["X-Key"].get_secret_value() == secret

@@ -1,4 +1,4 @@
-"""What some judges can do besides judging. A judge offers an ability by having its
+"""Protocols of what only some judges can do. A judge offers an ability by having its
 methods."""
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from ragstone.judge.judgements import AnswerSimilarity, EntityList, ReverseQuest
 from ragstone.judge.protocol import Call, Contexts
 
 ENTITIES_PROMPT_VERSION = "1"
-"""Of llm/prompts/entities.toml: part of the version of the metric, not of the judge's
-identity."""
+"""The version of llm/prompts/entities.toml, which is part of the version of the metric,
+not of the judge's identity."""
 
 NO_EMBEDDINGS = "the judge has no embeddings"
 
-Shown = tuple[str, Sequence[str]]
-"""An answer and its contexts, as shown to the judge."""
+AnswerWithContexts = tuple[str, Sequence[str]]
+"""An answer and the texts of its contexts."""
 
 
 @runtime_checkable
 class NamesEntities(Protocol):
-    """Lists entities."""
+    """Lists the entities of a text."""
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
         """The distinct entities of `text`, each as it is written there. Raises
@@ -37,15 +37,17 @@ class Embedding(Protocol):
     async def answer_similarity(
         self, answer: str, references: Sequence[str], *, call: Call
     ) -> AnswerSimilarity:
-        """The cosine of `answer` with each reference, at no cost if there is none.
-        Raises JudgementFailed, not applicable without embeddings.
+        """The cosine of `answer` with each reference; without references, nothing is
+        sent.
+
+        Raises JudgementFailed; it is not applicable if the judge has no embeddings.
         """
 
 
 @runtime_checkable
 class RatesRelevancy(Protocol):
-    """Rates the relevancy of an answer by all that is given, instead of by reverse
-    questions."""
+    """Rates the relevancy of an answer by the question, the contexts and the references
+    instead of by reverse questions."""
 
     async def relevancy(
         self,
@@ -56,14 +58,15 @@ class RatesRelevancy(Protocol):
         *,
         call: Call,
     ) -> ReverseQuestions:
-        """A similarity for `answer`, without questions; `contexts` and `references` may
-        be empty. Raises JudgementFailed.
+        """The relevancy of `answer`, as a similarity without a question.
+
+        `contexts` and `references` may be empty. Raises JudgementFailed.
         """
 
 
 @runtime_checkable
 class WritesOutQuestions(Protocol):
-    """Writes out a question that only its conversation makes clear."""
+    """Writes out a question that is clear only within its conversation."""
 
     async def standalone_question(
         self, history: Sequence[Message], question: str, *, call: Call
@@ -73,7 +76,7 @@ class WritesOutQuestions(Protocol):
 
 
 class Preference(StrEnum):
-    """Which of two is better."""
+    """Which of two answers is better, by their order."""
 
     FIRST = "first"
     SECOND = "second"
@@ -82,14 +85,13 @@ class Preference(StrEnum):
 
 @runtime_checkable
 class DirectJudge(Protocol):
-    """Judges without statements: a grade for an answer or a context, or a choice
-    between two.
+    """Judges without statements: grades an answer, or chooses the better of two.
 
     These are the baselines of the RAGAS paper (Es et al. 2023, section 5), GPT Score
-    and GPT Ranking, for `ragstone calibrate --method score|ranking`; pairwise
-    preference is a choice, too. `quality` is ``faithfulness``, ``answer_relevancy`` or
-    ``context_relevance`` (the paper's three), or another in words. Both methods raise
-    JudgementFailed when the judgement fails.
+    and GPT Ranking, for `ragstone calibrate --method score|ranking`. The second is also
+    used for pairwise preference. `quality` is ``faithfulness``, ``answer_relevancy``
+    or ``context_relevance`` (the paper's three), or a description of another quality.
+    Both methods raise JudgementFailed.
     """
 
     async def direct_score(
@@ -101,9 +103,16 @@ class DirectJudge(Protocol):
         *,
         call: Call,
     ) -> float:
-        """The paper's grade from 0 to 10, divided by 10: in [0, 1]."""
+        """The grade of `answer` in `quality`, in [0, 1]: the paper's, from 0 to 10,
+        divided by 10."""
 
     async def direct_preference(
-        self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
+        self,
+        quality: str,
+        question: str,
+        first: AnswerWithContexts,
+        second: AnswerWithContexts,
+        *,
+        call: Call,
     ) -> Preference:
-        """Which of the two is better in `quality`."""
+        """Which of the two answers is better in `quality`."""

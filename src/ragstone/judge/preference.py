@@ -1,14 +1,13 @@
-"""Which of two answers to one question is better: the new one, or an earlier one?"""
+"""Compares an answer with an earlier one to the same question: which is better?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
-
 from ragstone.golden.sample import Sample
-from ragstone.judge.abilities import DirectJudge, Preference
+from ragstone.judge.abilities import AnswerWithContexts, DirectJudge, Preference
 from ragstone.judge.judgements import AnswerPreference, Better
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
@@ -17,32 +16,35 @@ QUALITY = (
     "overall: the answer that serves the person who asked better; it is right as far as the contexts tell, complete, "
     "and to the point"
 )
-"""What the judge is asked to compare, in words of the prompt's "any other quality"."""
+"""The quality by which the judge compares answers."""
 
 SAME = "the answer is that of the baseline"
 NO_ANSWER = "the baseline has no answer to it"
 
-_NEW_FIRST = dict(
-    zip(Preference, (Better.NEW, Better.EARLIER, Better.NEITHER), strict=True)
-)
-_EARLIER_FIRST = dict(
-    zip(Preference, (Better.EARLIER, Better.NEW, Better.NEITHER), strict=True)
-)
+_BETTER_IF_NEW_IS_FIRST = {
+    Preference.FIRST: Better.NEW,
+    Preference.SECOND: Better.EARLIER,
+    Preference.NEITHER: Better.NEITHER,
+}
+_BETTER_IF_EARLIER_IS_FIRST = {
+    Preference.FIRST: Better.EARLIER,
+    Preference.SECOND: Better.NEW,
+    Preference.NEITHER: Better.NEITHER,
+}
 
 
 class WithEarlierAnswers:
-    """`judge`, which can also compare an answer with an earlier one to the same
-    question.
+    """A judge that can also compare an answer with an earlier one to the same question;
+    everything else is left to `judge`.
 
-    `earlier` finds it by the sample, or returns None. Everything else is the judge's
-    own.
+    `find_earlier` returns the earlier response to a sample; None if there is none.
     """
 
     def __init__(
-        self, judge: Judge, earlier: Callable[[Sample], Response | None]
+        self, judge: Judge, find_earlier: Callable[[Sample], Response | None]
     ) -> None:
         self.judge = judge
-        self._earlier = earlier
+        self._find_earlier = find_earlier
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judge, name)
@@ -55,16 +57,16 @@ class WithEarlierAnswers:
         question: str | None = None,
         call: Call,
     ) -> AnswerPreference:
-        """Which is better, asked in both orders. `question` is that of `sample` in
-        other words, if they are clearer.
+        """Which answer is better, asked in both orders. `question` replaces that of
+        `sample`, if it was written out from a conversation.
 
-        Raises JudgementFailed (not applicable) if there is no earlier answer, if it is
-        the same, or if the judge gives no preferences.
+        Raises JudgementFailed. It is not applicable if there is no earlier answer, if
+        both are the same, or if the judge can't compare answers.
         """
-        before = self._earlier(sample)
-        if before is None or before.failure is not None:
+        earlier_response = self._find_earlier(sample)
+        if earlier_response is None or earlier_response.failure is not None:
             raise JudgementFailed(NO_ANSWER, not_applicable=True)
-        if before.answer.split() == response.answer.split():
+        if earlier_response.answer.split() == response.answer.split():
             raise JudgementFailed(SAME, not_applicable=True)
         if not isinstance(self.judge, DirectJudge):
             raise JudgementFailed(
@@ -72,25 +74,17 @@ class WithEarlierAnswers:
                 not_applicable=True,
             )
         new = _answer_with_contexts(response)
-        old = _answer_with_contexts(before)
-        ask = self.judge.direct_preference
-        question_text = question or sample.question
-        first = await ask(
-            QUALITY,
-            question_text,
-            new,
-            old,
-            call=call,
+        earlier = _answer_with_contexts(earlier_response)
+        compare = partial(
+            self.judge.direct_preference, QUALITY, question or sample.question
         )
-        second = await ask(
-            QUALITY,
-            question_text,
-            old,
-            new,
-            call=replace(call),
+        with_new_first = await compare(new, earlier, call=call)
+        with_earlier_first = await compare(earlier, new, call=call)
+        return AnswerPreference(
+            new_first=_BETTER_IF_NEW_IS_FIRST[with_new_first],
+            earlier_first=_BETTER_IF_EARLIER_IS_FIRST[with_earlier_first],
         )
-        return AnswerPreference(_NEW_FIRST[first], _EARLIER_FIRST[second])
 
 
-def _answer_with_contexts(response: Response) -> tuple[str, list[str]]:
+def _answer_with_contexts(response: Response) -> AnswerWithContexts:
     return response.answer, [context.text for context in response.contexts]

@@ -111,7 +111,7 @@ def test_the_estimate_counts_five_calls_a_sample_and_one_for_embeddings(
     name: str, calls: int, cheap: float, dear: float
 ) -> None:
     once, thrice, twice_thrice = (
-        estimate_cost(JudgeSettings(name=name), GOLDEN, select_metrics(), repeats=repeats, answers=answers)
+        estimate_cost(JudgeSettings(name=name), GOLDEN, select_metrics(), repeats=repeats, answers_per_sample=answers)
         for repeats, answers in ((1, 1), (3, 1), (3, 2))
     )
     assert once.calls == calls

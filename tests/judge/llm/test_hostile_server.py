@@ -11,7 +11,7 @@ from ragstone.judge.llm import transport
 from ragstone.judge.protocol import JudgementFailed
 from tests.hostile_http import REPLIES, hostile_server
 
-TOO_MUCH = "holds more than 4,194,304 bytes"
+TOO_MUCH = "has more than 4,194,304 bytes"
 NAMED = {
     "gzip bomb": "packed as 'gzip', which was not requested",
     "bomb in a bomb": "packed as 'gzip, gzip', which was not requested",

@@ -223,7 +223,7 @@ def test_each_ability_that_sends_text_is_tried() -> None:
 
     methods = {**vars(ReferenceJudging), **vars(LlmJudge)}
     sending = {name for name, one in methods.items() if getattr(one, "__code__", None) and one.__code__.co_flags & 128}
-    sending -= {"_quoted", "_compared", "_judged"}  # parts of support, of similarities and of references
+    sending -= {"_ask_for_quotes", "_cosines", "_judge"}  # parts of support, of similarities and of references
     known = {"statements", "support", "context_use", "reverse_questions", "reference_match", "context_relevance"}
     known |= {"grade", "entities"}
     # Score and compare: tests/tools/judging. A conversation: test_conversation.py. Nothing is sent by the others.

@@ -68,7 +68,7 @@ def test_a_hosted_judge_needs_a_key_or_a_job_s_identity(
 def test_what_a_provider_says_is_shown_as_one_line_of_300_characters() -> None:
     account = make_account(JudgeSettings(name="openai:m"), "openai", "m", KEYS)
     words = "word " * 60
-    assert account.scrubbed(words) == words.strip()
-    assert account.scrubbed(f"{words}!") == f"{words[:297]}..."
-    long = account.scrubbed(words * 2)
+    assert account.safe_line(words) == words.strip()
+    assert account.safe_line(f"{words}!") == f"{words[:297]}..."
+    long = account.safe_line(words * 2)
     assert (len(long), long[-3:]) == (300, "...")

@@ -79,7 +79,7 @@ def test_prompts_are_long_only_where_that_is_known_to_pay() -> None:
     assert longer("anthropic", "claude-sonnet-5") >= set(HEADLINE)
     assert longer("anthropic", "claude-haiku-4-5") == set()  # its cache starts at 4,096 tokens
     assert longer("anthropic", "claude-opus-5") == set()  # its cache takes the brief ones
-    assert layout_of("anthropic", "claude-opus-5").cached >= set(HEADLINE)
+    assert layout_of("anthropic", "claude-opus-5").cached_prompts >= set(HEADLINE)
     assert longer("openai", "gpt-9") == longer("openai-compatible", "gpt-6.1-sol") == set()
     same = Price(input=1.0, cached_input=1.0, output=1.0)
     assert longer("openai", "gpt-6.1-sol", **{"gpt-6.1-sol": same}) == set()

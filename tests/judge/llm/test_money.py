@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from ragstone.errors import ConfigError, JudgeError
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.factory import build_judge
-from ragstone.judge.llm.prices import Budget, tariff
+from ragstone.judge.llm.prices import Budget, tariff_of
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.protocol import Call, Judge, Ledger
 from ragstone.settings.settings import JudgeSettings, Price
@@ -38,7 +38,7 @@ OWN = {"llama": Price(input=1.0, output=2.0), "gpt-4o-mini": Price(input=1.0, ca
 def test_each_kind_of_token_has_the_price_of_its_model_or_the_user_s_own(
     provider: str, model: str, overrides: dict[str, Price] | None, cost: float | None
 ) -> None:
-    found = tariff(provider, model, overrides)
+    found = tariff_of(provider, model, overrides)
     assert (found and found.cost_usd(USAGE)) == (cost and pytest.approx(cost / 1e6))
 
 
@@ -61,20 +61,21 @@ def test_what_is_spent_reserved_and_needed_may_come_to_the_budget_and_no_further
 def test_nothing_fits_if_what_was_spent_before_is_not_known() -> None:
     budget = Budget(1.0)
     budget.spent = Ledger(calls=1, cost_usd=None)
-    with pytest.raises(JudgeError, match="is used up"):
+    with pytest.raises(JudgeError, match="an unknown amount was spent"):
         asyncio.run(budget.reserve(0.0))
 
 
 def test_a_call_that_does_not_fit_waits_for_those_in_flight() -> None:
     async def spend() -> None:
         budget = Budget(1.0)
-        assert [await budget.reserve(0.4), await budget.reserve(0.4)] == [0.4, 0.4]
+        await budget.reserve(0.4)
+        await budget.reserve(0.4)
         third = asyncio.create_task(budget.reserve(0.4))
         await asyncio.sleep(0)
         assert not third.done()
         budget.book(Ledger(calls=1, cost_usd=0.1))
-        budget.settle(0.4)
-        assert await third == 0.4
+        budget.release(0.4)
+        await third
 
     asyncio.run(spend())
 
@@ -82,11 +83,11 @@ def test_a_call_that_does_not_fit_waits_for_those_in_flight() -> None:
 def test_a_call_that_does_not_fit_while_nothing_is_in_flight_ends_the_run() -> None:
     async def spend() -> None:
         budget = Budget(1.0)
-        reserved = await budget.reserve(0.9)
+        await budget.reserve(0.9)
         waiting = [asyncio.create_task(budget.reserve(0.4)) for _ in range(3)]
         await asyncio.sleep(0)
         budget.book(Ledger(calls=1, cost_usd=0.7))
-        budget.settle(reserved)
+        budget.release(0.9)
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
         assert "budget of $1.00 is used up: $0.7000 spent" in str(outcomes[0])
@@ -115,7 +116,7 @@ def test_a_budget_that_the_run_fits_does_not_stop_it(world: Any) -> None:
 
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent(world: Any) -> None:
-    with pytest.raises(ConfigError, match="can't enforce") as caught:
+    with pytest.raises(ConfigError, match="can't keep to a budget") as caught:
         world.judge("openai-compatible:llama", max_cost_usd=1.0)
     assert '[judge.prices."llama"]' in str(caught.value)
     world.judge("openai-compatible:llama", max_cost_usd=1.0, prices={"llama": Price(input=1, output=1)})

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION, Preference
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.prompts import APART, KINDS, NAMES, USES, VERDICTS, layout_of, load_prompt, schema_of
+from ragstone.judge.llm.prompts import KINDS, NAMES, OUTSIDE_IDENTITY, USES, VERDICTS, layout_of, load_prompt, schema_of
 from ragstone.metrics.registry import select_metrics
 
 WORDS = {
@@ -57,7 +57,7 @@ def test_the_prompts_that_judge_are_part_of_the_judges_identity_and_of_the_keys_
     prompt = layout.prompts[name]
     edited = replace(prompt, digest="of version 2")
     changed = replace(layout, prompts={**layout.prompts, name: edited})
-    assert (changed.digest() != layout.digest()) is (name not in APART)
+    assert (changed.digest() != layout.digest()) is (name not in OUTSIDE_IDENTITY)
     assert Form(edited, ()).digest != Form(prompt, ()).digest
 
 

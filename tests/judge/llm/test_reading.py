@@ -20,11 +20,11 @@ from ragstone.judge.llm.replies import Field, document_of, read_document, read_r
 from ragstone.judge.llm.reply_schemas import (
     answer_field,
     attribution_fields,
+    check_text,
     context_fields,
     quote_fields,
     sentence_fields,
     support_fields,
-    with_text,
 )
 from ragstone.judge.protocol import Call
 from ragstone.system.response import Context
@@ -41,7 +41,7 @@ REFERENCE = attribution_fields(
 )
 USE = context_fields(tuple(CONTEXTS))
 NEEDED = sentence_fields({"c1": 5, "c2": 5})
-QUESTIONS = tuple(Field(("questions", f"q{number}"), with_text) for number in (1, 2))
+QUESTIONS = tuple(Field(("questions", f"q{number}"), check_text) for number in (1, 2))
 LISTING = attribution_fields("It opened and it is long.", None, tuple(CONTEXTS))
 
 
@@ -53,7 +53,7 @@ def read(fields: Sequence[Field], group: str, items: object) -> dict[Any, Any]:
     return read_reply(json.dumps({group: items}), Stop.COMPLETE, fields)
 
 
-MISQUOTING = support_fields(STATEMENTS, CONTEXTS, misquotes=True)
+MISQUOTING = support_fields(STATEMENTS, CONTEXTS, allow_misquotes=True)
 
 
 def verdict(evidence: object, quote: object = "resistant up to 40 °C", said: object = "supported") -> Any:
@@ -268,7 +268,7 @@ def test_the_strongest_verdict_keeps_the_evidence_of_the_parts_that_gave_it(
     parts: list[dict[Any, Any]] = [
         {("verdicts", "s1"): {"verdict": said, "evidence": [context]}} for said, context in ((one, "c1"), (other, "c2"))
     ]
-    found: Any = merging.support(parts)[("verdicts", "s1")]
+    found: Any = merging.merge_support(parts)[("verdicts", "s1")]
     assert (found["verdict"], sorted(found["evidence"])) == expected
     assert found.get("against") == (["c2"] if (one, other) == ("supported", "contradicted") else None)
 
@@ -284,7 +284,7 @@ PARTS = st.lists(
 @given(PARTS, st.randoms())
 def test_parts_are_merged_alike_in_every_order(parts: list[dict[str, Any]], order: Any) -> None:
     def merged(several: Sequence[dict[str, Any]]) -> Any:
-        return merging.support([{("verdicts", "s1"): {"evidence": [], **one}} for one in several])
+        return merging.merge_support([{("verdicts", "s1"): {"evidence": [], **one}} for one in several])
 
     found = merged(parts)[("verdicts", "s1")]
     assert merged(order.sample(parts, len(parts))) == {("verdicts", "s1"): found}

@@ -187,7 +187,7 @@ async def test_a_dead_judge_stops_the_run_for_everybody(time: Time) -> None:
     failed = [outcome for outcome in outcomes if isinstance(outcome, JudgementFailed)]
     assert len(failed) == 4
     assert all(isinstance(outcome, JudgeError) for outcome in outcomes if outcome not in failed)
-    assert "5 calls in a row: connection refused" in str(outcomes[-1])
+    assert "5 judge calls in a row failed: connection refused" in str(outcomes[-1])
     assert "--resume" in str(outcomes[-1])
     assert time.at < 60
     assert calls < 200

@@ -132,7 +132,7 @@ def test_an_identity_that_is_refused_ends_the_run_with_what_to_compare(
     words = str(caught.value)
     assert said in words
     assert exchanges is None or len(issuer.exchanges) == exchanges
-    assert ("issuer https://token.actions.githubusercontent.com" in words) is ("identity" in said)
+    assert ("issuer is https://token.actions.githubusercontent.com" in words) is ("identity" in said)
     # The provider's words may hold a token.
     assert not any(token in words for token in (*issuer.job_tokens, *issuer.tokens))
 

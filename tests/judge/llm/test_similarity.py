@@ -18,7 +18,7 @@ from ragstone.judge.similarity import LexicalSimilarity
 
 def lexical(question: str, *others: str) -> tuple[float, ...]:
     words = LexicalSimilarity(["When was the bridge opened?", "When was the mill opened?", "Who built the mill?"])
-    return asyncio.run(words.similarities(question, others, call=Call("q1")))
+    return asyncio.run(words.cosines(question, others, call=Call("q1")))
 
 
 @given(st.text(), st.text())

@@ -17,14 +17,14 @@ import pytest
 from aiohttp import web
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.llm.account import Account, parse_address, random_looking
+from ragstone.judge.llm.account import Account, looks_random, parse_address
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.features import FeatureRefused
 from ragstone.judge.llm.provider import Broken, Busy, Rejected
 from ragstone.judge.llm.transport import (
     body_error,
     connection_error,
-    encoded,
+    encode_request,
     refusal,
     retry_after_s,
     status_error,
@@ -169,7 +169,7 @@ def test_a_schema_that_is_refused_whatever_the_status_goes_into_the_prompt_once_
     assert [bool(strict & seen.body.keys()) for seen in world.fake.seen] == [True, False, False]
     assert "JSON schema:" in world.fake.seen[-1].data
     assert judge.notes == ("the model has no JSON-schema mode; the schema is in the prompt",)
-    assert judge.sightings.ways == {"prompt"}
+    assert judge.sightings.request_modes == {"prompt"}
 
 
 def test_a_model_without_a_system_role_gets_the_prompt_in_the_user_s_message(world: Any) -> None:
@@ -210,8 +210,8 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
         (403, "This key has been revoked", JudgeError, KEY),
         (400, "API key not valid. Please pass a valid API key.", JudgeError, KEY),
         (404, "API key not valid. Please pass a valid API key.", JudgeError, MODEL),
-        (300, "", JudgeError, "redirects to nowhere"),
-        (399, "", JudgeError, "redirects to nowhere"),
+        (300, "", JudgeError, "redirects to an unnamed address"),
+        (399, "", JudgeError, "redirects to an unnamed address"),
         (404, "", JudgeError, MODEL),
         (408, "", Broken, "HTTP 408"),
         (409, "", Broken, "HTTP 409"),
@@ -379,7 +379,7 @@ def test_a_quota_of_a_day_is_not_waited_for() -> None:
     ],
 )
 def test_a_secret_is_masked_in_names_if_no_text_has_it_by_chance(secret: str, is_random: bool) -> None:
-    assert bool(random_looking(secret)) is is_random
+    assert bool(looks_random(secret)) is is_random
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -478,7 +478,7 @@ def test_the_key_is_in_no_log_error_record_cache_or_chain(
 
 @pytest.mark.parametrize("text", ["plain", 'quo"ted\n', "über 橋 😀", "lone \ud800 surrogate", "\x00\x1f"])
 def test_bodies_are_json_whatever_the_text(text: str) -> None:
-    read = json.loads(encoded({"a": [text], "b": 1.5, "c": None, "d": True}))
+    read = json.loads(encode_request({"a": [text], "b": 1.5, "c": None, "d": True}))
     assert read == {"a": [text.replace("\ud800", "?")], "b": 1.5, "c": None, "d": True}
 
 

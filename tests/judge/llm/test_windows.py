@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.judge.judgements import Statement
-from ragstone.judge.llm.windows import cut, parts_of, room_for_data, tokens_at_most
+from ragstone.judge.llm.windows import cut_into_pieces, pack_into_parts, room_for_data, tokens_at_most
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.system.response import Context
 from tests.judge.conftest import asked_of, contexts_of
@@ -21,7 +21,7 @@ texts = st.text(alphabet=st.sampled_from("ab. \n文é"), max_size=400)
 @settings(max_examples=100, deadline=None)
 @given(text=texts, room=st.integers(10, 60))
 def test_the_pieces_of_a_text_are_the_whole_text_and_each_fits(text: str, room: int) -> None:
-    pieces = cut(text, room)
+    pieces = cut_into_pieces(text, room)
     assert "".join(pieces) == text
     assert all(tokens_at_most(piece) <= room for piece in pieces)
 
@@ -30,7 +30,7 @@ def test_the_pieces_of_a_text_are_the_whole_text_and_each_fits(text: str, room: 
 @given(contexts=st.lists(texts.filter(bool), min_size=1, max_size=6), room=st.integers(40, 120))
 def test_parts_hold_every_context_in_order_and_each_part_fits(contexts: list[str], room: int) -> None:
     named = [(f"c{at}", text) for at, text in enumerate(contexts, start=1)]
-    parts = parts_of(named, room)
+    parts = pack_into_parts(named, room)
     for name, text in named:
         assert "".join(piece for part in parts for owner, piece in part if owner == name) == text
     assert all(parts)
@@ -41,7 +41,7 @@ def test_parts_hold_every_context_in_order_and_each_part_fits(contexts: list[str
 @pytest.mark.parametrize(("room", "sizes"), [(62, [2]), (61, [1, 1]), (42, [1, 1])])
 def test_a_part_is_filled_to_the_last_token(room: int, sizes: list[int]) -> None:
     """Eleven tokens each of 30 and 32 letters, with 20 for the marks."""
-    assert [len(part) for part in parts_of([("c1", "x" * 30), ("c2", "y" * 32)], room)] == sizes
+    assert [len(part) for part in pack_into_parts([("c1", "x" * 30), ("c2", "y" * 32)], room)] == sizes
 
 
 def test_texts_that_leave_no_room_for_contexts_are_too_long() -> None:
@@ -52,8 +52,8 @@ def test_texts_that_leave_no_room_for_contexts_are_too_long() -> None:
 
 def test_a_cut_falls_between_paragraphs_or_sentences_where_it_can() -> None:
     first = "The bridge opened. " * 3
-    assert cut(f"{first}\n\nThe mill closed. It was old.", 24)[0] == f"{first}\n\n"
-    assert cut("x" * 30, tokens_at_most("x" * 30)) == ["x" * 30], "what just fits is not cut"
+    assert cut_into_pieces(f"{first}\n\nThe mill closed. It was old.", 24)[0] == f"{first}\n\n"
+    assert cut_into_pieces("x" * 30, tokens_at_most("x" * 30)) == ["x" * 30], "what just fits is not cut"
 
 
 def long_contexts() -> list[Context]:

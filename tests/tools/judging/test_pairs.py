@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from ragstone.cli.calibrate import command
 from ragstone.errors import ConfigError, GoldenSetError
-from ragstone.judge.abilities import Preference, Shown
+from ragstone.judge.abilities import AnswerWithContexts, Preference
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.tools.judging.pairs import Case, Pair, PairResults, measure_judge, read_pairs
@@ -97,7 +97,9 @@ class Direct(OfflineJudge):
             raise JudgementFailed("the reply was cut off")
         return 0.9 if "lighthouse" in answer else 0.2
 
-    async def direct_preference(self, _: str, __: str, first: Shown, second: Shown, *, call: Call) -> Preference:
+    async def direct_preference(
+        self, _: str, __: str, first: AnswerWithContexts, second: AnswerWithContexts, *, call: Call
+    ) -> Preference:
         self.shown.append(first[0])
         if first[0] == second[0]:
             return Preference.NEITHER

@@ -47,7 +47,7 @@ async def watch_judge(
     models = set(sightings.models)
     observed = Observed(
         models=tuple(sorted(models)),
-        ways=tuple(sorted(sightings.ways)),
+        ways=tuple(sorted(sightings.request_modes)),
     )
     earlier = None if baseline is None else baseline.rounds.judge.observed
     if earlier is not None and run.manifest.cost.cached_calls:

@@ -85,7 +85,7 @@ async def rehearse(this: Rehearsal, plan: RunPlan) -> Rehearsed:
         this.samples,
         this.metrics,
         repeats=plan.repeats,
-        answers=plan.answers_per_sample,
+        answers_per_sample=plan.answers_per_sample,
     )
     return Rehearsed(this.system, sample, response, cost)
 

@@ -1,5 +1,5 @@
-"""Which service a judge calls, where, and with which credential. The credential is
-never shown."""
+"""The service that a judge calls, its address, and the credentials, which are never
+shown."""
 
 from __future__ import annotations
 
@@ -17,17 +17,25 @@ from ragstone.judge.untrusted_text import cleaned
 from ragstone.settings.load import variable_of
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS
 
-_KEYLIKE = re.compile(r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE)
+_MASK = "***"
+_MAX_LINE_CHARACTERS = 300
+_MAX_MESSAGE_CHARACTERS = 4_000
+"""How much of a message is looked at."""
+_MAX_NAME_CHARACTERS = 200
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|key|api)-[\w*.\-]{8,}|\bBearer\s+\S+", re.IGNORECASE
+)
 _HEADER = re.compile(
     r"(?P<name>[A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*:\s*(?P<value>[\x21-\x7e][\t\x20-\x7e]*)"
 )
 KEY_VARIABLE = variable_of("judge.api_key")
 EMBEDDINGS_KEY_VARIABLE = variable_of("judge.embeddings_api_key")
-_KEY_OF_ADDRESS = {
+_KEY_VARIABLE_BY_ADDRESS = {
     "judge.base_url": KEY_VARIABLE,
     "judge.embeddings_base_url": EMBEDDINGS_KEY_VARIABLE,
 }
-_SECRET_QUERY = {
+"""The variable for the key to the address in each setting."""
+_SECRET_PARAMETERS = {
     "key",
     "api-key",
     "api_key",
@@ -41,11 +49,11 @@ _SECRET_QUERY = {
 
 
 class TokenStore:
-    """The tokens that the SDKs get for this run. Each is passed to `tell` (which
-    redacts and masks it)."""
+    """The tokens that the SDKs get for this run. Each new one is passed to
+    `tell_secret`, so that it is redacted."""
 
-    def __init__(self, tell: Callable[[str], None] = ignore_secret) -> None:
-        self._tell = tell
+    def __init__(self, tell_secret: Callable[[str], None] = ignore_secret) -> None:
+        self._tell_secret = tell_secret
         self._tokens: dict[str, None] = {}
 
     def __repr__(self) -> str:
@@ -54,44 +62,47 @@ class TokenStore:
     def add(self, token: str) -> None:
         if token not in self._tokens:
             self._tokens[token] = None
-            self._tell(token)
+            self._tell_secret(token)
 
-    def scrubbed(self, text: str) -> str:
-        """`text` without any token of this run."""
+    def remove_tokens(self, text: str) -> str:
+        """`text` with each token masked."""
         for token in self._tokens:
-            text = text.replace(token, "***")
+            text = text.replace(token, _MASK)
         return text
 
 
 class Address(Struct, frozen=True):
-    """Where a judge listens. `query` is sent with every request; `endpoint` is the part
-    that may be shown."""
+    """The address of a service."""
 
     base_url: str
     query: Mapping[str, str]
+    """The query parameters that are sent with every request."""
     endpoint: str
+    """The part of the address that may be shown."""
     host: str
 
 
 class Account(Struct, frozen=True):
-    """The provider and credential that clients use, and that messages name. The key
-    never shows in a repr.
-
-    `variables` are those of the environment that the SDK signs in with. With a
-    `job_identity` there is no key: the SDK exchanges it for tokens.
-    """
+    """The provider, address and credentials that a client is made with. No secret shows
+    in its repr."""
 
     provider: Provider
     model: str
     address: Address
     key: SecretStr | None
     key_variable: str
+    """The variable that has the key, or could have it, for messages."""
     timeout_s: float
     connections: int
+    """How many calls may be in flight."""
     variables: Mapping[str, SecretStr] = {}
+    """The variables of the environment that the SDK signs in with."""
     job_identity: JobIdentity | None = None
+    """The identity that the SDK exchanges for tokens; None if it doesn't. With one,
+    there is no key."""
     tokens: TokenStore = field(default_factory=TokenStore)
     headers: Mapping[str, SecretStr] = {}
+    """The user's own headers."""
     setting: str = "judge.name"
     """The setting that names the model."""
 
@@ -99,8 +110,8 @@ class Account(Struct, frozen=True):
     def service(self) -> str:
         return self.provider.name
 
-    def needed(self, name: str) -> str:
-        """The value of one of the `variables` that is set in any case."""
+    def required_variable(self, name: str) -> str:
+        """The value of one of the `variables` that the provider needs."""
         return self.variables[name].get_secret_value()
 
     def variable(self, name: str) -> str | None:
@@ -108,61 +119,68 @@ class Account(Struct, frozen=True):
         value = self.variables.get(name)
         return value.get_secret_value() if value else None
 
-    def echo(self, text: str) -> str:
-        """`text` of a reply without the secrets that a server may echo.
+    def remove_secrets(self, text: str) -> str:
+        """The text of a reply with the secrets masked, which a server may repeat.
 
-        Only those that can't be words of the reply: the key `x` of a local server would
+        Only those that can't be part of a word: the key `x` of a local server would
         turn "fixed" into "fi***ed".
         """
-        return self._without(text, random_looking)
+        return self._mask(text, looks_random)
 
-    def name(self, value: object) -> str | None:
-        """A name reported by the provider, without secrets; None for anything
-        invalid."""
-        valid = isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
-        return self.echo(str(value)) if valid else None
+    def reported_name(self, value: object) -> str | None:
+        """A name that the provider reports, without secrets; None if it is not
+        valid."""
+        is_valid = (
+            isinstance(value, str)
+            and 0 < len(value) <= _MAX_NAME_CHARACTERS
+            and value.isprintable()
+        )
+        return self.remove_secrets(str(value)) if is_valid else None
 
-    def scrubbed(self, text: object) -> str:
-        """A provider's message as one line of at most 300 characters, without the key
-        or anything like one."""
-        line = self._without(
-            " ".join(cleaned(str(text)[:4000]).split()),
+    def safe_line(self, message: object) -> str:
+        """A provider's message as one short line, without secrets or anything like a
+        key."""
+        text = cleaned(str(message)[:_MAX_MESSAGE_CHARACTERS])
+        line = self._mask(
+            " ".join(text.split()),
             lambda secret: len(secret) >= MIN_SECRET_CHARACTERS,
         )
-        line = _KEYLIKE.sub("***", line)
-        return line if len(line) <= 300 else line[:297] + "..."
+        line = _KEY_LIKE.sub(_MASK, line)
+        if len(line) > _MAX_LINE_CHARACTERS:
+            line = line[: _MAX_LINE_CHARACTERS - 3] + "..."
+        return line
 
-    def _without(self, text: str, counts: Callable[[str], bool]) -> str:
-        """`text` without key, headers and tokens, as far as each `counts` as a
-        secret."""
+    def _mask(self, text: str, is_secret: Callable[[str], bool]) -> str:
+        """`text` with the key, the headers, and the variables masked, as far as they
+        are secrets by `is_secret`, and with all tokens masked."""
         values = [value.get_secret_value() for value in self.headers.values()]
-        values += [
-            value.split()[-1] for value in values
-        ]  # a scheme such as Bearer may be left out
+        # Also without a scheme, such as Bearer.
+        values += [value.split()[-1] for value in values]
         if self.key is not None:
             values.append(self.key.get_secret_value())
         secrets = map(self.variable, self.provider.secret_variables)
         values += [secret for secret in secrets if secret is not None]
-        # Longest first, so that a secret that contains another is replaced whole.
-        for secret in sorted(filter(counts, values), key=len, reverse=True):
-            text = text.replace(secret, "***")
-        return self.tokens.scrubbed(text)
+        # Longest first, so that a secret that contains another is masked as a whole.
+        for secret in sorted(filter(is_secret, values), key=len, reverse=True):
+            text = text.replace(secret, _MASK)
+        return self.tokens.remove_tokens(text)
 
 
-def random_looking(secret: str) -> bool:
-    """Whether a key or token is too long, or too unlike a word, to stand in a text by
+def looks_random(secret: str) -> bool:
+    """Whether a key or token is too long, or too unlike a word, to be part of a text by
     chance."""
-    mixed = re.search(r"\d", secret) and re.search(r"[^\W\d_]", secret)
+    has_digits_and_letters = re.search(r"\d", secret) and re.search(r"[^\W\d_]", secret)
+    min_length = 8 if has_digits_and_letters else 24
     return (
-        len(set(secret)) >= 6
+        len(secret) >= min_length
+        and len(set(secret)) >= 6
         and not re.search(r"\s", secret)
-        and len(secret) >= (8 if mixed else 24)
     )
 
 
 def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
-    """The headers in lines of `Name: value`. Raises ConfigError, which never shows a
-    value."""
+    """The headers in lines of `Name: value`. Raises ConfigError for any other line,
+    without its text."""
     headers: dict[str, SecretStr] = {}
     text = lines.get_secret_value() if lines else ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -180,34 +198,34 @@ def parse_headers(lines: SecretStr | None) -> dict[str, SecretStr]:
 
 
 def parse_address(url: str, setting: str = "judge.base_url") -> Address:
-    """The address in `url`. Raises ConfigError if it is invalid or contains a
-    secret."""
+    """The address in `url`, which is the value of `setting`. Raises ConfigError if it
+    is not valid or contains a secret."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
             f"'{setting}' is not an http or https address.",
             where=setting,
-            hint="For example: http://localhost:11434/v1.",
+            hint="Write one such as http://localhost:11434/v1.",
         )
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if (
         parts.username
         or parts.password
-        or any(name.lower() in _SECRET_QUERY for name in query)
+        or any(name.lower() in _SECRET_PARAMETERS for name in query)
     ):
         raise ConfigError(
             f"'{setting}' contains a credential.",
             where=setting,
-            hint=f"Remove it, and set the environment variable {_KEY_OF_ADDRESS[setting]}.",
+            hint=f"Remove it, and set the environment variable {_KEY_VARIABLE_BY_ADDRESS[setting]}.",
         )
     path = parts.path.rstrip("/")
-    base = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-    shown = base + (
-        f"?api-version={query['api-version']}" if "api-version" in query else ""
-    )
+    base_url = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+    endpoint = base_url
+    if "api-version" in query:
+        endpoint += f"?api-version={query['api-version']}"
     return Address(
-        base_url=base,
+        base_url=base_url,
         query=query,
-        endpoint=shown,
+        endpoint=endpoint,
         host=parts.hostname,
     )

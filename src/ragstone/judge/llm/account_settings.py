@@ -1,5 +1,5 @@
-"""Accounts of the judge and of its embeddings: service, address, and key or
-identity."""
+"""Makes the accounts of the judge and of its embeddings from the settings and the
+environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ragstone.judge.llm.account import (
     parse_headers,
 )
 from ragstone.judge.llm.sign_in import (
-    PERMISSION,
+    PERMISSION_HINT,
     REQUEST_TOKEN,
     REQUEST_URL,
     read_variables,
@@ -32,24 +32,25 @@ from ragstone.judge.providers import Environ, JobIdentity, Provider, variable
 from ragstone.settings.settings import JudgeSettings
 
 COMPATIBLE = "openai-compatible"
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 _AZURE_DEPLOYMENT = re.compile(r"(https?://[^?]*/openai/deployments/)[^/]+")
 
 
 def make_account(
     settings: JudgeSettings,
-    name: str,
+    provider_name: str,
     model: str,
     environ: Environ,
     tell_secret: TellSecret = ignore_secret,
 ) -> Account:
-    """Address, and key or identity, at the provider called `name`.
+    """The account at a provider, with an address, and a key or an identity.
 
     A key in the provider's own variable is sent to that provider only. A cloud account
     is configured by the cloud's variables; a key in the settings is an access token for
-    it. `tell_secret` is called with each token of the SDK.
+    it. `tell_secret` is called with each token that the SDK gets. Raises ConfigError if
+    the key or the address is missing, or not valid.
     """
-    provider = provider_of(name)
+    provider = provider_of(provider_name)
     cloud = provider.cloud
     key, key_variable = _key(settings, provider, environ)
     identity = None if key else _job_identity(provider, environ)
@@ -57,7 +58,7 @@ def make_account(
         key_variable = " and ".join(cloud.credentials)
     elif key is None and identity is None and provider.key_variable:
         raise ConfigError(
-            f"judge '{name}:{model}' needs an API key, but none is set.",
+            f"judge '{provider_name}:{model}' needs an API key, but none is set.",
             where="judge",
             hint=f"Set the environment variable {KEY_VARIABLE} or {key_variable}, or use 'judge: offline', which "
             "needs none.",
@@ -73,7 +74,7 @@ def make_account(
     url = _url(settings, provider, variables, environ)
     if not url:
         raise ConfigError(
-            f"judge '{name}:{model}' needs an address.",
+            f"judge '{provider_name}:{model}' needs an address.",
             where="judge.base_url",
             hint="Set judge.base_url, for example http://localhost:11434/v1.",
         )
@@ -98,27 +99,34 @@ def make_account(
 def _key(
     settings: JudgeSettings, provider: Provider, environ: Environ
 ) -> tuple[SecretStr | None, str]:
-    """The key, if there is one, and the variable for it. Raises ConfigError."""
-    key, key_variable = settings.api_key, KEY_VARIABLE
+    """The key, None if there is none, and the variable that has it, or could have it.
+    Raises ConfigError for a key that can't be sent."""
+    key = settings.api_key
+    key_variable = KEY_VARIABLE
     if not key and provider.key_variable:
-        key, key_variable = SecretStr(provider.key(environ)), provider.key_variable
+        key = SecretStr(provider.key(environ))
+        key_variable = provider.key_variable
     if key is not None and not key.get_secret_value().isprintable():
         raise ConfigError(
-            "the API key contains invalid characters (a line break?).",
-            where=KEY_VARIABLE,
+            "the API key contains characters that can't be sent, such as a line break.",
+            where=key_variable,
+            hint="Copy the key again, without white space around it.",
         )
     return key or None, key_variable
 
 
 def _job_variables(identity: JobIdentity, environ: Environ) -> dict[str, SecretStr]:
-    hint = "Set it under env, as in the provider's console."
+    """The provider's ids, and the variables that an ID token is requested with. Raises
+    ConfigError if one is missing."""
+    hint = "Set it under `env` to the id that the provider's console shows."
     ids = read_variables(identity.needed, identity.optional, environ, hint)
-    request = read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION)
+    request = read_variables((REQUEST_URL, REQUEST_TOKEN), (), environ, PERMISSION_HINT)
     return ids | request
 
 
 def _job_identity(provider: Provider, environ: Environ) -> JobIdentity | None:
-    """The job's identity, if one of its ids is set and no other credentials are."""
+    """The provider's job identity, if one of its ids is set and there are no other
+    credentials; else None."""
     identity = provider.job_identity
     if identity is None or provider.has_credentials(environ):
         return None
@@ -132,10 +140,10 @@ def _url(
     variables: Mapping[str, SecretStr],
     environ: Environ,
 ) -> str:
-    """The address in the settings, in the provider's own variable, of the cloud's
-    region, or of the provider; empty if there is none."""
-    own_url = variable(provider.base_url_variable, environ)
-    url = settings.base_url or own_url or provider.base_url
+    """The address in the settings, else in the provider's own variable, else of the
+    provider or of the cloud's region; empty if there is none."""
+    url_in_variable = variable(provider.base_url_variable, environ)
+    url = settings.base_url or url_in_variable or provider.base_url
     cloud = provider.cloud
     if not url and cloud is not None:
         region = variables[cloud.needed[0]].get_secret_value()
@@ -144,18 +152,21 @@ def _url(
 
 
 def _check_takes_tokens(address: Address) -> None:
-    """Raise ConfigError unless a token for the provider's own API may be sent there."""
-    secure = address.base_url.startswith("https://") or address.host in _LOOPBACK
-    if not secure or "api-version" in address.query:
+    """Raise ConfigError unless a token for the provider's own API may be sent to
+    `address`."""
+    is_https = address.base_url.startswith("https://")
+    is_secure = is_https or address.host in _LOOPBACK_HOSTS
+    is_azure = "api-version" in address.query
+    if not is_secure or is_azure:
         raise ConfigError(
-            "the job's identity would be used, but the judge's address is not an https address of the provider.",
+            "the job's identity can't be used, because the judge's address is not an https address of the provider.",
             where="judge.base_url",
-            hint="Tokens are only sent over TLS, and Azure accepts none of OpenAI's: use a key there.",
+            hint="Tokens are only sent over TLS, and Azure does not accept OpenAI's: set a key for this address.",
         )
 
 
 def has_job_identity(provider: Provider, environ: Environ) -> bool:
-    """Whether the job may ask for an ID token, and the ids that `provider` needs are
+    """Whether the job may request an ID token, and the ids that `provider` needs are
     set."""
     identity = provider.job_identity
     return identity is not None and all(
@@ -165,52 +176,53 @@ def has_job_identity(provider: Provider, environ: Environ) -> bool:
 
 
 def judge_hosts(settings: JudgeSettings, environ: Environ) -> tuple[str, ...]:
-    """The hosts, each with its port, that the judge, its embeddings and signing in to
-    them need.
+    """The hosts with ports that the judge, its embeddings and signing in to them need,
+    such as ``api.openai.com:443``.
 
-    Raises ConfigError where building the judge does.
+    Raises ConfigError if an account can't be made.
     """
     service, model = split_name(settings.name)
     if provider_of(service).api is None:
         return ()
-    own = make_account(settings, service, model, environ)
-    embeddings = embeddings_account(settings, own, environ)
+    judge_account = make_account(settings, service, model, environ)
+    account_for_embeddings = embeddings_account(settings, judge_account, environ)
     hosts: list[str] = []
-    for account in filter(None, (own, embeddings)):
-        parts, cloud = urlsplit(account.address.base_url), account.provider.cloud
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        hosts.append(f"{parts.hostname}:{port}")
-        if account.job_identity is not None or (
-            cloud is not None and account.key is None
-        ):
+    for account in filter(None, (judge_account, account_for_embeddings)):
+        url = urlsplit(account.address.base_url)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        hosts.append(f"{url.hostname}:{port}")
+        cloud = account.provider.cloud
+        uses_cloud_credentials = cloud is not None and account.key is None
+        if account.job_identity is not None or uses_cloud_credentials:
             region = account.variable(cloud.needed[0]) if cloud is not None else None
-            sign_in = account.provider.sign_in_hosts
-            hosts += [f"{host.format(region=region)}:443" for host in sign_in]
+            sign_in_hosts = account.provider.sign_in_hosts
+            hosts += [f"{host.format(region=region)}:443" for host in sign_in_hosts]
     return tuple(dict.fromkeys(hosts))
 
 
 def needs_key(settings: JudgeSettings, environ: Environ) -> bool:
-    """Whether the judge is a hosted one, and there is neither a key nor a job identity.
+    """Whether the judge is a hosted one, and there are neither credentials nor a job
+    identity.
 
-    Your own server may not need a key.
+    A server of the user's own may not need a key.
     """
     provider = provider_of(settings.name)
-    takes_key = bool(provider.key_variable) or provider.cloud is not None
-    signs_in = (
+    is_hosted = bool(provider.key_variable) or provider.cloud is not None
+    can_sign_in = (
         settings.api_key is not None
         or provider.has_credentials(environ)
         or has_job_identity(provider, environ)
     )
-    return takes_key and not signs_in
+    return is_hosted and not can_sign_in
 
 
 def embeddings_named(
     settings: JudgeSettings, provider: Provider
 ) -> tuple[str, str] | None:
-    """Provider and model of the embeddings beside a judge of `provider`; None if words
-    are compared instead.
+    """The provider and the model of the embeddings for a judge of `provider`; None if
+    words are compared instead.
 
-    Raises ConfigError for a name that such a judge can't use.
+    Raises ConfigError for embeddings that such a judge can't use.
     """
     name = settings.embeddings or provider.embeddings
     if settings.embeddings_base_url:
@@ -222,20 +234,21 @@ def embeddings_named(
             raise ConfigError(
                 "there is an address for embeddings, but no model.",
                 where="judge.embeddings_base_url",
-                hint="Set judge.embeddings to the name of the model.",
+                hint="Set judge.embeddings to the name of the model at this address.",
             )
         return COMPATIBLE, model
     if name is None:
         return None
     if provider.embeddings_by is None:
         return provider.name, name
-    source = provider_of(provider.embeddings_by)
+    other_provider = provider_of(provider.embeddings_by)
     service, _, model = name.partition(":")
-    if service != source.name or not model:
+    if service != other_provider.name or not model:
+        default_name = f"{other_provider.name}:{other_provider.embeddings}"
         raise ConfigError(
             f"'{name}' names no embeddings that judge '{provider.name}' can use.",
             where="judge.embeddings",
-            hint=f"Write '{source.name}:{source.embeddings}' and set {source.key_variable}, or leave it out.",
+            hint=f"Write '{default_name}' and set {other_provider.key_variable}, or leave it out.",
         )
     return service, model
 
@@ -246,22 +259,23 @@ def embeddings_account(
     environ: Environ,
     tell_secret: TellSecret = ignore_secret,
 ) -> Account | None:
-    """The account for embeddings; None if words are compared instead.
+    """The account for the embeddings of a judge with `account`; None if words are
+    compared instead.
 
-    Another service or address gets its own key, identity or none, never the judge's.
+    Another service or address is never sent the judge's key, identity or headers.
     """
     named = embeddings_named(settings, account.provider)
     if named is None:
         return None
     service, model = named
-    key, url = settings.embeddings_api_key, settings.embeddings_base_url
+    key = settings.embeddings_api_key
+    url = settings.embeddings_base_url
     if url:
         parse_address(url.strip(), "judge.embeddings_base_url")
     if url or service != account.service:
         update = {"api_key": key, "base_url": url, "headers": None}
-        own_settings = settings.model_copy(update=update)
         account = make_account(
-            own_settings,
+            settings.model_copy(update=update),
             service,
             model,
             environ,
@@ -269,12 +283,14 @@ def embeddings_account(
         )
     account = replace(account, model=model, setting="judge.embeddings")
     if url or key is not None:
-        variable_of_key = EMBEDDINGS_KEY_VARIABLE
         account = replace(
-            account, key=key, key_variable=variable_of_key, job_identity=None
+            account, key=key, key_variable=EMBEDDINGS_KEY_VARIABLE, job_identity=None
         )
-    deployment = _AZURE_DEPLOYMENT.fullmatch(account.address.base_url)
-    if deployment and not url:
-        address = replace(account.address, base_url=deployment[1] + model)
+    # An Azure address names one model: that of the embeddings has an address of its
+    # own.
+    azure_address = _AZURE_DEPLOYMENT.fullmatch(account.address.base_url)
+    if azure_address and not url:
+        deployments_url = azure_address[1]
+        address = replace(account.address, base_url=deployments_url + model)
         account = replace(account, address=address)
     return account

@@ -17,26 +17,21 @@ from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Stop, Us
 from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
 from ragstone.judge.llm.sign_in import job_token
 
-_MESSAGES = "/v1/messages"
-_USAGE = (
-    "input_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "output_tokens",
-)
-"""In the order of a Usage."""
+_MESSAGES_PATH = "/v1/messages"
 _STOPS = {
     "max_tokens": Stop.TRUNCATED,
     "model_context_window_exceeded": Stop.TRUNCATED,
     "refusal": Stop.REFUSED,
 }
+"""What each `stop_reason` means."""
 
 
 def make_client(account: Account) -> Any:
-    """One client for the whole run, without tracing. For Bedrock and Vertex, the SDK's
-    own clients.
+    """A client for the whole run, without tracing: of Bedrock, of Vertex, or of
+    Anthropic's own API.
 
-    As a job, the SDK exchanges the job's ID token for one of its own.
+    If the account has a job identity, the SDK exchanges the job's ID tokens for
+    Anthropic's.
     """
     options = client_options(anthropic, account) | {"open_telemetry": False}
     query = dict(account.address.query) or None
@@ -44,7 +39,7 @@ def make_client(account: Account) -> Any:
     if account.service == "bedrock":
         return anthropic.AsyncAnthropicBedrock(
             api_key=key,
-            aws_region=account.needed("AWS_REGION"),
+            aws_region=account.required_variable("AWS_REGION"),
             aws_access_key=account.variable("AWS_ACCESS_KEY_ID"),
             aws_secret_key=account.variable("AWS_SECRET_ACCESS_KEY"),
             aws_session_token=account.variable("AWS_SESSION_TOKEN"),
@@ -53,24 +48,27 @@ def make_client(account: Account) -> Any:
     if account.service == "vertex":
         return anthropic.AsyncAnthropicVertex(
             access_token=key,
-            region=account.needed("CLOUD_ML_REGION"),
-            project_id=account.needed("ANTHROPIC_VERTEX_PROJECT_ID"),
+            region=account.required_variable("CLOUD_ML_REGION"),
+            project_id=account.required_variable("ANTHROPIC_VERTEX_PROJECT_ID"),
             **options,
         )
     if account.job_identity is not None:
         audience = account.job_identity.audience
-        exchange = httpx2.Client(
+        # Nothing closes this client, so it must not keep connections open.
+        exchange_client = httpx2.Client(
             verify=transport.tls_context(),
             timeout=account.timeout_s,
-            limits=httpx2.Limits(max_keepalive_connections=0),  # nothing closes it
+            limits=httpx2.Limits(max_keepalive_connections=0),
         )
         credentials = anthropic.WorkloadIdentityCredentials(
             identity_token_provider=lambda: job_token(account, audience),
-            federation_rule_id=account.needed("ANTHROPIC_FEDERATION_RULE_ID"),
-            organization_id=account.needed("ANTHROPIC_ORGANIZATION_ID"),
+            federation_rule_id=account.required_variable(
+                "ANTHROPIC_FEDERATION_RULE_ID"
+            ),
+            organization_id=account.required_variable("ANTHROPIC_ORGANIZATION_ID"),
             service_account_id=account.variable("ANTHROPIC_SERVICE_ACCOUNT_ID"),
             workspace_id=account.variable("ANTHROPIC_WORKSPACE_ID"),
-            http_client=exchange,
+            http_client=exchange_client,
         )
         return anthropic.AsyncAnthropic(
             credentials=credentials, default_query=query, **options
@@ -81,7 +79,7 @@ def make_client(account: Account) -> Any:
 
 
 class AnthropicProvider(SdkProvider):
-    """Messages, with the static part of the prompt marked for the provider's prompt
+    """The Messages API. The static part of a request is marked for Anthropic's prompt
     cache."""
 
     sdk = anthropic
@@ -95,29 +93,32 @@ class AnthropicProvider(SdkProvider):
         )
 
     def body(self, request: ChatRequest) -> dict[str, object]:
-        """As in SdkProvider. The system prompt, the same for all samples, is cached."""
-        used = self.features.in_use
-        static: dict[str, object] = {"type": "text", "text": request.static}
-        if CACHE_CONTROL.name in used:
-            static["cache_control"] = {"type": "ephemeral"}
+        """The request as JSON, with the features in use."""
+        features = self.features.in_use
+        system_block: dict[str, object] = {"type": "text", "text": request.static}
+        if CACHE_CONTROL.name in features:
+            system_block["cache_control"] = {"type": "ephemeral"}
         parameters = self.features.parameters()
+        # The effort is part of the object that also holds the schema.
         effort = parameters.pop("effort", None)
-        output: dict[str, object] = {}
+        output_config: dict[str, object] = {}
         if effort is not None:
-            output["effort"] = effort
+            output_config["effort"] = effort
         data = request.data
-        if SCHEMA in used:
-            output["format"] = {"type": "json_schema", "schema": request.schema}
+        if SCHEMA in features:
+            output_config["format"] = {"type": "json_schema", "schema": request.schema}
         else:
             data = with_schema(data, request.schema)
         body: dict[str, object] = {
             "model": self.account.model,
             "max_tokens": request.max_output_tokens,
-            "system": [static],
+            "system": [system_block],
             "messages": [{"role": "user", "content": data}],
             **parameters,
         }
-        return body | {"output_config": output} if output else body
+        if output_config:
+            body["output_config"] = output_config
+        return body
 
     def read(
         self,
@@ -134,23 +135,31 @@ class AnthropicProvider(SdkProvider):
         for block in map(dict_or_empty, content):
             if block.get("type") == "text":
                 text += text_or_empty(block.get("text"))
-        usage = dict_or_empty(document.get("usage"))
-        counts = [transport.count(usage.get(name)) for name in _USAGE]
         return ChatReply(
-            self.account.echo(text),
+            self.account.remove_secrets(text),
             _STOPS.get(str(document.get("stop_reason")), Stop.COMPLETE),
-            Usage(*counts),
-            model=self.account.name(document.get("model")),
-            way=self.features.way,
+            _usage(dict_or_empty(document.get("usage"))),
+            model=self.account.reported_name(document.get("model")),
+            request_mode=self.features.request_mode,
         )
 
     def post(self, body: Mapping[str, object]) -> Awaitable[httpx2.Response]:
-        content: dict[str, Any] = {"content": transport.encoded(body)}
+        content: dict[str, Any] = {"content": transport.encode_request(body)}
         if self.account.provider.cloud is not None:
-            # Those clients build the body themselves: the model becomes part of the
-            # path.
+            # The clients of clouds need the body as an object: they move the model to
+            # the path.
             content = {"body": from_json(content["content"])}
-        sent: Awaitable[httpx2.Response] = self.client.post(
-            _MESSAGES, cast_to=httpx2.Response, **content
+        call: Awaitable[httpx2.Response] = self.client.post(
+            _MESSAGES_PATH, cast_to=httpx2.Response, **content
         )
-        return sent
+        return call
+
+
+def _usage(document: Mapping[str, Any]) -> Usage:
+    count = transport.token_count
+    return Usage(
+        input_tokens=count(document.get("input_tokens")),
+        cached_input_tokens=count(document.get("cache_read_input_tokens")),
+        cache_write_tokens=count(document.get("cache_creation_input_tokens")),
+        output_tokens=count(document.get("output_tokens")),
+    )

@@ -1,5 +1,4 @@
-"""Builds an LLM judge from settings: provider, scheduler, budget, prices, embeddings,
-cache."""
+"""Builds an LLM judge of the settings, with all its parts."""
 
 from __future__ import annotations
 
@@ -26,11 +25,11 @@ from ragstone.judge.llm.prices import (
     Tariff,
     listed_price,
     reasoning_tokens,
-    tariff,
+    tariff_of,
 )
 from ragstone.judge.llm.prompts import Layout, layout_of
 from ragstone.judge.llm.provider import Provider
-from ragstone.judge.llm.replies import READING, CacheKeys
+from ragstone.judge.llm.replies import PARSING_VERSION, CacheKeys
 from ragstone.judge.llm.scheduler import REAL_CLOCK, Clock, Scheduler
 from ragstone.judge.llm.transport import tls_context
 from ragstone.judge.llm.windows import DEFAULT_WINDOW
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
     from ragstone.judge.llm.openai import OpenAIEmbedder
 
 
-# The parts of a request that Ragstone sets; the user may set anything else.
-_OURS = {
+_RESERVED_PARAMETERS = {
     "model",
     "messages",
     "system",
@@ -59,21 +57,26 @@ _OURS = {
     "output_config",
     "output_format",
 }
+"""The parts of a request that Ragstone sets; the user may set any others."""
+
+_MAX_EMBEDDINGS_CONCURRENCY = 16
+"""Providers limit embeddings separately, and a run makes few requests for them."""
 
 _UNKNOWN_WINDOW = (
-    f"the model's window is not known and taken to be {DEFAULT_WINDOW:,} tokens; a server with a smaller one may cut "
-    "texts off without saying so: set judge.context_window"
+    f"the model's window is not known and assumed to be {DEFAULT_WINDOW:,} tokens; a server with a smaller one may cut "
+    "texts off without saying so: set judge.context_window to the model's window"
 )
 
 
 def assemble(
     settings: JudgeSettings, surroundings: Surroundings, clock: Clock = REAL_CLOCK
 ) -> LlmJudge:
-    """The LLM judge of `settings`; see `factory.build_judge`. Nothing is sent yet.
+    """The LLM judge of `settings`. Nothing is sent yet.
 
-    Raises ConfigError for settings that are missing or can't be honoured.
+    Raises ConfigError for settings that are missing or can't be met.
     """
-    environ, tell_secret = surroundings.environ, surroundings.tell_secret
+    environ = surroundings.environ
+    tell_secret = surroundings.tell_secret
     provider, model = split_name(settings.name)
     account = make_account(
         settings,
@@ -82,8 +85,9 @@ def assemble(
         environ,
         tell_secret,
     )
+    # Built here, so that certificates that can't be read are an error in the settings.
     tls_context()
-    price = _price(settings, account)
+    known_tariff = _known_tariff(settings, account)
     scheduler = Scheduler(
         concurrency=settings.concurrency,
         timeout_s=settings.timeout_s,
@@ -92,36 +96,32 @@ def assemble(
     )
     budget = Budget(settings.max_cost_usd)
     similarity: Similarity
-    owner = embeddings_account(settings, account, environ, tell_secret)
-    if owner is None:
+    account_for_embeddings = embeddings_account(settings, account, environ, tell_secret)
+    if account_for_embeddings is None:
         questions = (sample.question for sample in surroundings.golden_set)
         similarity = LexicalSimilarity(questions)
     else:
-        label = f"{owner.service} {owner.model}"
-        if settings.embeddings_base_url:
-            label += f" at {owner.address.endpoint}"
-        similarity = _by_embeddings(
+        similarity = _embedding_similarity(
             settings,
-            owner,
-            label,
+            account_for_embeddings,
             budget,
             clock,
         )
     layout = layout_of(provider, model, settings.prices)
     identity = _identity(settings, account, layout, similarity.label)
     listed = listed_price(provider, model)
-    window = settings.context_window or (listed.window if listed else None)
-    path = surroundings.cache
+    known_window = settings.context_window or (listed.window if listed else None)
+    cache_path = surroundings.cache
     completer = Completer(
-        make_provider=partial(_provider, account, _parameters(settings, provider)),
-        calls=PaidCalls(scheduler, budget, price),
+        make_provider=partial(_make_provider, account, _parameters(settings, provider)),
+        calls=PaidCalls(scheduler, budget, known_tariff),
         keys=CacheKeys(identity),
-        cache=JudgementCache(path) if path else NoCache(),
+        cache=JudgementCache(cache_path) if cache_path else NoCache(),
         layout=layout,
-        window=window or DEFAULT_WINDOW,
+        window=known_window or DEFAULT_WINDOW,
         reasoning_tokens=reasoning_tokens(settings, provider, model),
     )
-    core = Core(completer, notes=() if window else (_UNKNOWN_WINDOW,))
+    core = Core(completer, notes=() if known_window else (_UNKNOWN_WINDOW,))
     return LlmJudge(
         identity=identity,
         core=core,
@@ -137,50 +137,54 @@ def _identity(
     schemas and parsing rules."""
     parameters = _parameters(settings, account.service)
     effort = account.provider.effort(account.model, parameters)
-    if effort.ways:
-        parameters = {**effort.ways[0], **parameters}
-    shown = []
+    if effort.parameter_sets:
+        parameters = {**effort.parameter_sets[0], **parameters}
+    parameter_texts = []
     for name, value in sorted(parameters.items()):
-        # Nested ones in one line, independent of the order of keys.
+        # The text of nested values doesn't depend on the order of their keys.
         is_nested = isinstance(value, dict | list)
         text = json.dumps(value, sort_keys=True) if is_nested else str(value)
-        shown.append((name, text))
+        parameter_texts.append((name, text))
+    version = hashlib.sha256((layout.digest() + PARSING_VERSION).encode()).hexdigest()
     return JudgeIdentity(
         provider=account.service,
         model=account.model,
-        version=hashlib.sha256((layout.digest() + READING).encode()).hexdigest()[:12],
+        version=version[:12],
         endpoint=account.address.endpoint,
-        parameters=tuple(shown),
+        parameters=tuple(parameter_texts),
         embeddings=embeddings,
     )
 
 
 def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
-    reserved = _OURS & settings.parameters.keys()
+    """The parameters of every request: the provider's, replaced by the user's. Raises
+    ConfigError for one that the user may not set."""
+    reserved = _RESERVED_PARAMETERS & settings.parameters.keys()
     if reserved:
         raise ConfigError(
-            f"'{min(reserved)}' is not a parameter to set: Ragstone sets it itself.",
+            f"the parameter '{min(reserved)}' can't be set: Ragstone sets it itself.",
             where="judge.parameters",
+            hint="Remove it.",
         )
     return {**provider_of(provider).parameters, **settings.parameters}
 
 
-def _price(settings: JudgeSettings, account: Account) -> Tariff | None:
-    """The price of the account's model. Raises ConfigError if a budget needs it and it
-    is not known."""
-    price = tariff(account.service, account.model, settings.prices)
-    if settings.max_cost_usd is not None and price is None:
+def _known_tariff(settings: JudgeSettings, account: Account) -> Tariff | None:
+    """The prices of the account's model; None if they are not known. Raises ConfigError
+    if a budget needs them."""
+    known = tariff_of(account.service, account.model, settings.prices)
+    if settings.max_cost_usd is not None and known is None:
         raise ConfigError(
-            f"can't enforce a budget of {dollars(settings.max_cost_usd)}: the price of "
+            f"can't keep to a budget of {dollars(settings.max_cost_usd)}: the price of "
             f"'{account.service}:{account.model}' is not known.",
             where="judge.max_cost_usd",
-            hint=f'Write it in ragstone.toml: [judge.prices."{account.model}"] with input and output in US dollars '
+            hint=f'Add it to ragstone.toml: [judge.prices."{account.model}"] with input and output in US dollars '
             "for a million tokens.",
         )
-    return price
+    return known
 
 
-def _provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider:
+def _make_provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider:
     if account.provider.api == "anthropic":
         from ragstone.judge.llm.anthropic import AnthropicProvider
 
@@ -190,28 +194,27 @@ def _provider(account: Account, parameters: Mapping[str, JsonValue]) -> Provider
     return OpenAIProvider(account, parameters=parameters)
 
 
-def _by_embeddings(
+def _embedding_similarity(
     settings: JudgeSettings,
     account: Account,
-    label: str,
     budget: Budget,
     clock: Clock,
 ) -> EmbeddingSimilarity:
-    """Embeddings of `account`."""
-    price = _price(settings, account)
+    """The comparison of texts by the embeddings of `account`."""
+    label = f"{account.service} {account.model}"
+    if settings.embeddings_base_url:
+        label += f" at {account.address.endpoint}"
 
-    def make() -> OpenAIEmbedder:
+    def make_embedder() -> OpenAIEmbedder:
         from ragstone.judge.llm.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(account)
 
-    # Providers limit embeddings separately, and there are few requests, so a small
-    # scheduler is enough.
     scheduler = Scheduler(
-        concurrency=min(16, settings.concurrency),
+        concurrency=min(_MAX_EMBEDDINGS_CONCURRENCY, settings.concurrency),
         timeout_s=settings.timeout_s,
         patience_s=settings.patience_s,
         clock=clock,
     )
-    calls = PaidCalls(scheduler, budget, price)
-    return EmbeddingSimilarity(embedder=make, label=label, calls=calls)
+    calls = PaidCalls(scheduler, budget, _known_tariff(settings, account))
+    return EmbeddingSimilarity(make_embedder=make_embedder, label=label, calls=calls)

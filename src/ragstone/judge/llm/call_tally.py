@@ -1,4 +1,4 @@
-"""Adds up calls of an LLM judge, and of its embeddings, that are not made yet."""
+"""Adds up the calls that an LLM judge and its embeddings will make, for an estimate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ragstone.judge.llm.prices import (
     CostEstimate,
     Tariff,
     reasoning_tokens,
-    tariff,
+    tariff_of,
 )
 from ragstone.judge.llm.prompts import layout_of, prefix_tokens
 from ragstone.judge.llm.provider import Usage
@@ -15,27 +15,33 @@ from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import total_usd
 from ragstone.settings.settings import JudgeSettings
 
-_PER_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4
 _MARKS_TOKENS = 60
+"""Tokens of a request's marks between texts, and of its last line."""
 
 
 class CallTally:
-    """Calls and their tokens, where the provider is known to cache the part that all
-    requests share with those that find it there."""
+    """The numbers of calls, and of their tokens by price."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         provider, model = split_name(settings.name)
         self.layout = layout_of(provider, model, settings.prices)
-        self._reasoning = reasoning_tokens(settings, provider, model)
-        self._price = tariff(provider, model, settings.prices)
-        self._embeds = embeddings_named(settings, provider_of(provider))
-        self._embedding_price: Tariff | None = None
-        if self._embeds is not None:
-            self._embedding_price = tariff(*self._embeds, settings.prices)
-        self._calls = self._read = self._cached = self._written = 0
-        self._stored: dict[str, int] = {}
-        """Tokens that the first call of a prompt puts into the cache."""
-        self._embedding_calls = self._embedded = 0
+        self._reasoning_tokens = reasoning_tokens(settings, provider, model)
+        self._tariff = tariff_of(provider, model, settings.prices)
+        self._embeddings_model = embeddings_named(settings, provider_of(provider))
+        self._embeddings_tariff: Tariff | None = None
+        if self._embeddings_model is not None:
+            self._embeddings_tariff = tariff_of(
+                *self._embeddings_model, settings.prices
+            )
+        self._calls = 0
+        self._input_tokens = 0
+        self._cached_input_tokens = 0
+        self._output_tokens = 0
+        self._cache_write_tokens: dict[str, int] = {}
+        """By prompt, the tokens that its first call writes to the provider's cache."""
+        self._embeddings_calls = 0
+        self._embedded_tokens = 0
 
     def add(
         self,
@@ -44,54 +50,65 @@ class CallTally:
         received: int,
         *,
         calls: int = 1,
-        cached: int = 0,
+        cached_calls: int = 0,
     ) -> None:
         """Count `calls` with `prompt`, each with so many characters sent and tokens
-        received; `cached` of them may find its prefix in the cache."""
+        received.
+
+        The first `cached_calls` of them use the provider's cache, if it is known to
+        take the prompt.
+        """
         prefix = prefix_tokens(self.layout.prompts[prompt])
-        data = round(characters) // _PER_TOKEN + _MARKS_TOKENS
+        data = round(characters) // _CHARACTERS_PER_TOKEN + _MARKS_TOKENS
         self._calls += calls
-        self._written += calls * (received + self._reasoning)
-        self._read += calls * data
-        whole = calls
-        if cached and prompt in self.layout.cached:
-            whole -= cached
-            if prompt in self._stored:
-                self._cached += cached * prefix
+        self._output_tokens += calls * (received + self._reasoning_tokens)
+        self._input_tokens += calls * data
+        uncached_calls = calls
+        if cached_calls and prompt in self.layout.cached_prompts:
+            uncached_calls -= cached_calls
+            if prompt in self._cache_write_tokens:
+                self._cached_input_tokens += cached_calls * prefix
             else:
-                self._stored[prompt] = prefix
-                self._cached += (cached - 1) * prefix
-        self._read += whole * prefix
+                self._cache_write_tokens[prompt] = prefix
+                self._cached_input_tokens += (cached_calls - 1) * prefix
+        self._input_tokens += uncached_calls * prefix
 
-    def embed(self, characters: int) -> None:
+    def add_embeddings(self, characters: int) -> None:
         """Count a request for embeddings, if the judge has any."""
-        if self._embeds is not None:
-            self._embedding_calls += 1
-            self._embedded += characters // _PER_TOKEN
+        if self._embeddings_model is not None:
+            self._embeddings_calls += 1
+            self._embedded_tokens += characters // _CHARACTERS_PER_TOKEN
 
-    def estimate(self, assumptions: str, *, repeats: int = 1) -> CostEstimate:
-        """All of it, `repeats` times."""
-        stored = sum(self._stored.values())
-        chat = Usage(self._read, self._cached, stored, self._written)
-        embeddings = Usage(self._embedded)
+    def estimate(self, assumptions: str, *, times: int = 1) -> CostEstimate:
+        """The cost of all calls, made so many `times`."""
+        chat_usage = Usage(
+            input_tokens=self._input_tokens,
+            cached_input_tokens=self._cached_input_tokens,
+            cache_write_tokens=sum(self._cache_write_tokens.values()),
+            output_tokens=self._output_tokens,
+        )
+        embeddings_usage = Usage(input_tokens=self._embedded_tokens)
         usd = total_usd(
-            _cost_usd(self._calls, self._price, chat),
-            _cost_usd(self._embedding_calls, self._embedding_price, embeddings),
+            _cost_usd(self._calls, self._tariff, chat_usage),
+            _cost_usd(
+                self._embeddings_calls, self._embeddings_tariff, embeddings_usage
+            ),
         )
         reasoning = "no reasoning tokens"
-        if self._reasoning:
-            reasoning = f"{self._reasoning} reasoning tokens a call"
-        read = chat.all_input_tokens + embeddings.all_input_tokens
+        if self._reasoning_tokens:
+            reasoning = f"{self._reasoning_tokens} reasoning tokens a call"
+        input_tokens = chat_usage.all_input_tokens + embeddings_usage.all_input_tokens
         return CostEstimate(
-            calls=repeats * (self._calls + self._embedding_calls),
-            input_tokens=repeats * read,
-            output_tokens=repeats * self._written,
-            usd=None if usd is None else repeats * usd,
+            calls=times * (self._calls + self._embeddings_calls),
+            input_tokens=times * input_tokens,
+            output_tokens=times * self._output_tokens,
+            usd=None if usd is None else times * usd,
             assumptions=f"{assumptions}; {reasoning}",
         )
 
 
 def _cost_usd(calls: int, price: Tariff | None, usage: Usage) -> float | None:
+    """The cost of `usage`; None if there are calls whose price is not known."""
     if not calls:
         return 0.0
     return None if price is None else price.cost_usd(usage)

@@ -1,5 +1,5 @@
-"""Gets a form filled in completely: ask, check, ask once more for what is missing, then
-give up."""
+"""Has the model fill in forms completely: asks, checks the reply, and asks once more
+for what is missing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from ragstone.judge.llm.provider import (
 from ragstone.judge.llm.replies import (
     CacheKeys,
     Field,
+    FieldPath,
     Fields,
-    Path,
     Values,
     document_of,
     read_document,
@@ -44,35 +44,42 @@ from ragstone.judge.llm.windows import (
 from ragstone.judge.protocol import Call, JudgementFailed, Sightings
 
 BASE_OUTPUT_TOKENS = 512
-_MORE_ROOM = 4
-_WHY = {
+"""Tokens of a reply besides the values of its fields."""
+_TRUNCATED_FACTOR = 4
+"""How many times as many output tokens are allowed after a reply that was cut off."""
+_ATTEMPTS = 2
+_REASONS = {
     Stop.TRUNCATED: "the judge's reply was cut off at its length limit",
     Stop.REFUSED: "the judge refused to judge this text",
     Stop.FILTERED: "the provider's content filter stopped the reply",
 }
-_MAX_SIGHTINGS = 20
-_OF_STATEMENTS = frozenset({"verdicts", "answer_verdicts", "reference_statements"})
+_MAX_REPORTED_NAMES = 20
+"""How many different models, or request modes, are remembered at most."""
+_STATEMENT_GROUPS = frozenset({"verdicts", "answer_verdicts", "reference_statements"})
+"""The groups of a reply that have one value for each statement."""
 
 
 class Form(Struct, frozen=True):
-    """A request: the prompt, and the fields."""
+    """What a reply must contain: the prompt, and the fields that it asks for."""
 
     prompt: Prompt
     fields: Fields
 
     @property
     def schema(self) -> dict[str, object]:
+        """The JSON schema of the reply."""
         return schema_of(self.prompt.name)
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the prompt, the schema and the ids: two forms with the
-        same digest ask the same."""
+        """The SHA-256 (hex) of the prompt, the schema and the ids: two forms with the
+        same digest ask for the same."""
         return _digest(self.prompt, tuple(field.path for field in self.fields))
 
     @property
     def request(self) -> str:
-        """The line that lists the requested items: the schema is the same for all."""
+        """The line that lists the requested ids, which the schema leaves open; empty if
+        there are none."""
         groups: dict[str, list[str]] = {}
         for item in self.fields:
             groups.setdefault(item.path[0], []).extend(item.path[1:])
@@ -89,15 +96,14 @@ class Form(Struct, frozen=True):
 
     @property
     def output_tokens(self) -> int:
-        """The usual upper limit of the filled-in form's tokens, without the thinking
-        before it."""
-        return BASE_OUTPUT_TOKENS + sum(field.tokens for field in self.fields)
+        """The usual upper limit of the reply's tokens, without the model's thoughts."""
+        return BASE_OUTPUT_TOKENS + sum(field.max_tokens for field in self.fields)
 
 
 @functools.lru_cache(maxsize=4_096)
-def _digest(prompt: Prompt, paths: tuple[Path, ...]) -> str:
-    # Hashing costs more than the rest of a cache hit, and equal numbers of statements
-    # and contexts share it.
+def _digest(prompt: Prompt, paths: tuple[FieldPath, ...]) -> str:
+    # Cached, because hashing takes longer than the rest of a cache hit, and many forms
+    # have the same prompt and ids.
     text = json.dumps([prompt.digest, schema_of(prompt.name), paths])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -105,13 +111,13 @@ def _digest(prompt: Prompt, paths: tuple[Path, ...]) -> str:
 _T = TypeVar("_T")
 
 
-async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
-    """What `calls`, made at the same time, return. Raises what the first that fails
-    raises, when all are done."""
+async def gather_all(calls: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Await `calls` concurrently, and return their results; after all have ended, raise
+    the error of the first that failed."""
     awaitables = tuple(calls)
-    if (
-        len(awaitables) == 1
-    ):  # without a task: a stop between its end and the caller's next step would lose the reply
+    if len(awaitables) == 1:
+        # Not in a task of its own: if the run were stopped between the task's end and
+        # the caller's next step, the reply would be lost.
         return [await awaitables[0]]
     results = await asyncio.gather(*awaitables, return_exceptions=True)
     for result in results:
@@ -121,161 +127,179 @@ async def all_of(calls: Iterable[Awaitable[_T]]) -> list[_T]:
 
 
 class Completer(Struct, eq=False, kw_only=True):
-    """Sends forms to the provider within the limits of the scheduler and the budget,
-    and books their cost.
-
-    `make_provider` is called on the first request: a run that finds everything in the
-    cache never loads an SDK. `window` is the model's, in tokens: a small one leaves
-    less for thinking.
-    `reasoning_tokens` are expected before each reply.
-    """
+    """Sends forms to the provider, within the limits of the scheduler and the
+    budget."""
 
     make_provider: Callable[[], Provider]
+    """Called for the first request: a run that finds everything in the cache never
+    imports an SDK."""
     calls: PaidCalls
     keys: CacheKeys
     cache: JudgementCache | NoCache
     layout: Layout
     window: int
+    """The model's window, in tokens."""
     reasoning_tokens: int = 0
+    """How many reasoning tokens are expected before each reply."""
     sightings: Sightings = field(default_factory=Sightings)
     _provider: Provider | None = None
 
     @property
     def thinking_tokens(self) -> int:
-        """Output tokens reserved for thinking before each reply."""
+        """Output tokens reserved for the model's thoughts before each reply."""
         return thinking_tokens(self.window)
 
     @property
     def notes(self) -> Sequence[str]:
         return self._provider.notes if self._provider is not None else ()
 
-    def in_calls(self, fields: Sequence[Field]) -> list[Fields]:
-        """`fields` in order, as one call each may ask for them: not too many that are
-        by statement."""
+    def split_into_calls(self, fields: Sequence[Field]) -> list[Fields]:
+        """`fields` in order, split so that no call asks about more statements than the
+        layout allows."""
         calls: list[Fields] = []
-        statements = 0
+        statement_count = 0
         for item in fields:
-            if len(item.path) > 1 and item.path[0] in _OF_STATEMENTS:
-                statements += 1
-            if not calls or statements > self.layout.statements:
+            if len(item.path) > 1 and item.path[0] in _STATEMENT_GROUPS:
+                statement_count += 1
+            if not calls or statement_count > self.layout.statements_per_call:
                 calls.append(())
-                statements = min(1, statements)
+                statement_count = min(1, statement_count)
             calls[-1] += (item,)
         return calls
 
     async def fill(
         self,
         form: Form,
-        data: Callable[[Sequence[Field]], str],
+        render_data: Callable[[Sequence[Field]], str],
         call: Call,
         *,
-        part: bool = False,
+        is_part: bool = False,
     ) -> Values:
-        """All fields of `form`, checked. `data` renders the data for judging the given
-        fields.
+        """The checked values of all fields of `form`, from one or more calls.
 
-        A reply that is not yet a whole judgement is stored by itself: of a `part`,
-        without all fields, or to a call that was stopped. Raises JudgementFailed, with
-        the reason, if a field is still missing after the second reply.
+        `render_data` returns the data of a request for the given fields. The caller
+        caches a judgement; a reply that is less than a judgement is cached here: one to
+        a form that `is_part` of a judgement, one with fields missing, or one that comes
+        after the caller was cancelled. Raises JudgementFailed, with the reason, if a
+        field is still missing after the second reply.
         """
-        calls = self.in_calls(form.fields)
-        part = part or len(calls) > 1
-        forms = [replace(form, fields=fields) for fields in calls]
-        filled: Values = {}
-        for values in await all_of(
-            self._fill(each, data, call, part) for each in forms
-        ):
-            filled.update(values)
-        return filled
+        fields_of_calls = self.split_into_calls(form.fields)
+        is_part = is_part or len(fields_of_calls) > 1
+        values_of_calls = await gather_all(
+            self._fill_in_one_call(
+                replace(form, fields=fields), render_data, call, is_part=is_part
+            )
+            for fields in fields_of_calls
+        )
+        all_values: Values = {}
+        for values in values_of_calls:
+            all_values.update(values)
+        return all_values
 
-    async def _fill(
-        self, form: Form, data: Callable[[Sequence[Field]], str], call: Call, part: bool
+    async def _fill_in_one_call(
+        self,
+        form: Form,
+        render_data: Callable[[Sequence[Field]], str],
+        call: Call,
+        *,
+        is_part: bool,
     ) -> Values:
+        """The checked values of all fields of `form`, from one call, and a second one
+        for those that it leaves missing."""
         values: Values = {}
         pending = form.fields
         hint = ""
-        room = 1
+        output_factor = 1
         stop = Stop.COMPLETE
-        for _ in range(2):
+        for _ in range(_ATTEMPTS):
             pending_form = replace(form, fields=pending)
+            output_tokens = pending_form.output_tokens + self.thinking_tokens
             request = ChatRequest(
                 name=form.prompt.name,
                 static=form.prompt.static,
-                data=data(pending) + pending_form.request + hint,
+                data=render_data(pending) + pending_form.request + hint,
                 schema=pending_form.schema,
-                cached=form.prompt.name in self.layout.cached,
-                breakpoint=self.layout.breakpoints,
-                graded=form.prompt.name in GRADED,
-                max_output_tokens=min(
-                    MAX_OUTPUT_TOKENS,
-                    (pending_form.output_tokens + self.thinking_tokens) * room,
-                ),
+                is_cached=form.prompt.name in self.layout.cached_prompts,
+                needs_breakpoint=self.layout.needs_breakpoints,
+                is_graded=form.prompt.name in GRADED,
+                max_output_tokens=min(MAX_OUTPUT_TOKENS, output_tokens * output_factor),
             )
             key = self.keys.key(
                 f"reply {pending_form.digest}", [request.data], repeat=call.repeat
             )
-            stored = None if call.fresh else self.cache.get(key)
-            filled = read_document(stored, pending)
-            call.ledger.cached_calls += bool(filled)
-            if not filled:
-                keep = partial(self._keep, key, pending, call)
+            cached_document = None if call.fresh else self.cache.get(key)
+            new_values = read_document(cached_document, pending)
+            if new_values:
+                call.ledger.cached_calls += 1
+            else:
+                store = partial(self._store, key, pending, call)
                 likely_tokens = pending_form.output_tokens + self.reasoning_tokens
-                reply = await self._chat(request, likely_tokens, call, keep)
-                stop, filled = reply.stop, _values(reply, pending)
-                if part or len(filled) < len(pending):
-                    keep(reply)
-            values |= filled
+                reply = await self._chat(request, likely_tokens, call, store)
+                stop = reply.stop
+                new_values = _values(reply, pending)
+                if is_part or len(new_values) < len(pending):
+                    store(reply)
+            values |= new_values
             pending = tuple(field for field in form.fields if field.path not in values)
             if not pending:
                 return values
             if stop is Stop.TRUNCATED:
-                room = _MORE_ROOM
+                output_factor = _TRUNCATED_FACTOR
             hint = f"\n\nYour last reply held no valid value for: {_names(pending)}. Give these now, in the form asked."
             if form.prompt.name == "support":
                 hint += " A supported statement needs evidence and a quote from it."
-        why = _WHY.get(stop, "the judge gave no valid reply")
-        raise JudgementFailed(f"{why} ({_names(pending)}; asked twice)")
+        reason = _REASONS.get(stop, "the judge gave no valid reply")
+        raise JudgementFailed(f"{reason} ({_names(pending)}; asked twice)")
 
-    def _keep(
+    def _store(
         self, key: bytes, fields: Sequence[Field], call: Call, reply: ChatReply
     ) -> None:
-        """Store what a reply holds of the values asked for."""
-        filled = _values(reply, fields)
-        if filled and not call.fresh:
-            self.cache.put(key, document_of(filled))
+        """Cache the valid values of `fields` in a reply."""
+        values = _values(reply, fields)
+        if values and not call.fresh:
+            self.cache.put(key, document_of(values))
 
     async def _chat(
         self,
         request: ChatRequest,
         output_tokens: int,
         call: Call,
-        late: Callable[[ChatReply], None],
+        on_late: Callable[[ChatReply], None],
     ) -> ChatReply:
-        """The reply to `request`, which is likely to have at most `output_tokens`."""
-        likely = Usage(
+        """The reply to `request`, which is likely to have at most `output_tokens`.
+
+        `on_late` is called with a reply that comes after the caller was cancelled.
+        """
+        likely_usage = Usage(
             input_tokens=tokens_at_most(request.static) + tokens_at_most(request.data),
             output_tokens=output_tokens,
         )
-        provider = self._provider = self._provider or self.make_provider()
+        if self._provider is None:
+            self._provider = self.make_provider()
+        provider = self._provider
 
         async def attempt() -> ChatReply:
             reply = await provider.chat(request)
             self.calls.book(reply.usage, call)
             return reply
 
-        reply = await self.calls.run(attempt, likely, late=late)
-        models, ways = self.sightings.models, self.sightings.ways
-        for names, name in ((models, reply.model), (ways, reply.way)):
-            if name and len(names) < _MAX_SIGHTINGS:
+        reply = await self.calls.run(attempt, likely_usage, on_late=on_late)
+        for names, name in (
+            (self.sightings.models, reply.model),
+            (self.sightings.request_modes, reply.request_mode),
+        ):
+            if name and len(names) < _MAX_REPORTED_NAMES:
                 names.add(name)
         return reply
 
     async def close(self) -> None:
+        """Close the provider's connections."""
         if self._provider is not None:
             await self._provider.close()
 
 
 def _values(reply: ChatReply, fields: Sequence[Field]) -> Values:
+    """The valid values of `fields` in a reply, with the probabilities of verdicts."""
     return with_probabilities(read_reply(reply.text, reply.stop, fields), reply)
 
 

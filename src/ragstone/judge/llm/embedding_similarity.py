@@ -1,4 +1,4 @@
-"""Similarity by a provider's embeddings."""
+"""Similarity of texts by a provider's embeddings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragstone.judge.llm.paid_calls import PaidCalls
 from ragstone.judge.llm.provider import Usage
 from ragstone.judge.llm.windows import tokens_at_most
 from ragstone.judge.protocol import Call
-from ragstone.judge.similarity import Cosines, cosines
+from ragstone.judge.similarity import Cosines, cosines_with_first
 from ragstone.judge.untrusted_text import cleaned
 
 if TYPE_CHECKING:
@@ -19,40 +19,41 @@ if TYPE_CHECKING:
 
 
 class EmbeddingSimilarity(Struct, eq=False, kw_only=True):
-    """Cosine of embeddings, by one request for the texts that are compared.
+    """Compares texts by their embeddings, with one request for each comparison."""
 
-    `embedder` is called on the first request: a run that finds everything in the cache
-    never loads an SDK.
-    """
-
-    embedder: Callable[[], OpenAIEmbedder]
+    make_embedder: Callable[[], OpenAIEmbedder]
+    """Called for the first request: a run that finds everything in the cache never
+    imports an SDK."""
     label: str
     calls: PaidCalls
-    _made: OpenAIEmbedder | None = None
+    _embedder: OpenAIEmbedder | None = None
 
-    async def similarities(
+    async def cosines(
         self,
-        question: str,
-        texts: Sequence[str],
+        text: str,
+        other_texts: Sequence[str],
         *,
         call: Call,
-        keep: Callable[[Cosines], None] = lambda _: None,
+        on_result: Callable[[Cosines], None] = lambda _: None,
     ) -> Cosines:
-        compared = [cleaned(text).strip() or "?" for text in (question, *texts)]
-        embedder = self._made = self._made or self.embedder()
+        # Providers refuse to embed an empty text.
+        texts = [cleaned(item).strip() or "?" for item in (text, *other_texts)]
+        if self._embedder is None:
+            self._embedder = self.make_embedder()
+        embedder = self._embedder
 
         async def attempt() -> Cosines:
-            reply = await embedder.embed(compared)
+            reply = await embedder.embed(texts)
             self.calls.book(Usage(input_tokens=reply.input_tokens), call)
-            values = cosines(reply.vectors)
-            keep(values)
-            return values
+            result = cosines_with_first(reply.vectors)
+            on_result(result)
+            return result
 
-        likely = Usage(input_tokens=sum(map(tokens_at_most, compared)))
-        return await self.calls.run(attempt, likely)
+        likely_usage = Usage(input_tokens=sum(map(tokens_at_most, texts)))
+        return await self.calls.run(attempt, likely_usage)
 
     async def close(self) -> None:
-        """Wait for what was sent, and close the embedder."""
+        """Wait for the requests in flight, and close the connections."""
         await self.calls.scheduler.drain()
-        if self._made is not None:
-            await self._made.close()
+        if self._embedder is not None:
+            await self._embedder.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,53 +17,54 @@ from ragstone.settings.settings import JudgeSettings
 if TYPE_CHECKING:
     from ragstone.judge.llm.call_tally import CallTally
 
-_ANSWER = 400
+_ANSWER_CHARACTERS = 400
 _CONTEXTS = 5
-_CONTEXT = 800
-_STATEMENT = 80
+_CONTEXT_CHARACTERS = 800
+_STATEMENT_CHARACTERS = 80
 _GRADE_TOKENS = 60
-_ASSUMED_LENGTHS = (
+"""Tokens of a reply with a grade and a reason, or with a question."""
+_ASSUMED_SIZES = (
     "answers as long as the references, contexts as the reference contexts "
-    f"(else {_ANSWER} characters, and {_CONTEXTS} of {_CONTEXT}); "
+    f"(else {_ANSWER_CHARACTERS} characters, and {_CONTEXTS} of {_CONTEXT_CHARACTERS}); "
 )
 _PROMPTS = {
     JudgementKind.PREVIOUS_MATCH: "reference_match",
     JudgementKind.PREFERENCE: "direct_preference",
     JudgementKind.CITATIONS: "support",
 }
-"""Of judgements that are made with another one's prompt."""
-_CITED = 2
-"""Contexts that a statement is assumed to cite: judged together, each alone, and each
-without the other."""
+"""The prompts of the judgements that are not called like theirs."""
+_CITED_CONTEXTS = 2
+"""How many contexts a statement is assumed to cite."""
 
 
-class Needing(Protocol):
+class CostlyMetric(Protocol):
     """The part of a metric that its cost depends on."""
 
-    def needs(self, sample: Sample) -> frozenset[JudgementKind]: ...
+    def needs(self, sample: Sample) -> frozenset[JudgementKind]:
+        """The judgements of an answer to `sample` that the metric reads."""
 
 
-Lengths = Mapping[str, int]
-"""Characters of the texts that a sample's judgements read, by name, and the numbers of
-statements in them."""
+Sizes = Mapping[str, int]
+"""The characters of each text that a sample's judgements read, by its name, and the
+number of statements in it, by ``…_statements``."""
 
 
 def estimate_cost(
     judge_settings: JudgeSettings,
     golden_set: GoldenSet,
-    metrics: Sequence[Needing],
+    metrics: Sequence[CostlyMetric],
     *,
     repeats: int = 1,
-    answers: int = 1,
+    answers_per_sample: int = 1,
     lengths: Mapping[str, tuple[int, int]] | None = None,
 ) -> CostEstimate:
-    """The cost of judging `answers` answers to each question of `golden_set`, each
-    `repeats` times, by `metrics`.
+    """The cost of judging `answers_per_sample` answers to each question of
+    `golden_set`, each `repeats` times, for `metrics`.
 
     `lengths` are the characters of answer and contexts by sample id, if they are known.
     Otherwise an answer is assumed to be as long as the reference (400 characters if
-    there is none), contexts to be the sample's reference contexts (5 of 800 characters
-    if there are none). Raises ConfigError for an unknown judge.
+    there is none), and contexts as long as the sample's reference contexts (5 of 800
+    characters if there are none). Raises ConfigError for an unknown judge.
     """
     if provider_of(judge_settings.name).free:
         return CostEstimate(calls=0, input_tokens=0, output_tokens=0, usd=0.0)
@@ -74,31 +76,35 @@ def estimate_cost(
             tally,
             sample,
             metrics,
-            _texts(sample, lengths),
+            _sizes(sample, lengths),
         )
-    assumed = "" if lengths is not None else _ASSUMED_LENGTHS
-    return tally.estimate(f"{assumed}no cached judgements", repeats=repeats * answers)
+    assumptions = "no cached judgements"
+    if lengths is None:
+        assumptions = f"{_ASSUMED_SIZES}{assumptions}"
+    return tally.estimate(assumptions, times=repeats * answers_per_sample)
 
 
-def _texts(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None) -> Lengths:
+def _sizes(sample: Sample, lengths: Mapping[str, tuple[int, int]] | None) -> Sizes:
     reference = len(sample.reference or "")
-    answer = reference or _ANSWER
-    contexts = sum(map(len, sample.reference_contexts)) or _CONTEXTS * _CONTEXT
+    answer = reference or _ANSWER_CHARACTERS
+    contexts = sum(map(len, sample.reference_contexts))
+    contexts = contexts or _CONTEXTS * _CONTEXT_CHARACTERS
     if lengths is not None:
         answer, contexts = lengths.get(sample.id, (answer, contexts))
     return {
+        # For what a prompt needs whatever the texts.
         "base": 1,
         "question": len(sample.question),
         "answer": answer,
         "reference": reference,
         "contexts": contexts,
-        "answer_statements": max(1, answer // _STATEMENT),
-        "reference_statements": max(1, reference // _STATEMENT),
+        "answer_statements": max(1, answer // _STATEMENT_CHARACTERS),
+        "reference_statements": max(1, reference // _STATEMENT_CHARACTERS),
     }
 
 
 def _count_sample(
-    tally: CallTally, sample: Sample, metrics: Sequence[Needing], texts: Lengths
+    tally: CallTally, sample: Sample, metrics: Sequence[CostlyMetric], sizes: Sizes
 ) -> None:
     """Count all calls for one answer to `sample`."""
     from ragstone.judge.llm.prompts import RUBRIC, STANDALONE
@@ -110,68 +116,75 @@ def _count_sample(
         rubric = getattr(metric, "rubric", None)
         if isinstance(rubric, Rubric) and kinds:
             characters = len(rubric.text) + sum(map(len, rubric.levels))
-            characters += sum(texts[part] for part in rubric.sees)
+            characters += sum(sizes[part] for part in rubric.sees)
             tally.add(RUBRIC, characters, _GRADE_TOKENS)
     if JudgementKind.ANSWER_SIMILARITY in needs and sample.references:
         references = sum(map(len, sample.references))
-        tally.embed(texts["answer"] + references)
+        tally.add_embeddings(sizes["answer"] + references)
     if JudgementKind.REVERSE_QUESTIONS in needs:
-        tally.embed((1 + REVERSE_QUESTIONS) * texts["question"])
+        tally.add_embeddings((1 + REVERSE_QUESTIONS) * sizes["question"])
     if sample.history and needs:
         characters = sum(len(turn.text) for turn in sample.history)
-        tally.add(STANDALONE, characters + texts["question"], _GRADE_TOKENS)
+        tally.add(STANDALONE, characters + sizes["question"], _GRADE_TOKENS)
     if needs & NEEDING_STATEMENTS:
         needs.add(JudgementKind.STATEMENTS)
-    # Rubrics are counted apart, and similarity takes embeddings only.
+    # Rubrics are counted above, and similarity makes no chat call.
     needs -= {JudgementKind.CUSTOM, JudgementKind.ANSWER_SIMILARITY}
     if not sample.reference:
         needs.discard(JudgementKind.REFERENCE_MATCH)
     for kind in sorted(needs):
-        _count_judgement(tally, kind, sample, texts)
+        _count_judgement(tally, kind, sample, sizes)
 
 
 def _count_judgement(
-    tally: CallTally, kind: JudgementKind, sample: Sample, texts: Lengths
+    tally: CallTally, kind: JudgementKind, sample: Sample, sizes: Sizes
 ) -> None:
-    """Count the calls of one judgement of `sample`."""
-    from ragstone.judge.llm.prompts import growth
+    """Count the calls of one judgement of an answer to `sample`."""
+    from ragstone.judge.llm.prompts import size_factors
 
     prompt = _PROMPTS.get(kind, str(kind))
-    statements = texts["answer_statements"]
-    calls = replies = 1
+    statements = sizes["answer_statements"]
+    calls = 1
+    reply_parts = 1
     match kind:
         case JudgementKind.PREFERENCE:
+            # Asked in both orders.
             calls = 2
         case JudgementKind.REFERENCE_MATCH:
             calls = min(MAX_MATCHED, len(sample.references))
         case JudgementKind.PREVIOUS_MATCH:
-            previous = {
-                "reference": texts["answer"],
+            # The previous answer stands for the reference.
+            sizes = {
+                **sizes,
+                "reference": sizes["answer"],
                 "reference_statements": statements,
             }
-            texts = {**texts, **previous}
         case JudgementKind.SUPPORT:
-            calls = replies = -(-statements // tally.layout.statements)
+            calls = math.ceil(statements / tally.layout.statements_per_call)
+            reply_parts = calls
         case JudgementKind.CITATIONS:
-            calls = statements * (1 + 2 * _CITED)
-            cited = {
-                "contexts": texts["contexts"] * _CITED // _CONTEXTS,
-                "answer": texts["answer"] // statements,
+            # Each statement is judged by all contexts that it cites, by each alone, and
+            # by all others without each.
+            calls_per_statement = 1 + 2 * _CITED_CONTEXTS
+            calls = statements * calls_per_statement
+            sizes = {
+                **sizes,
+                "contexts": sizes["contexts"] * _CITED_CONTEXTS // _CONTEXTS,
+                "answer": sizes["answer"] // statements,
                 "answer_statements": 1,
             }
-            texts = {**texts, **cited}
-        case JudgementKind.CONTEXT_USE if not texts["reference"]:
+        case JudgementKind.CONTEXT_USE if not sizes["reference"]:
             prompt = "context_use_no_reference"
-    by_sent, by_received = growth(prompt)
-    received = round(_grown(by_received, texts) / replies)
+    factors = size_factors(prompt)
+    received = _size_by(factors.received_tokens, sizes) / reply_parts
     tally.add(
         prompt,
-        _grown(by_sent, texts),
-        received,
+        _size_by(factors.sent_characters, sizes),
+        round(received),
         calls=calls,
-        cached=1,
+        cached_calls=1,
     )
 
 
-def _grown(factors: Mapping[str, float], texts: Lengths) -> float:
-    return sum(factor * texts[name] for name, factor in factors.items())
+def _size_by(factors: Mapping[str, float], sizes: Sizes) -> float:
+    return sum(factor * sizes[name] for name, factor in factors.items())

@@ -1,5 +1,4 @@
-"""What a request may ask for besides the judgement, and how a refusal of it is
-heard."""
+"""Optional features of a request, which are left out once a model has refused them."""
 
 from __future__ import annotations
 
@@ -11,25 +10,25 @@ from msgspec import Struct
 from ragstone.judge.llm.provider import Rejected
 
 SCHEMA = "json_schema"
-"""The provider constrains the reply to its schema. Without it, the schema is in the
-prompt, and the reply is parsed."""
+"""The request mode in which the provider makes replies follow the schema."""
 PROMPT = "prompt"
-"""The other way to get a structured reply."""
+"""The request mode in which the prompt asks for the schema, and the reply is parsed."""
 SYSTEM_ROLE = "system role"
 OUTPUT_LIMIT = "output limit"
 
 
 class Feature(Struct, frozen=True):
-    """`words`: what a refusal of it says, in lower case. `instead`: what happens
-    without it, for the report."""
+    """A part of a request that not every model accepts."""
 
     name: str
-    words: tuple[str, ...]
-    instead: str
+    refusal_words: tuple[str, ...]
+    """Words in lower case; an error that contains one of them refuses the feature."""
+    note: str
+    """The note for the report if the feature is refused: what happens without it."""
 
 
 _ANY_PARAMETER = "requested parameters"
-"""OpenRouter's words where no provider of a model takes all parameters; it does not say
+"""OpenRouter's words if no provider of a model takes all parameters: they don't say
 which one is refused."""
 
 STRUCTURED = Feature(
@@ -65,8 +64,8 @@ SYSTEM = Feature(
 
 
 def output_limit(name: str) -> Feature:
-    """The limit of the reply's length, under the name that the provider gives it."""
-    words = (
+    """The limit of the reply's length, which the provider calls `name`."""
+    refusal_words = (
         "max_tokens",
         "max_completion_tokens",
         "in the completion",
@@ -74,15 +73,17 @@ def output_limit(name: str) -> Feature:
     )
     return Feature(
         OUTPUT_LIMIT,
-        words,
+        refusal_words,
         f"the model does not accept '{name}' as sent; its own limit holds",
     )
 
 
 def parameter(name: str, *other_words: str) -> Feature:
-    words = (name.casefold(), *other_words)
+    """A parameter, refused by an error with its name or one of `other_words`."""
     return Feature(
-        name, words, f"the model does not accept '{name}'; its default is used"
+        name,
+        (name.casefold(), *other_words),
+        f"the model does not accept '{name}'; its default is used",
     )
 
 
@@ -92,94 +93,104 @@ PROMPT_CACHE_OPTIONS = parameter("prompt_cache_options", "prompt_cache_breakpoin
 CACHE_CONTROL = parameter("cache_control", "prompt_caching", "prompt caching")
 
 
-def effort(way: Mapping[str, object]) -> Feature:
-    """One way to ask the model to reason little."""
-    name = _effort_name(way)
-    words = tuple(parameter.casefold() for parameter in way)
-    return Feature(name, words, f"the model does not accept {name}, to reason less")
+def effort(parameters: Mapping[str, object]) -> Feature:
+    """Parameters that ask the model to reason less."""
+    name = _effort_name(parameters)
+    refusal_words = tuple(map(str.casefold, parameters))
+    return Feature(
+        name, refusal_words, f"the model does not accept {name}, to reason less"
+    )
 
 
-def _effort_name(way: Mapping[str, object]) -> str:
-    assigned = [f"{name} = {json.dumps(value)}" for name, value in way.items()]
-    return ", ".join(assigned)
+def _effort_name(parameters: Mapping[str, object]) -> str:
+    assignments = [
+        f"{name} = {json.dumps(value)}" for name, value in parameters.items()
+    ]
+    return ", ".join(assignments)
 
 
 class Features:
-    """The features in use: all at first, without those that the model refused.
+    """The features in use: at first all of them, later those that the model has not
+    refused.
 
-    Of several `ways` to reason little, the first in use is sent.
-
-    A refusal that names a feature, whatever its status, ends its use for all calls, and
-    is noted once.
+    A refusal that names a feature, whatever its HTTP status, ends its use for all calls
+    and is noted once.
     """
 
     def __init__(
         self,
         features: Sequence[Feature],
         parameters: Mapping[str, object],
-        ways: Sequence[Mapping[str, object]] = (),
+        effort_parameters: Sequence[Mapping[str, object]] = (),
     ) -> None:
+        """`parameters` are sent with every request. Of `effort_parameters`, the first
+        that the model has not refused are sent, too."""
         self._features = {feature.name: feature for feature in features}
         for name, value in parameters.items():
-            # Nested parameters say how and where the user's data are handled: they are
-            # kept, or the request fails.
+            # Nested parameters may say how and where the user's data are handled, so
+            # they are never left out: if they are refused, the request fails.
             if not isinstance(value, dict | list):
                 self._features.setdefault(name, parameter(name, _ANY_PARAMETER))
-        for way in ways:
-            self._features[_effort_name(way)] = effort(way)
-        self._ways = ways
+        for effort_set in effort_parameters:
+            self._features[_effort_name(effort_set)] = effort(effort_set)
+        self._effort_parameters = effort_parameters
         self._parameters = parameters
         self.in_use = frozenset(self._features)
         self.notes: list[str] = []
 
     @property
-    def way(self) -> str:
-        """How replies get their structure."""
+    def request_mode(self) -> str:
+        """How replies are made to follow the schema: SCHEMA or PROMPT."""
         return SCHEMA if SCHEMA in self.in_use else PROMPT
 
     def parameters(self) -> dict[str, object]:
-        """The parameters to reason little, and the user's, without those that the model
-        refused."""
+        """The parameters of a request: those to reason less, and the user's, without
+        those that the model has refused."""
         parameters: dict[str, object] = {}
-        for way in self._ways:
-            if _effort_name(way) in self.in_use:
-                parameters.update(way)
+        for effort_set in self._effort_parameters:
+            if _effort_name(effort_set) in self.in_use:
+                parameters.update(effort_set)
                 break
         parameters.update(self._parameters)
         for name in self._features.keys() - self.in_use:
             parameters.pop(name, None)
         return parameters
 
-    def step_down(self, complaint: str, sent: frozenset[str]) -> bool:
-        """Whether the refusal of a request with the features `sent` names one of them,
-        which is then no longer used."""
+    def drop_refused(self, error_text: str, sent: frozenset[str]) -> bool:
+        """Stop using the feature that the error of a request with the features `sent`
+        refuses; return whether it refuses one."""
         for name, feature in self._features.items():
-            is_named = any(word in complaint for word in feature.words)
-            if is_named and name in sent:
+            is_refused = any(word in error_text for word in feature.refusal_words)
+            if is_refused and name in sent:
+                # Another request in flight may have been refused for it before.
                 if name in self.in_use:
                     self.in_use -= {name}
-                    self.note(feature.instead)
+                    self.note(feature.note)
                 return True
         return False
 
     def note(self, text: str) -> None:
+        """Add a note for the report, unless it is there already."""
         if text not in self.notes:
             self.notes.append(text)
 
 
 class FeatureRefused(Rejected):
-    """A refusal whose `complaint` (lower case) may name a feature. If it names none,
-    `error` is raised."""
+    """An error reply that may refuse a feature.
 
-    def __init__(self, error: Exception, complaint: str) -> None:
+    `error_text` is what it says, in lower case. If it refuses no feature that was sent,
+    `error` is raised instead.
+    """
+
+    def __init__(self, error: Exception, error_text: str) -> None:
         super().__init__(str(error))
         self.error = error
-        self.complaint = complaint
+        self.error_text = error_text
 
 
 def with_schema(data: str, schema: Mapping[str, object]) -> str:
-    """`data`, followed by the schema as text, for models whose schema is not enforced
-    otherwise."""
+    """`data`, followed by the schema as text, for a model whose provider does not
+    enforce it."""
     return (
         f"{data}\n\nReply with one JSON object and nothing else. It must follow this JSON schema:\n"
         f"{json.dumps(schema, ensure_ascii=False, separators=(',', ':'))}"

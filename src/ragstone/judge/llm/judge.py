@@ -9,7 +9,7 @@ from functools import partial
 from typing import cast
 
 from ragstone.golden.sample import Message
-from ragstone.judge.abilities import NO_EMBEDDINGS, Preference, Shown
+from ragstone.judge.abilities import NO_EMBEDDINGS, AnswerWithContexts, Preference
 from ragstone.judge.judgements import (
     AnswerSimilarity,
     ContextGrades,
@@ -23,6 +23,7 @@ from ragstone.judge.judgements import (
     SupportTable,
 )
 from ragstone.judge.llm import merging, reply_schemas
+from ragstone.judge.llm.any_json import list_or_empty
 from ragstone.judge.llm.completion import Form
 from ragstone.judge.llm.core import (
     Core,
@@ -53,8 +54,7 @@ class LlmJudge:
     """One judge for all providers. Each judgement is one chat call, or several if its
     texts don't fit into one.
 
-    A trusted baseline's judgements can be restored into `cache`; `sightings` is what
-    the replies so far reported about the model that wrote them.
+    A trusted baseline's judgements can be restored into `cache`.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class LlmJudge:
         self.cache = core.cache
         self.budget = core.completer.calls.budget
         self.sightings = core.completer.sightings
+        """What the replies so far reported about the model behind the judge."""
         self.core = core
         references = ReferenceJudging(core)
         self.context_use = references.context_use
@@ -78,8 +79,8 @@ class LlmJudge:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the report: parameters that the model does not accept, texts judged
-        in parts."""
+        """Notes for the report, such as that the model does not accept a parameter, or
+        that texts were judged in parts."""
         return self.core.notes
 
     async def statements(
@@ -87,11 +88,11 @@ class LlmJudge:
     ) -> StatementList:
         field = reply_schemas.answer_field(answer)
         blocks = [Block("question", question), Block("answer", answer)]
-        reply = await self.core.one("statements", field, blocks, call)
-        statements = []
-        for at, text in enumerate(reply["statements"], start=1):
-            name = f"s{at}"
-            statements.append(Statement(name, text))
+        reply = await self.core.fill_field("statements", field, blocks, call)
+        statements = [
+            Statement(f"s{number}", text)
+            for number, text in enumerate(reply["statements"], start=1)
+        ]
         return StatementList(tuple(statements), abstains=reply["kind"] == "abstains")
 
     async def support(
@@ -101,41 +102,48 @@ class LlmJudge:
         *,
         call: Call,
     ) -> SupportTable:
-        shown = [context.text for context in contexts]
-        whole = dict(named_contexts(shown))
+        context_texts = [context.text for context in contexts]
+        named_texts = dict(named_contexts(context_texts))
         prompt = self.core.prompts["support"]
-        form = Form(prompt, reply_schemas.support_fields(statements, whole))
-        texts = {item.id: item.text for item in statements}
+        form = Form(prompt, reply_schemas.support_fields(statements, named_texts))
+        statement_texts = {item.id: item.text for item in statements}
 
         async def ask(missing: Sequence[Field]) -> Values:
-            names = [field.path[1] for field in missing]
-            chunk = [Statement(name, texts[name]) for name in names]
-            chunk_texts = [item.text for item in chunk]
-            parts = self.core.context_parts(form, contexts, chunk_texts)
+            missing_ids = [field.path[1] for field in missing]
+            missing_statements = [
+                Statement(name, statement_texts[name]) for name in missing_ids
+            ]
+            missing_texts = [item.text for item in missing_statements]
+            parts = self.core.split_contexts(form, contexts, missing_texts)
             is_part = len(parts) > 1
             replies = []
             for part in parts:
-                part_texts = texts_of(part)
-                fields = reply_schemas.support_fields(chunk, part_texts, misquotes=True)
-                data = partial(_support_data, context_blocks(part), texts)
-                part_form = Form(prompt, fields)
-                fill = self.core.completer.fill
-                reply = await fill(part_form, data, call, part=is_part)
+                fields = reply_schemas.support_fields(
+                    missing_statements, texts_of(part), allow_misquotes=True
+                )
+                render_data = partial(
+                    _render_support_data, context_blocks(part), statement_texts
+                )
+                reply = await self.core.completer.fill(
+                    Form(prompt, fields), render_data, call, is_part=is_part
+                )
                 replies.append(reply)
-            return await self._quoted(
-                merging.support(replies),
-                chunk,
-                whole,
+            return await self._ask_for_quotes(
+                merging.merge_support(replies),
+                missing_statements,
+                named_texts,
                 call,
             )
 
-        # By statement: when one statement of an answer changes, the verdicts on the
-        # others stay valid.
-        own = {field.path: texts[field.path[1]] for field in form.fields}
+        # Each verdict is cached by itself: when one statement of an answer changes, the
+        # verdicts on the others stay valid.
+        field_texts = {
+            field.path: statement_texts[field.path[1]] for field in form.fields
+        }
         values = await self.core.cached_each(
             form,
-            own,
-            shown,
+            field_texts,
+            context_texts,
             call,
             ask,
         )
@@ -145,15 +153,18 @@ class LlmJudge:
             supports.append(reply_schemas.support_of(item.id, **verdict))
         return SupportTable(tuple(supports))
 
-    async def _quoted(
+    async def _ask_for_quotes(
         self,
         values: Values,
         statements: Statements,
         contexts: Mapping[str, str],
         call: Call,
     ) -> Values:
-        """`values` of support, with the quotes that were not in the contexts asked for
-        once more, alone."""
+        """The verdicts in `values`; for those that quote what is in none of `contexts`,
+        ask for a quote once more, in a call for quotes only.
+
+        A verdict stays unquoted if the new quote is not in the contexts either.
+        """
         unquoted: list[Statement] = []
         evidence: set[str] = set()
         for item in statements:
@@ -163,36 +174,42 @@ class LlmJudge:
                 evidence.update(verdict["evidence"])
         if not unquoted:
             return values
-        shown = {name: text for name, text in contexts.items() if name in evidence}
-        fields = reply_schemas.quote_fields(unquoted, shown)
+        evidence_texts = {
+            name: text for name, text in contexts.items() if name in evidence
+        }
+        fields = reply_schemas.quote_fields(unquoted, evidence_texts)
         form = Form(self.core.prompts["quotes"], fields)
-        texts = {item.id: item.text for item in unquoted}
+        statement_texts = {item.id: item.text for item in unquoted}
         try:
-            self.core.check_room(form, [*shown.values(), *texts.values()])
-            data = partial(_support_data, context_blocks(list(shown.items())), texts)
-            quotes = await self.core.completer.fill(form, data, call)
+            self.core.check_room(
+                form, [*evidence_texts.values(), *statement_texts.values()]
+            )
+            blocks = context_blocks(list(evidence_texts.items()))
+            render_data = partial(_render_support_data, blocks, statement_texts)
+            quotes = await self.core.completer.fill(form, render_data, call)
         except JudgementFailed:
+            # The verdicts count without quotes, too.
             return values
-        quoted = dict(values)
-        for name in texts:
+        values_with_quotes = dict(values)
+        for name in statement_texts:
             quote = value_of(quotes, "quotes", name)["quote"]
             if quote:
                 verdict = {**value_of(values, "verdicts", name), "quote": quote}
                 del verdict[reply_schemas.UNQUOTED]
-                quoted["verdicts", name] = verdict
-        return quoted
+                values_with_quotes["verdicts", name] = verdict
+        return values_with_quotes
 
     async def reverse_questions(
         self, question: str, answer: str, *, n: int, call: Call
     ) -> ReverseQuestions:
         fields = tuple(
-            Field(("questions", f"q{number}"), reply_schemas.with_text)
+            Field(("questions", f"q{number}"), reply_schemas.check_text)
             for number in range(1, n + 1)
         )
         form = Form(self.core.prompts["reverse_questions"], fields)
-        values = await self.core.filled(form, [Block("answer", answer)], call)
+        values = await self.core.fill_form(form, [Block("answer", answer)], call)
         questions = [str(value_of(values, *field.path)["text"]) for field in fields]
-        cosines = await self._compared(question, questions, call)
+        cosines = await self._cosines(question, questions, call)
         return ReverseQuestions(tuple(questions), cosines)
 
     async def answer_similarity(
@@ -203,25 +220,26 @@ class LlmJudge:
             raise JudgementFailed(reason, not_applicable=True)
         if not references:
             return AnswerSimilarity(())
-        return AnswerSimilarity(await self._compared(answer, references, call))
+        return AnswerSimilarity(await self._cosines(answer, references, call))
 
-    async def _compared(self, text: str, texts: Sequence[str], call: Call) -> Cosines:
-        """The similarity of `text` to each of `texts`, from the cache if it has all."""
+    async def _cosines(self, text: str, texts: Sequence[str], call: Call) -> Cosines:
+        """The cosine of `text` with each of `texts`, from the cache if it has all of
+        them."""
         content = [self._similarity.label, text, *texts]
         key = self.core.keys.key("similarity 1", content)
-        async with self.core.alone(key):
-            field = Field((_SIMILARITIES,), partial(_cosines, count=len(texts)))
-            stored = read_document(self.core.cache.get(key), [field])
-            if stored and not call.fresh:
+        async with self.core.lock(key):
+            field = Field((_SIMILARITIES,), partial(_check_cosines, count=len(texts)))
+            cached_values = read_document(self.core.cache.get(key), [field])
+            if cached_values and not call.fresh:
                 call.ledger.cached_calls += 1
-                return cast(Cosines, stored[field.path])
+                return cast(Cosines, cached_values[field.path])
 
-            def keep(cosines: Cosines) -> None:
+            def store(cosines: Cosines) -> None:
                 if not call.fresh:
                     self.core.cache.put(key, {_SIMILARITIES: list(cosines)})
 
-            return await self._similarity.similarities(
-                text, texts, call=call, keep=keep
+            return await self._similarity.cosines(
+                text, texts, call=call, on_result=store
             )
 
     async def context_relevance(
@@ -231,22 +249,24 @@ class LlmJudge:
         # imported only when needed.
         from ragstone.judge.sentences import split_sentences
 
-        counts: dict[str, int] = {}
+        sentence_counts: dict[str, int] = {}
         blocks = [Block("question", question)]
         for name, text in named_contexts([context.text for context in contexts]):
             sentences = split_sentences(cleaned(text), "en")
-            counts[name] = len(sentences)
+            sentence_counts[name] = len(sentences)
             if sentences:
                 blocks.append(Block(f"context {name}", numbered(sentences)))
-        fields = reply_schemas.sentence_fields(counts)
+        fields = reply_schemas.sentence_fields(sentence_counts)
         values: Values = {}
         if fields:
             form = Form(self.core.prompts["context_relevance"], fields)
-            values = await self.core.filled(form, blocks, call)
+            values = await self.core.fill_form(form, blocks, call)
         grades = []
-        for name, count in counts.items():
-            needed = value_of(values, "contexts", name)["needed"] if count else ()
-            grades.append(SentenceRelevance(name, len(needed), count))
+        for name, count in sentence_counts.items():
+            needed: Sequence[int] = ()
+            if count:
+                needed = value_of(values, "contexts", name)["needed"]
+            grades.append(SentenceRelevance(name, relevant=len(needed), total=count))
         return ContextGrades(tuple(grades))
 
     async def direct_score(
@@ -264,40 +284,49 @@ class LlmJudge:
             Block("answer", answer),
             *context_blocks(named_contexts(contexts)),
         ]
-        reply = await self.core.one("direct_score", reply_schemas.GRADE, blocks, call)
+        reply = await self.core.fill_field(
+            "direct_score", reply_schemas.GRADE, blocks, call
+        )
         return float(reply["value"]) / 10.0
 
     async def direct_preference(
-        self, quality: str, question: str, first: Shown, second: Shown, *, call: Call
+        self,
+        quality: str,
+        question: str,
+        first: AnswerWithContexts,
+        second: AnswerWithContexts,
+        *,
+        call: Call,
     ) -> Preference:
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
             blocks.append(Block(f"{name} answer", answer))
             blocks.append(Block(f"{name} contexts", numbered(contexts)))
-        reply = await self.core.one(
+        reply = await self.core.fill_field(
             "direct_preference", reply_schemas.BETTER, blocks, call
         )
         return Preference(reply["which"])
 
-    async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:
+    async def grade(self, rubric: Rubric, texts: RubricTexts, *, call: Call) -> Grade:
         blocks = [
             Block("rubric", rubric.text),
             Block("levels", numbered(rubric.levels)),
         ]
         for name in ("question", "answer", "reference"):
-            text: str | None = getattr(shown, name)
+            text: str | None = getattr(texts, name)
             if text is not None:
                 blocks.append(Block(name, text))
-        blocks += context_blocks(named_contexts(shown.contexts or ()))
-        if shown.contexts == ():
+        blocks += context_blocks(named_contexts(texts.contexts or ()))
+        has_no_contexts = texts.contexts == ()
+        if has_no_contexts:
             blocks.append(Block("contexts", "(none were retrieved)"))
         field = reply_schemas.level_field(len(rubric.levels))
-        reply = await self.core.one(RUBRIC, field, blocks, call)
+        reply = await self.core.fill_field(RUBRIC, field, blocks, call)
         grade = rubric.grade(reply["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {reply['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        reply = await self.core.one(
+        reply = await self.core.fill_field(
             ENTITIES,
             reply_schemas.entities_field(text),
             [Block("text", text)],
@@ -309,15 +338,18 @@ class LlmJudge:
         self, history: Sequence[Message], question: str, *, call: Call
     ) -> str:
         field = Field(
-            ("question",), reply_schemas.with_text, tokens=restated_tokens(question)
+            ("question",),
+            reply_schemas.check_text,
+            max_tokens=restated_tokens(question),
         )
         turns = listed([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]
-        return str((await self.core.one(STANDALONE, field, blocks, call))["text"])
+        reply = await self.core.fill_field(STANDALONE, field, blocks, call)
+        return str(reply["text"])
 
     async def close(self) -> None:
-        """Store what calls that were sent still bring within seconds, close
-        connections, and the cache as one file."""
+        """Wait a few seconds for calls in flight, so that their replies are cached,
+        then close the connections and the cache."""
         try:
             await asyncio.gather(
                 self.core.completer.calls.scheduler.drain(), self._similarity.close()
@@ -327,18 +359,20 @@ class LlmJudge:
             self.core.cache.close()
 
 
-def _support_data(
+def _render_support_data(
     contexts: Sequence[Block], texts: dict[str, str], pending: Sequence[Field]
 ) -> str:
-    names = [field.path[1] for field in pending]
-    lines = listed([(name, texts[name]) for name in names])
+    """The data of a request for the `pending` fields: the contexts, and the texts of
+    the statements that they are about."""
+    pending_ids = [field.path[1] for field in pending]
+    lines = listed([(name, texts[name]) for name in pending_ids])
     return fenced([*contexts, Block("statements", lines)])
 
 
-def _cosines(values: object, *, count: int) -> Cosines:
-    """The similarities of a cache entry. Raises ValueError."""
-    cosines = values if isinstance(values, list) else []
-    valid = [type(value) in (int, float) and -1 <= value <= 1 for value in cosines]
+def _check_cosines(value: object, *, count: int) -> Cosines:
+    """The cosines in a cache entry, if there are `count` of them. Raises ValueError."""
+    cosines = list_or_empty(value)
+    valid = [type(item) in (int, float) and -1 <= item <= 1 for item in cosines]
     if len(cosines) != count or not all(valid):
-        raise ValueError("not similarities")
+        raise ValueError("not the cosines of these texts")
     return tuple(map(float, cosines))

@@ -1,4 +1,4 @@
-"""Merges the replies about the parts of one text, by the rules in windows.py."""
+"""Merges the replies about the parts of contexts, by the rules in windows.py."""
 
 from __future__ import annotations
 
@@ -12,69 +12,78 @@ from ragstone.judge.llm.replies import Values
 from ragstone.judge.llm.reply_schemas import UNQUOTED
 
 Value = dict[str, Any]
+"""The checked value of one field: a verdict on a statement, or the use of a context."""
 _STRENGTH = {Verdict.UNSUPPORTED: 0, Verdict.CONTRADICTED: 1, Verdict.SUPPORTED: 2}
 
 
-def support(replies: Sequence[Values]) -> Values:
+def merge_support(replies: Sequence[Values]) -> Values:
     """The strongest verdict on each statement, with the evidence of the parts that gave
     it.
 
-    A statement is as likely to be supported as by the part in which it is likeliest.
+    The probability that a statement is supported is the highest of any part.
     """
 
-    def stronger(old: Value, new: Value) -> Value:
-        best, weaker = sorted((old, new), key=_weakness)
-        merged = dict(best)
-        if weaker["verdict"] == best["verdict"]:
-            merged["evidence"] = _union(best["evidence"], weaker["evidence"])
-        if best["verdict"] == Verdict.SUPPORTED:
-            opposed = weaker.get("against", ())
+    def merge(first: Value, second: Value) -> Value:
+        stronger, weaker = sorted((first, second), key=_weakness)
+        merged = dict(stronger)
+        if weaker["verdict"] == stronger["verdict"]:
+            merged["evidence"] = _union(stronger["evidence"], weaker["evidence"])
+        if stronger["verdict"] == Verdict.SUPPORTED:
+            contradicting = weaker.get("against", ())
             if weaker["verdict"] == Verdict.CONTRADICTED:
-                opposed = weaker["evidence"]
-            against = _union(best.get("against", ()), opposed)
+                contradicting = weaker["evidence"]
+            against = _union(stronger.get("against", ()), contradicting)
+            # A context of which one piece supports the statement supports it.
             against = [name for name in against if name not in merged["evidence"]]
             if against:
                 merged["against"] = against
-        merged[PROBABILITY] = max(old, new, key=_chance).get(PROBABILITY)
+        likelier = max(first, second, key=_probability)
+        merged[PROBABILITY] = likelier.get(PROBABILITY)
         return {name: value for name, value in merged.items() if value is not None}
 
-    return _merged(replies, stronger)
+    return _merge_all(replies, merge)
 
 
-def contexts(replies: Sequence[Values]) -> Values:
-    """A context is useful if one of its pieces is; a statement is found in every
-    context in which a part found it.
+def merge_context_use(replies: Sequence[Values]) -> Values:
+    """The use of each context, and the contexts in which each statement is found.
 
-    A statement's text, if a reply has one, comes from the part that listed it.
+    A context is useful if one of its pieces is. A statement is found in a context if it
+    is found in one of its pieces.
     """
 
-    def either(old: Value, new: Value) -> Value:
-        if "use" in new:
-            return old if old["use"] == "useful" else new
-        return {**old, "found_in": _union(old["found_in"], new["found_in"])}
+    def merge(first: Value, second: Value) -> Value:
+        if "use" in second:
+            return first if first["use"] == "useful" else second
+        found_in = _union(first["found_in"], second["found_in"])
+        # The first reply may also have the text of the statement.
+        return {**first, "found_in": found_in}
 
-    return _merged(replies, either)
+    return _merge_all(replies, merge)
 
 
-def _merged(
+def _merge_all(
     replies: Sequence[Values], merge: Callable[[Value, Value], Value]
 ) -> Values:
+    """The values of all `replies`; those of the same field merged by `merge`, in
+    order."""
     merged: Values = {}
     for reply in replies:
-        for path, new in reply.items():
-            merged[path] = (
-                merge(value_of(merged, *path), value_of(reply, *path))
-                if path in merged
-                else new
-            )
+        for path, value in reply.items():
+            if path in merged:
+                value = merge(value_of(merged, *path), value_of(reply, *path))
+            merged[path] = value
     return merged
 
 
 def _weakness(value: Value) -> tuple[int, bool]:
+    """A sort key by which the strongest verdict comes first; of equal ones, one with a
+    quote."""
     return -_STRENGTH[Verdict(value["verdict"])], UNQUOTED in value
 
 
-def _chance(value: Value) -> tuple[float, bool]:
+def _probability(value: Value) -> tuple[float, bool]:
+    """The probability of a verdict, 0 or 1 if the reply has none; of equal ones, one
+    that the reply has is greater."""
     is_supported = float(value["verdict"] == Verdict.SUPPORTED)
     return value.get(PROBABILITY, is_supported), PROBABILITY in value
 

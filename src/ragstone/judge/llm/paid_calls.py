@@ -1,4 +1,4 @@
-"""The calls to one model: within the budget and the scheduler's limits, and booked."""
+"""Calls to one model, within the budget and the scheduler's limits."""
 
 from __future__ import annotations
 
@@ -8,47 +8,53 @@ from msgspec import Struct
 
 from ragstone.judge.llm.prices import Budget, Tariff
 from ragstone.judge.llm.provider import Rejected, Usage
-from ragstone.judge.llm.scheduler import Attempt, Late, Scheduler
+from ragstone.judge.llm.scheduler import Attempt, LateCallback, Scheduler
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
 
 _T = TypeVar("_T")
 
 
 class PaidCalls(Struct, frozen=True, eq=False):
-    """`tariff` is None for a model without a known price."""
+    """Makes calls to one model, each with its cost reserved in the budget."""
 
     scheduler: Scheduler
     budget: Budget
     tariff: Tariff | None
+    """The model's prices; None if they are not known."""
 
     async def run(
         self,
         attempt: Attempt[_T],
-        likely: Usage,
+        likely_usage: Usage,
         *,
-        late: Late[_T] = None,
+        on_late: LateCallback[_T] = None,
     ) -> _T:
-        """The first success of `attempt`, which books what it used; see
-        `Scheduler.run`. `likely` is what it will use at most."""
-        likely_usd = self.tariff.cost_usd(likely) if self.tariff else 0.0
-        reserved = await self.budget.reserve(likely_usd)
+        """Call `attempt` until it succeeds, as `Scheduler.run` does, and return its
+        result.
+
+        `likely_usage` is an upper estimate of what a success uses; `attempt` records
+        what it did use with `book`. Raises JudgementFailed or JudgeError.
+        """
+        likely_usd = self.tariff.cost_usd(likely_usage) if self.tariff else 0.0
+        await self.budget.reserve(likely_usd)
         try:
-            return await self.scheduler.run(attempt, late=late)
+            return await self.scheduler.run(attempt, on_late=on_late)
         except Rejected as fault:
             reason = fault.reason
         finally:
-            self.budget.settle(reserved)
+            self.budget.release(likely_usd)
+        # Not in the except block, so that the failure is not chained to the fault.
         raise JudgementFailed(reason)
 
     def book(self, usage: Usage, call: Call) -> None:
-        """Count an answered call, for the sample and for the budget."""
-        cost = self.tariff.cost_usd(usage) if self.tariff else usage.cost_usd
-        paid = Ledger(
+        """Add an answered call to the sample's ledger and to the budget."""
+        cost_usd = self.tariff.cost_usd(usage) if self.tariff else usage.cost_usd
+        ledger = Ledger(
             calls=1,
             input_tokens=usage.all_input_tokens,
             cached_input_tokens=usage.cached_input_tokens,
             output_tokens=usage.output_tokens,
-            cost_usd=cost,
+            cost_usd=cost_usd,
         )
-        call.ledger.add(paid)
-        self.budget.book(paid)
+        call.ledger.add(ledger)
+        self.budget.book(ledger)

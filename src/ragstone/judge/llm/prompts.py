@@ -1,11 +1,9 @@
-"""What is the same in every sample's request, so that providers can cache it: the
-prompts, which are data files of this package, the JSON schemas of the replies
-(schemas.json), and which model gets which prompt.
+"""The prompts and JSON schemas, and which model gets which prompt.
 
-A schema describes an item, not which items there must be: a group is an array of items
-with ids, and the ids are checked when the reply is read, as is how many levels a rubric
-has. Objects are closed and every property is required, as strict modes demand.
-Providers put the schema before the prompt.
+Both are data files of this package. They are the same in the requests of all samples,
+so that providers can cache them. A schema describes the items of a reply, but not which
+ids it must have, or how many levels a rubric has: that is checked when the reply is
+read. Objects are closed and every property is required, as strict modes demand.
 """
 
 from __future__ import annotations
@@ -21,44 +19,44 @@ from msgspec import Struct
 
 from ragstone.files import read_table, shipped
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.prices import listed_price, tariff
+from ragstone.judge.llm.prices import listed_price, tariff_of
 from ragstone.judge.names import provider_of
 from ragstone.judge.untrusted_text import Block, fenced
 from ragstone.settings.settings import Price
 
 RUBRIC = "rubric"
-"""The task of the user's own rubrics. Its prompt belongs to the version of their
-metrics, not to the judge's."""
+"""The prompt for the user's own rubrics. It is part of the version of their metrics,
+not of the judge's."""
 
 ENTITIES = "entities"
-"""The task of context entity recall. Its prompt belongs to the version of that metric,
-too."""
+"""The prompt for context entity recall. It is part of the version of that metric."""
 
 STANDALONE = "standalone_question"
-"""The task of writing out the last question of a conversation."""
+"""The prompt that writes out the last question of a conversation."""
 
+# The prompts of `ragstone generate`, which judge nothing.
 DRAFT_QUESTION = "draft_question"
 DRAFT_UNANSWERABLE = "draft_unanswerable"
 DRAFT_ATTEMPT = "draft_attempt"
 DRAFT_INSPECTION = "draft_inspection"
 DRAFT_WORSE = "draft_worse"
-"""The tasks of `ragstone generate`, which judge nothing."""
 
 
 class Prompt(Struct, frozen=True):
-    """One task. `static` is everything before the data; `digest` is its SHA-256
-    (hex)."""
+    """The prompt for one task."""
 
     name: str
     version: str
     static: str
+    """Everything before the data of a sample."""
     digest: str
+    """The SHA-256 (hex) of name, version and `static`."""
 
 
 @functools.cache
 def load_prompt(name: str, *, brief: bool = False) -> Prompt:
-    """The prompt called `name`, between the shared part and its worked examples; a
-    `brief` one has fewer examples."""
+    """The prompt called `name`: the part shared by all prompts, its own, and worked
+    examples; fewer of them if it is `brief`."""
     document = _document(name)
     shared = _document(str(document.get("shared", "shared")))
     parts = [
@@ -69,20 +67,17 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
     for example in document["examples"]:  # type: ignore[attr-defined]
         if brief and not example.get("brief"):
             continue
-        blocks = [Block(name=block[0], text=block[1]) for block in example["blocks"]]
+        blocks = [
+            Block(name=block_name, text=text) for block_name, text in example["blocks"]
+        ]
         request = ""
         if "asked" in example:
             request = request_line(example["asked"])
-        shown = f"{fenced(blocks)}{request}"
-        parts.append(f"{shown}\nReply: {example['reply']}")
+        parts.append(f"{fenced(blocks)}{request}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
-    return Prompt(
-        name,
-        version,
-        static,
-        hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest(),
-    )
+    digest = hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest()
+    return Prompt(name, version, static, digest)
 
 
 def request_line(request: str) -> str:
@@ -95,12 +90,20 @@ def _document(name: str) -> dict[str, object]:
     return document
 
 
+class SizeFactors(Struct, frozen=True):
+    """How the size of a call grows with the sample's texts, for an estimate."""
+
+    sent_characters: Mapping[str, float]
+    """The characters of a request for each character or statement of a text."""
+    received_tokens: Mapping[str, float]
+    """The tokens of a reply for each character or statement of a text."""
+
+
 @functools.cache
-def growth(name: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """For an estimate: the characters of a request with the prompt `name` by text, and
-    the tokens of its reply."""
+def size_factors(name: str) -> SizeFactors:
+    """The factors of the prompt called `name`."""
     estimate: Any = _document(name)["estimate"]
-    return estimate["sent"], estimate["received"]
+    return SizeFactors(estimate["sent"], estimate["received"])
 
 
 VERDICTS = tuple(map(str, Verdict))
@@ -108,44 +111,53 @@ USES = ("useful", "not_useful")
 KINDS = ("answers", "abstains")
 
 _SCHEMAS = json.loads(shipped("prompts/schemas.json", __package__).read_text("utf-8"))
-_CLOSED: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
-_APART: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
+_JUDGING_SCHEMAS: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
+_OTHER_SCHEMAS: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
 
-APART = tuple(_APART)
-"""Tasks whose prompts and schemas are no part of the judge's identity: those of a
+OUTSIDE_IDENTITY = tuple(_OTHER_SCHEMAS)
+"""The prompts that, with their schemas, are no part of the judge's identity: those of a
 metric with a version of its own, and those that judge nothing."""
 
-NAMES = (*_CLOSED, *APART)
+NAMES = (*_JUDGING_SCHEMAS, *OUTSIDE_IDENTITY)
+"""The names of all prompts."""
 
 
-def schema_of(task: str) -> dict[str, object]:
-    return _APART[task] if task in _APART else _CLOSED[task]
+def schema_of(name: str) -> dict[str, object]:
+    """The JSON schema of the replies to the prompt called `name`."""
+    if name in _OTHER_SCHEMAS:
+        return _OTHER_SCHEMAS[name]
+    return _JUDGING_SCHEMAS[name]
 
 
 _CHARACTERS_PER_TOKEN = 4
 _MAX_CHARACTERS_PER_TOKEN = 4.5
+_LONG_LIST = 50
+_SHORT_LIST = 8
+"""How many statements a call judges. Models lose track in long lists, small ones
+sooner."""
 
 
 class Layout(Struct, frozen=True):
-    """Which prompt each task gets, and the tasks whose fixed part the provider is known
-    to cache.
-
-    `breakpoints`: the model's cache is useless unless the request marks where the fixed
-    part ends. `statements`: the most that one call judges; models lose track in long
-    lists, small ones sooner.
-    """
+    """The requests of one model: which prompts it gets, and what it is asked at
+    once."""
 
     prompts: Mapping[str, Prompt]
-    cached: frozenset[str]
-    breakpoints: bool
-    statements: int
+    """The prompts by name."""
+    cached_prompts: frozenset[str]
+    """The names of the prompts that the provider is known to cache."""
+    needs_breakpoints: bool
+    """Whether the provider caches only requests that mark where the prompt ends."""
+    statements_per_call: int
+    """The most statements that one call judges."""
 
     def digest(self) -> str:
-        """Of all prompts and schemas that the judge's identity covers."""
-        prompts = (
-            prompt.digest for name, prompt in self.prompts.items() if name not in APART
+        """A text that changes with every prompt and schema in the judge's identity."""
+        digests = (
+            prompt.digest
+            for name, prompt in self.prompts.items()
+            if name not in OUTSIDE_IDENTITY
         )
-        return "".join(prompts) + json.dumps(_CLOSED)
+        return "".join(digests) + json.dumps(_JUDGING_SCHEMAS)
 
 
 def layout_of(
@@ -153,49 +165,47 @@ def layout_of(
 ) -> Layout:
     """The layout for `model`.
 
-    The long prompts, with all worked examples, are used if the model's cache is known
-    to take them and makes them cheaper than the brief ones; otherwise the examples
-    would be paid for with every call.
+    A prompt has all its worked examples if the provider is known to cache it, so that
+    it is cheaper than the brief one; otherwise they would be paid for with every call.
     """
     listed = listed_price(provider, model)
     cache_from = listed.cache_from if listed else None
-    price = tariff(provider, model, prices)
+    price = tariff_of(provider, model, prices)
     prompts: dict[str, Prompt] = {}
-    cached: set[str] = set()
+    cached_prompts: set[str] = set()
     for name in NAMES:
-        long, brief = load_prompt(name), load_prompt(name, brief=True)
+        full = load_prompt(name)
+        brief = load_prompt(name, brief=True)
         prompts[name] = brief
         if cache_from is None or price is None:
             continue
         if _least_tokens(brief) >= cache_from:
-            cached.add(name)
-        elif (
-            _least_tokens(long) >= cache_from
-            and prefix_tokens(long) * price.cached_input
-            < prefix_tokens(brief) * price.input
-        ):
-            prompts[name] = long
-            cached.add(name)
+            cached_prompts.add(name)
+        elif _least_tokens(full) >= cache_from:
+            full_cost = prefix_tokens(full) * price.cached_input
+            brief_cost = prefix_tokens(brief) * price.input
+            if full_cost < brief_cost:
+                prompts[name] = full
+                cached_prompts.add(name)
     info = provider_of(provider)
-    breakpoints = re.match(info.cache_breakpoints, model) is not None
-    long_lists = re.match(info.long_lists, model) is not None
+    needs_breakpoints = re.match(info.cache_breakpoints, model) is not None
+    can_judge_long_lists = re.match(info.long_lists, model) is not None
     return Layout(
         prompts,
-        frozenset(cached),
-        breakpoints,
-        statements=50 if long_lists else 8,
+        frozenset(cached_prompts),
+        needs_breakpoints,
+        statements_per_call=_LONG_LIST if can_judge_long_lists else _SHORT_LIST,
     )
 
 
 def prefix_tokens(prompt: Prompt) -> int:
-    """The approximate number of tokens that all samples' requests share: the schema and
-    the prompt."""
-    return (
-        len(prompt.static) + len(json.dumps(schema_of(prompt.name)))
-    ) // _CHARACTERS_PER_TOKEN
+    """The approximate number of tokens that the requests of all samples begin with: the
+    schema and the prompt."""
+    schema = json.dumps(schema_of(prompt.name))
+    return (len(prompt.static) + len(schema)) // _CHARACTERS_PER_TOKEN
 
 
 def _least_tokens(prompt: Prompt) -> int:
-    """A lower limit of the prompt's tokens; whether the schema counts too differs by
-    provider."""
+    """A lower limit of the prompt's tokens, without the schema: not every provider
+    counts it as part of what can be cached."""
     return int(len(prompt.static) / _MAX_CHARACTERS_PER_TOKEN)

@@ -1,5 +1,5 @@
-"""The port between the judge and a provider: one chat call, one embeddings request, and
-how both can fail."""
+"""The interface between the judge and a provider: requests, replies, and how a call can
+fail."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ if TYPE_CHECKING:
 
 
 class ChatRequest(Struct, frozen=True):
-    """One request to the model. `static` comes first and is the same for all samples,
-    so that providers can cache it.
-
-    `schema` is the JSON schema of the reply, closed and with every property required,
-    as strict modes demand. `cached`: the provider's cache is known to take the static
-    part. `breakpoint`: the request must mark where that part ends. `graded`: the
-    log-probabilities of the reply's tokens are of use.
-    """
+    """One request to the model."""
 
     name: str
+    """The name of the prompt."""
     static: str
+    """The part that comes first and is the same for all samples, so that providers can
+    cache it."""
     data: str
+    """The part about this sample."""
     schema: Mapping[str, object]
+    """The JSON schema of the reply, closed and with every property required, as strict
+    modes demand."""
     max_output_tokens: int
-    cached: bool = False
-    breakpoint: bool = False
-    graded: bool = False
+    is_cached: bool = False
+    """Whether the provider's cache is known to take the static part."""
+    needs_breakpoint: bool = False
+    """Whether the request must mark where the static part ends."""
+    is_graded: bool = False
+    """Whether the log-probabilities of the reply's tokens are needed."""
 
 
 class Stop(StrEnum):
+    """Why a reply ends."""
+
     COMPLETE = "complete"
     TRUNCATED = "truncated"
     REFUSED = "refused"
@@ -41,14 +45,15 @@ class Stop(StrEnum):
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of one reply, as reported by the provider; the counts are disjoint."""
+    """The tokens of one call. No token is counted twice: cached input is not in
+    `input_tokens`."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
     cache_write_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
-    """The cost of the reply, if a gateway reports it."""
+    """The cost of the call, if a gateway reports it."""
 
     @property
     def all_input_tokens(self) -> int:
@@ -56,31 +61,31 @@ class Usage(Struct, frozen=True):
 
 
 class ChatReply(Struct, frozen=True):
-    """The model's reply.
-
-    `model` is what the provider reports as its author, `way` is how the schema was
-    enforced. `tokens` are the reply's with their log-probabilities, as the provider
-    gave them (unchecked), if it did.
-    """
+    """The model's reply."""
 
     text: str
     stop: Stop
     usage: Usage
     model: str | None = None
-    way: str | None = None
+    """The model that the provider reports as the author."""
+    request_mode: str | None = None
+    """How the reply was made to follow the schema: `features.SCHEMA` or `PROMPT`."""
     tokens: Sequence[object] = ()
+    """The reply's tokens with their log-probabilities, unchecked, if the provider
+    reports them."""
 
 
 class EmbedReply(Struct, frozen=True):
-    """One vector per text, in order, as the rows of a matrix."""
+    """The embeddings of texts."""
 
     vectors: np.ndarray
+    """A matrix with one row for each text, in order."""
     input_tokens: int
 
 
 class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program error
-    """One attempt failed. `reason` is one line without secrets. Never chained to an
-    SDK's error: that holds the key."""
+    """One attempt failed. `reason` is one line without secrets. Never raised from an
+    SDK's error, which holds the key."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -88,13 +93,11 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
 
 
 class Busy(Fault):
-    """429: a rate limit is reached. `retry_after_s` is the wait that the provider asked
-    for, None if it gave none.
+    """A rate limit is reached (status 429). `retry_after_s` is the wait that the
+    provider asks for; None if it names none."""
 
-    `number` is that of the call, counted by the scheduler.
-    """
-
-    number = 0
+    attempt_number = 0
+    """The number of the attempt, which the scheduler counts from 1 and sets."""
 
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
@@ -102,8 +105,8 @@ class Busy(Fault):
 
 
 class Broken(Fault):
-    """5xx, a time-out, a failed or broken connection: worth another try, after
-    `retry_after_s` if that is given."""
+    """An error of the server, a time-out, or a failed connection: worth another try.
+    `retry_after_s` is the wait that the provider asks for; None if it names none."""
 
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
@@ -115,13 +118,16 @@ class Rejected(Fault):
 
 
 class Provider(Protocol):
-    """An LLM service. Methods make exactly one attempt; they raise a Fault, or
-    JudgeError when no call can succeed."""
+    """An LLM service."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was found out about the model and how it was handled, for the report."""
+        """Notes for the report: which features the model does not accept, and what
+        happens without them."""
 
-    async def chat(self, request: ChatRequest) -> ChatReply: ...
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """The reply to `request`, without retries. Raises a Fault, or JudgeError if no
+        call can succeed."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections."""

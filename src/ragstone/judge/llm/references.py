@@ -1,5 +1,5 @@
-"""Judgements against a reference: its statements are extracted once and then judged by
-id."""
+"""Judgements against a reference, whose statements are listed once and then judged by
+their ids."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from ragstone.judge.llm.replies import Field, Values, document_of, read_document
 from ragstone.judge.protocol import Call, Contexts
 from ragstone.judge.untrusted_text import Block, fenced, listed
 
-Listing = Statements | None
-"""The statements of a reference; None if they are to be listed first."""
+KnownStatements = Statements | None
+"""The statements of a reference; None if the model must list them first."""
 
 
 class ReferenceJudging:
-    """Context use and reference match.
+    """Judges context use and reference match.
 
     The first judgement of a reference lists the reference's statements and judges them
     in one call. The list is cached under a key of question and reference alone. Every
-    later judgement uses these statements, so that denominators are the same in every
-    run and repeat.
+    later judgement uses these statements, so that every run and repeat counts the same
+    ones.
     """
 
     def __init__(self, core: Core) -> None:
@@ -54,60 +54,73 @@ class ReferenceJudging:
         *,
         call: Call,
     ) -> ContextUse:
-        """Against the answer if there is no reference."""
+        """The use of each context for the reference, or for the answer if there is no
+        reference."""
         core = self._core
-        all_names = tuple(map(context_id, range(len(contexts))))
-        target, text, prompt = "reference", reference or "", "context_use"
-        against_reference = bool(text.strip())
+        all_ids = tuple(map(context_id, range(len(contexts))))
+        target_name = "reference"
+        target_text = reference or ""
+        prompt = "context_use"
+        against_reference = bool(target_text.strip())
         if not against_reference:
-            target, text, prompt = "answer", answer, "context_use_no_reference"
+            target_name = "answer"
+            target_text = answer
+            prompt = "context_use_no_reference"
 
-        def form(listing: Listing, names: tuple[str, ...] = all_names) -> Form:
-            uses = reply_schemas.context_fields(names)
-            attributions = reply_schemas.attribution_fields(text, listing, names)
+        def form(
+            known: KnownStatements, context_ids: tuple[str, ...] = all_ids
+        ) -> Form:
+            uses = reply_schemas.context_fields(context_ids)
+            attributions = reply_schemas.attribution_fields(
+                target_text, known, context_ids
+            )
             return Form(core.prompts[prompt], uses + attributions)
 
-        async def ask(listing: Listing) -> Values:
-            blocks = [Block("question", question), Block(target, text)]
-            fixed = [question, text, *_texts(listing or ())]
-            parts = core.context_parts(form(listing), contexts, fixed)
+        async def ask(known: KnownStatements) -> Values:
+            blocks = [Block("question", question), Block(target_name, target_text)]
+            fixed = [question, target_text, *_texts(known or ())]
+            parts = core.split_contexts(form(known), contexts, fixed)
             is_part = len(parts) > 1
             replies = []
             for part in parts:
-                part_form = form(listing, tuple(texts_of(part)))
-                data = partial(
-                    _rendered,
+                part_form = form(known, tuple(texts_of(part)))
+                render_data = partial(
+                    _render_data,
                     blocks,
                     context_blocks(part),
-                    listing,
+                    known,
                 )
-                reply = await core.completer.fill(part_form, data, call, part=is_part)
-                replies.append(reply_schemas.keyed(reply))
-                if listing is None:
-                    listing = reply_schemas.listed_statements(replies[0])
-            return merging.contexts(replies)
+                reply = await core.completer.fill(
+                    part_form, render_data, call, is_part=is_part
+                )
+                replies.append(reply_schemas.with_reference_by_id(reply))
+                if known is None:
+                    # The first part lists the statements for all others.
+                    known = reply_schemas.listed_statements(replies[0])
+            return merging.merge_context_use(replies)
 
-        content = (question, text, "", *(context.text for context in contexts))
+        content = (question, target_text, "", *(context.text for context in contexts))
         statements: tuple[Statement, ...] = ()
         if against_reference:
-            statements, values = await self._judged(content, form, ask, call)
+            statements, values = await self._judge(content, form, ask, call)
         else:
+            no_statements = ()
             values = await core.cached(
-                form(()),
+                form(no_statements),
                 content,
                 call,
-                partial(ask, ()),
+                partial(ask, no_statements),
             )
         attributions = []
         for item in statements:
-            contexts_with_it = value_of(values, *reply_schemas.REFERENCE, item.id)
-            names = contexts_with_it["found_in"]
-            verdict = Verdict.SUPPORTED if names else Verdict.UNSUPPORTED
-            attributions.append(reply_schemas.support_of(item.id, verdict, names))
+            attribution = value_of(values, *reply_schemas.REFERENCE, item.id)
+            found_in = attribution["found_in"]
+            verdict = Verdict.SUPPORTED if found_in else Verdict.UNSUPPORTED
+            attributions.append(reply_schemas.support_of(item.id, verdict, found_in))
         usefulness = []
-        for name in all_names:
+        for name in all_ids:
             use = value_of(values, "contexts", name)["use"]
-            usefulness.append(ContextUsefulness(name, use == "useful"))
+            usefulness.append(ContextUsefulness(name, useful=use == "useful"))
         return ContextUse(
             contexts=tuple(usefulness),
             against_reference=against_reference,
@@ -124,7 +137,9 @@ class ReferenceJudging:
         *,
         call: Call,
     ) -> ReferenceMatch:
-        core, prompt = self._core, self._core.prompts["reference_match"]
+        """The comparison of `answer`, with its `statements`, and `reference`."""
+        core = self._core
+        prompt = core.prompts["reference_match"]
         blocks = [
             Block("question", question),
             Block("reference", reference),
@@ -132,76 +147,94 @@ class ReferenceJudging:
             Block("statements", listed([(item.id, item.text) for item in statements])),
         ]
 
-        def form(listing: Listing) -> Form:
-            fields = reply_schemas.match_fields(statements, reference, listing)
+        def form(known: KnownStatements) -> Form:
+            fields = reply_schemas.match_fields(statements, reference, known)
             return Form(prompt, fields)
 
-        async def ask(listing: Listing) -> Values:
-            core.check_room(form(listing), [block.text for block in blocks])
-            data = partial(
-                _rendered,
+        async def ask(known: KnownStatements) -> Values:
+            core.check_room(form(known), [block.text for block in blocks])
+            no_contexts: list[Block] = []
+            render_data = partial(
+                _render_data,
                 blocks,
-                [],
-                listing,
+                no_contexts,
+                known,
             )
-            reply = await core.completer.fill(form(listing), data, call)
-            return reply_schemas.keyed(reply)
+            reply = await core.completer.fill(form(known), render_data, call)
+            return reply_schemas.with_reference_by_id(reply)
 
-        own = [f"{item.id}:{item.text}" for item in statements]
-        content = (question, reference, answer, *own)
-        expected, values = await self._judged(content, form, ask, call)
-        group = reply_schemas.REFERENCE[0]
+        answer_statements = [f"{item.id}:{item.text}" for item in statements]
+        content = (question, reference, answer, *answer_statements)
+        reference_statements, values = await self._judge(content, form, ask, call)
         return ReferenceMatch(
-            reference_statements=expected,
+            reference_statements=reference_statements,
             answer_supports=_supports(
-                values, "answer_verdicts", statements, "reference"
+                values, "answer_verdicts", statements, source="reference"
             ),
-            reference_supports=_supports(values, group, expected, "answer"),
+            reference_supports=_supports(
+                values,
+                reply_schemas.REFERENCE[0],
+                reference_statements,
+                source="answer",
+            ),
         )
 
-    async def _judged(
+    async def _judge(
         self,
         content: Sequence[str],
-        form: Callable[[Listing], Form],
-        ask: Callable[[Listing], Awaitable[Values]],
+        form: Callable[[KnownStatements], Form],
+        ask: Callable[[KnownStatements], Awaitable[Values]],
         call: Call,
     ) -> tuple[tuple[Statement, ...], Values]:
-        """The reference's statements and the judgement on them, listing them first if
-        needed. `content` are the texts that it reads: the question, the reference, and
-        others."""
+        """The reference's statements, and the values of the judgement on them.
+
+        `content` are the texts that the judgement reads: the question, the reference,
+        and others. `form` and `ask` are called with None if the statements are not
+        known, so that the model lists them, too.
+        """
         core = self._core
-        key = core.keys.key("reference statements 1", content[:2])
-        async with core.alone(key):
-            statements = self._listed.get(key) or _stored(core.cache.get(key))
+        question_and_reference = content[:2]
+        list_key = core.keys.key("reference statements 1", question_and_reference)
+        async with core.lock(list_key):
+            statements = self._listed.get(list_key)
             if not statements:
-                # In one call; the result is cached as if the statements had been given,
-                # for the next run.
+                statements = _statements_in(core.cache.get(list_key))
+            if not statements:
                 values = await ask(None)
                 statements = reply_schemas.listed_statements(values)
-                self._listed[key] = statements
-                core.cache.put(key, {"statements": _texts(statements)})
-                whole = [*content, "", *_texts(statements)]
-                digest = form(statements).digest
-                own_key = core.keys.key(digest, whole, repeat=call.repeat)
-                core.cache.put(own_key, document_of(values))
+                self._listed[list_key] = statements
+                core.cache.put(list_key, {"statements": _texts(statements)})
+                # Cached under the key that the next run, which knows the statements,
+                # looks for.
+                key = core.keys.key(
+                    form(statements).digest,
+                    _content_with(content, statements),
+                    repeat=call.repeat,
+                )
+                core.cache.put(key, document_of(values))
                 return statements, values
-        whole = [*content, "", *_texts(statements)]
-        asking = partial(ask, statements)
-        return statements, await core.cached(
+        values = await core.cached(
             form(statements),
-            whole,
+            _content_with(content, statements),
             call,
-            asking,
+            partial(ask, statements),
         )
+        return statements, values
 
 
-def _stored(document: object) -> tuple[Statement, ...]:
+def _content_with(content: Sequence[str], statements: Statements) -> list[str]:
+    return [*content, "", *_texts(statements)]
+
+
+def _statements_in(document: object) -> tuple[Statement, ...]:
     """The statements in a cache entry; none if it is not valid."""
     values = read_document(document, [reply_schemas.STATEMENT_TEXTS])
-    statements = []
-    for at, text in enumerate(value_of(values, "statements") if values else (), 1):
-        statements.append(Statement(f"r{at}", text))
-    return tuple(statements)
+    if not values:
+        return ()
+    texts = value_of(values, "statements")
+    return tuple(
+        Statement(f"r{number}", text) for number, text in enumerate(texts, start=1)
+    )
 
 
 def _texts(statements: Statements) -> list[str]:
@@ -209,8 +242,9 @@ def _texts(statements: Statements) -> list[str]:
 
 
 def _supports(
-    values: Values, group: str, statements: Statements, source: str
+    values: Values, group: str, statements: Statements, *, source: str
 ) -> tuple[Support, ...]:
+    """The supports of `statements` by the text called `source`."""
     supports = []
     for item in statements:
         verdict = value_of(values, group, item.id)["verdict"]
@@ -218,15 +252,18 @@ def _supports(
     return tuple(supports)
 
 
-def _rendered(
+def _render_data(
     blocks: Sequence[Block],
     contexts: Sequence[Block],
-    listing: Listing,
+    known: KnownStatements,
     pending: Sequence[Field],
 ) -> str:
-    """Data for a form: only those of the given statements that are still requested."""
+    """The data of a request for the `pending` fields, with those of the `known`
+    statements that they are about."""
     group = reply_schemas.REFERENCE[0]
-    wanted = {field.path[-1] for field in pending if field.path[0] == group}
-    lines = [(item.id, item.text) for item in listing or () if item.id in wanted]
-    own = [Block("reference statements", listed(lines))] if lines else []
-    return fenced([*blocks, *own, *contexts])
+    pending_ids = {field.path[-1] for field in pending if field.path[0] == group}
+    lines = [(item.id, item.text) for item in known or () if item.id in pending_ids]
+    statement_blocks = []
+    if lines:
+        statement_blocks.append(Block("reference statements", listed(lines)))
+    return fenced([*blocks, *statement_blocks, *contexts])

@@ -1,5 +1,4 @@
-"""The forms that the model fills in: their fields, the checks of these, and their
-meaning."""
+"""The fields of the model's replies, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -12,24 +11,25 @@ from ragstone.judge.abilities import Preference
 from ragstone.judge.judgements import Statement, Statements, Support, Verdict
 from ragstone.judge.llm.graded import PROBABILITY
 from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
-from ragstone.judge.llm.quotes import Shown, is_quote, stands_in
-from ragstone.judge.llm.replies import Field, Fields, Path, Values
+from ragstone.judge.llm.quotes import QuotableText, is_quote, is_quoted_from
+from ragstone.judge.llm.replies import Field, FieldPath, Fields, Values
 from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.untrusted_text import neutral
 
 Json = dict[str, object]
 Check = Callable[[object], Json]
-"""Returns a value in canonical form or raises ValueError."""
+"""Returns a value in canonical form, or raises an exception if it is not valid."""
 
 _MAX_STATEMENTS = 400
-_MAX_TEXT = 4_000
-_MAX_REASON = 200
+_MAX_TEXT_CHARACTERS = 4_000
+_MAX_REASON_CHARACTERS = 200
 
 UNQUOTED = "unquoted"
-"""Of a verdict whose words are in no context that it names."""
+"""The key of a verdict whose quote is in none of the contexts that it names."""
 
-ANSWER: Path = ("answer",)
-REFERENCE: Path = ("reference_statements",)
+ANSWER: FieldPath = ("answer",)
+REFERENCE: FieldPath = ("reference_statements",)
+"""Where the statements of a reference are: a list, or by id (r1, r2, …)."""
 
 
 def as_object(value: object) -> Json:
@@ -39,65 +39,67 @@ def as_object(value: object) -> Json:
     return value
 
 
-def one_of(value: object, allowed: Sequence[str]) -> str:
-    """`value`, if it is one of the allowed words. Raises ValueError."""
-    if not isinstance(value, str) or value not in allowed:
+def one_of(value: object, words: Sequence[str]) -> str:
+    """`value`, if it is one of `words`. Raises ValueError."""
+    if not isinstance(value, str) or value not in words:
         raise ValueError("not one of the allowed words")
     return value
 
 
-def chosen(name: str, words: Sequence[str]) -> Callable[[object], dict[str, object]]:
-    """A check that an object's `name` is one of `words`."""
+def choice_check(name: str, words: Sequence[str]) -> Check:
+    """A check that the value called `name` of an object is one of `words`."""
     return lambda value: {name: one_of(as_object(value)[name], words)}
 
 
 def answer_field(answer: str) -> Field:
-    """Kind and statements of an answer; "abstains" requires no statements, "answers" at
-    least one."""
+    """The kind and the statements of an answer: none if it abstains, otherwise at least
+    one."""
 
     def check(value: object) -> object:
         item = as_object(value)
         kind = one_of(item["kind"], KINDS)
+        # Without duplicates, which would count twice.
         unique: dict[str, str] = {}
         for text in _texts(item["statements"]):
-            unique.setdefault(text.casefold(), text)  # twice would count twice
+            unique.setdefault(text.casefold(), text)
         statements = list(unique.values())
-        _bounded(len(statements), answer)
+        _check_count(len(statements), answer)
         abstains = kind == "abstains"
         has_statements = bool(statements)
         if abstains == has_statements:
             raise ValueError("kind and statements disagree")
         return {"kind": kind, "statements": statements}
 
-    return Field(ANSWER, check, tokens=restated_tokens(answer))
+    return Field(ANSWER, check, max_tokens=restated_tokens(answer))
 
 
 def support_fields(
     statements: Statements,
     contexts: Mapping[str, str],
     *,
-    misquotes: bool = False,
+    allow_misquotes: bool = False,
 ) -> Fields:
     """A verdict for each statement, with its evidence among `contexts` (id to text),
     and a quote from it.
 
-    A verdict other than "unsupported" needs evidence, and "supported" the words that it
-    rests on. With `misquotes`, words that are in no context of the evidence are left
-    out: the verdict is then unquoted.
+    A verdict other than "unsupported" needs evidence, and "supported" also a quote from
+    it. With `allow_misquotes`, a quote that is in none of the evidence is left out, and
+    the verdict is marked as unquoted.
     """
     names = tuple(contexts)
 
     @functools.cache
-    def shown(name: str) -> Shown:
-        return Shown(neutral(contexts[name]))
+    def quotable(name: str) -> QuotableText:
+        return QuotableText(neutral(contexts[name]))
 
     def check(value: object) -> Json:
         item = as_object(value)
         verdict = one_of(item["verdict"], VERDICTS)
         checked: Json = {"evidence": [], "verdict": verdict}
-        chance: Any = item.get(PROBABILITY)  # as those in the cache
-        if type(chance) in (int, float) and 0.0 <= chance <= 1.0:
-            checked[PROBABILITY] = chance
+        # A cached verdict has the probability that was computed for it.
+        probability: Any = item.get(PROBABILITY)
+        if type(probability) in (int, float) and 0.0 <= probability <= 1.0:
+            checked[PROBABILITY] = probability
         if verdict == Verdict.UNSUPPORTED:
             return checked
         evidence = _ids(item["evidence"], names)
@@ -105,8 +107,8 @@ def support_fields(
             raise ValueError("a verdict without evidence")
         checked["evidence"] = evidence
         quote = item.get("quote", "")
-        quotes = is_quote(quote)
-        if quotes and stands_in(_text(quote), list(map(shown, evidence))):
+        has_quote = is_quote(quote)
+        if has_quote and is_quoted_from(_text(quote), list(map(quotable, evidence))):
             checked["quote"] = _text(quote)
         if verdict == Verdict.SUPPORTED:
             against = _ids(item.get("against", []), names)
@@ -114,123 +116,127 @@ def support_fields(
             if against:
                 checked["against"] = against
             if "quote" not in checked:
-                may_be_unquoted = misquotes and quotes
-                if not may_be_unquoted and item.get(UNQUOTED) is not True:
-                    raise ValueError("a quote that is not there")
+                is_misquote_allowed = allow_misquotes and has_quote
+                # A cached verdict may be marked already.
+                if not is_misquote_allowed and item.get(UNQUOTED) is not True:
+                    raise ValueError("a quote that is not in the evidence")
                 checked[UNQUOTED] = True
         return checked
 
-    return _by_statement(
-        "verdicts",
-        statements,
-        check,
-        112 + 4 * len(contexts),
-    )
+    max_tokens = 112 + 4 * len(contexts)
+    return _by_statement("verdicts", statements, check, max_tokens)
 
 
 def quote_fields(statements: Statements, contexts: Mapping[str, str]) -> Fields:
-    """For each statement, words of one of `contexts`; empty if the words given are in
-    none of them."""
-    shown = [Shown(neutral(text)) for text in contexts.values()]
+    """For each statement, a quote from one of `contexts`; empty if it is in none of
+    them."""
+    texts = [QuotableText(neutral(text)) for text in contexts.values()]
 
     def check(value: object) -> Json:
         quote: Any = as_object(value)["quote"]
-        is_short = is_quote(quote) and len(quote) <= _MAX_TEXT
-        if is_short and stands_in(quote, shown):
+        is_short_quote = is_quote(quote) and len(quote) <= _MAX_TEXT_CHARACTERS
+        if is_short_quote and is_quoted_from(quote, texts):
             return {"quote": _text(quote)}
         return {"quote": ""}
 
     return _by_statement("quotes", statements, check)
 
 
-def context_fields(contexts: Sequence[str]) -> Fields:
-    """Useful or not, for each context."""
-    return tuple(Field(("contexts", name), chosen("use", USES)) for name in contexts)
+def context_fields(context_ids: Sequence[str]) -> Fields:
+    """For each context, whether it is useful."""
+    check = choice_check("use", USES)
+    return tuple(Field(("contexts", name), check) for name in context_ids)
 
 
 def attribution_fields(
-    reference: str, statements: Statements | None, contexts: Sequence[str]
+    reference: str, statements: Statements | None, context_ids: Sequence[str]
 ) -> Fields:
-    """Where each statement of the reference is found: a list if the statements are not
-    known yet, else by id."""
+    """For each statement of `reference`, the contexts in which it is found.
+
+    If its `statements` are not known yet, the model lists them, with their texts.
+    """
 
     def check(value: object) -> Json:
-        return {"found_in": _ids(as_object(value)["found_in"], contexts)}
+        return {"found_in": _ids(as_object(value)["found_in"], context_ids)}
 
     return _reference_fields(reference, statements, check)
 
 
 def match_fields(
-    answer: Statements, reference: str, statements: Statements | None
+    answer_statements: Statements,
+    reference: str,
+    reference_statements: Statements | None,
 ) -> Fields:
-    """The reference's verdict on each statement of the answer, and the answer's on each
+    """Whether the reference supports each statement of the answer, and the answer each
     statement of the reference.
 
-    The latter are a list or by id, as in `attribution_fields`.
+    If the statements of the reference are not known yet, the model lists them.
     """
-    check = chosen("verdict", VERDICTS)
-    own = _by_statement("answer_verdicts", answer, check)
-    return own + _reference_fields(reference, statements, check)
+    check = choice_check("verdict", VERDICTS)
+    answer_fields = _by_statement("answer_verdicts", answer_statements, check)
+    return answer_fields + _reference_fields(reference, reference_statements, check)
 
 
-def sentence_fields(counts: Mapping[str, int]) -> Fields:
-    """For each context that has sentences, the numbers of those needed, from 1 to its
-    count."""
+def sentence_fields(sentence_counts: Mapping[str, int]) -> Fields:
+    """For each context that has sentences, the numbers of those that are needed, from
+    1."""
 
     def check(value: object, *, count: int) -> object:
         needed = _list(as_object(value)["needed"])
         return {"needed": sorted({_number(number, 1, count) for number in needed})}
 
     fields = []
-    for name, count in counts.items():
+    for name, count in sentence_counts.items():
         if count:
-            counted = functools.partial(check, count=count)
-            fields.append(Field(("contexts", name), counted, tokens=64 + 4 * count))
+            check_numbers = functools.partial(check, count=count)
+            max_tokens = 64 + 4 * count
+            fields.append(Field(("contexts", name), check_numbers, max_tokens))
     return tuple(fields)
 
 
-def level_field(levels: int) -> Field:
-    """One of `levels` levels of a rubric, from 1, and the reason for it (cut to what a
-    note holds)."""
+def level_field(level_count: int) -> Field:
+    """The number of a rubric's level, from 1, and the reason for it, truncated to what
+    a note may hold."""
 
     def check(value: object) -> object:
         item = as_object(value)
-        level = _number(item["level"], 1, levels)
+        level = _number(item["level"], 1, level_count)
         reason = " ".join(_text(item["reason"]).split())
-        return {"level": level, "reason": clipped(reason, _MAX_REASON)}
+        return {"level": level, "reason": clipped(reason, _MAX_REASON_CHARACTERS)}
 
-    return Field(("grade",), check, tokens=96)
+    return Field(("grade",), check, max_tokens=96)
 
 
 def entities_field(text: str) -> Field:
     """The distinct entities of `text`, each of which must occur in it."""
-    shown = _flat(neutral(text))
+    flat_text = _flat(neutral(text))
 
     def check(value: object) -> object:
         names: dict[str, None] = {}
         entities = _texts(as_object(value)["names"])
         for entity in entities:
             names[" ".join(entity.split())] = None
-            if _flat(entity) not in shown:
-                raise ValueError("an entity that is not there")
+            if _flat(entity) not in flat_text:
+                raise ValueError("an entity that is not in the text")
         if len(entities) > _MAX_STATEMENTS:
-            raise ValueError("more entities than a text can hold")
+            raise ValueError("more entities than a text can have")
         return {"names": list(names)}
 
-    return Field(("entities",), check, tokens=restated_tokens(text))
+    return Field(("entities",), check, max_tokens=restated_tokens(text))
 
 
-def keyed(values: Values) -> Values:
-    """`values` with a list of the reference's statements turned into one value per id
-    (r1, r2, …), texts included."""
+def with_reference_by_id(values: Values) -> Values:
+    """`values` with a list of the reference's statements turned into one value for each
+    id (r1, r2, …), with its text."""
     by_id = {path: value for path, value in values.items() if path != REFERENCE}
-    for at, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
-        by_id[*REFERENCE, f"r{at}"] = item
+    for number, item in enumerate(_list(values.get(REFERENCE, [])), start=1):
+        by_id[*REFERENCE, f"r{number}"] = item
     return by_id
 
 
 def listed_statements(values: Values) -> tuple[Statement, ...]:
-    """The reference's statements in keyed values that still include their texts."""
+    """The reference's statements, from the result of `with_reference_by_id` for a reply
+    that lists them."""
     return tuple(
         Statement(path[1], str(as_object(value)["text"]))
         for path, value in values.items()
@@ -247,30 +253,36 @@ def support_of(
     against: Sequence[str] = (),
     unquoted: bool = False,
 ) -> Support:
-    """A Support; evidence is kept for supported statements only, as its field's name
-    promises."""
-    checked = Verdict(str(verdict))
-    supported_by = tuple(evidence) if checked is Verdict.SUPPORTED else ()
+    """The Support that a checked verdict stands for.
+
+    A Support names the evidence for a statement, not the evidence against it.
+    """
+    parsed_verdict = Verdict(str(verdict))
+    supported_by: tuple[str, ...] = ()
+    if parsed_verdict is Verdict.SUPPORTED:
+        supported_by = tuple(evidence)
     return Support(
         statement_id,
-        checked,
-        supported_by,
-        probability,
-        quote,
+        parsed_verdict,
+        supported_by=supported_by,
+        probability=probability,
+        quote=quote,
         contradicted_by=tuple(against),
         unquoted=unquoted,
     )
 
 
 def _by_statement(
-    group: str, statements: Statements, check: Check, tokens: int = 64
+    group: str, statements: Statements, check: Check, max_tokens: int = 64
 ) -> Fields:
-    return tuple(Field((group, item.id), check, tokens) for item in statements)
+    return tuple(Field((group, item.id), check, max_tokens) for item in statements)
 
 
 def _reference_fields(
     reference: str, statements: Statements | None, check: Check
 ) -> Fields:
+    """One field for each of `statements`; a single one for the list of them if they are
+    None."""
     if statements is not None:
         return _by_statement(REFERENCE[0], statements, check)
 
@@ -279,16 +291,16 @@ def _reference_fields(
         for item in _list(value):
             text = _text(as_object(item)["text"])
             items.setdefault(text.casefold(), {"text": text, **check(item)})
-        _bounded(len(items), reference)
+        _check_count(len(items), reference)
         if not items:
             raise ValueError("a reference without statements")
         return list(items.values())
 
-    return (Field(REFERENCE, check_list, tokens=restated_tokens(reference)),)
+    return (Field(REFERENCE, check_list, max_tokens=restated_tokens(reference)),)
 
 
 def _flat(text: str) -> str:
-    """`text` without regard to white space and case."""
+    """`text` in lower case, with single spaces."""
     return " ".join(text.split()).casefold()
 
 
@@ -299,19 +311,25 @@ def _list(value: object) -> list[object]:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_TEXT:
-        raise ValueError("not a short text")
+    """`value`, if it is a text that is not blank and not too long, as valid Unicode.
+    Raises ValueError."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("not a text")
+    if len(value) > _MAX_TEXT_CHARACTERS:
+        raise ValueError("a text that is too long")
     return value.strip().encode("utf-8", "replace").decode("utf-8")
 
 
-def with_text(value: object) -> object:
-    """`value`, an object with a text that is not empty."""
+def check_text(value: object) -> object:
+    """`value`, if it is an object with a text. Raises ValueError, TypeError or
+    KeyError."""
     return {"text": _text(as_object(value)["text"])}
 
 
 def _number(value: object, first: int, last: int) -> int:
+    # Not isinstance, because bool is a subclass of int.
     if type(value) is not int or not first <= value <= last:
-        raise ValueError(f"no number from {first} to {last}")
+        raise ValueError(f"not an integer from {first} to {last}")
     return value
 
 
@@ -334,16 +352,20 @@ GRADE = Field(
 )
 """A grade from 0 to 10."""
 
-BETTER = Field(("better",), chosen("which", tuple(Preference)))
-"""Which of two is better."""
+BETTER = Field(("better",), choice_check("which", tuple(Preference)))
+"""Which of two answers is better."""
 
 
-def _bounded(count: int, source: str) -> None:
-    """A text of n words makes at most n claims; more means a runaway model."""
-    if count > min(_MAX_STATEMENTS, max(8, len(source) // 2)):
-        raise ValueError("more statements than the text can hold")
+def _check_count(count: int, source: str) -> None:
+    """Raise ValueError if `count` statements are more than the text `source` can make:
+    the model repeats itself."""
+    # A word has at least one character and a space after it.
+    max_words = len(source) // 2
+    if count > min(_MAX_STATEMENTS, max(8, max_words)):
+        raise ValueError("more statements than the text can have")
 
 
 def _ids(value: object, allowed: Sequence[str]) -> list[str]:
+    """The ids in a list, in the order of `allowed`. Raises an exception for others."""
     names = {one_of(item, allowed) for item in _list(value)}
     return sorted(names, key=allowed.index)

@@ -1,4 +1,4 @@
-"""Concurrency and retries: the one policy for all calls to a provider."""
+"""Concurrency and retries of all calls to a provider."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from ragstone.judge.llm.provider import Broken, Busy, Rejected
 from ragstone.judge.protocol import DRAIN_S, JudgementFailed
 
 MAX_ATTEMPTS = 5
-"""Attempts per call; a refusal because of a rate limit (429) is none."""
+"""Attempts per call. One that is refused because of a rate limit does not count."""
 MAX_LOST_CALLS = 5
-"""So many calls in a row without a reply, after all attempts, end the run."""
+"""The number of calls in a row without a reply, after all attempts, that ends the
+run."""
 
 _T = TypeVar("_T")
 Attempt = Callable[[], Awaitable[_T]]
-Late = Callable[[_T], None] | None
-"""What takes a success whose caller was cancelled."""
+LateCallback = Callable[[_T], None] | None
+"""Called with the result of an attempt that succeeds after its caller was cancelled."""
 _FIRST_CONCURRENCY = 4
 _FIRST_BACKOFF_S = 0.5
 _MAX_BACKOFF_S = 30.0
-_MAX_SILENT_WAIT_S = 10.0
-"""Between two requests to a provider that is over its limit and does not say for how
-long."""
-_STREAK = 3
+_MAX_UNSTATED_WAIT_S = 10.0
+"""The longest wait after a refusal because of a rate limit that names no wait."""
+_FAILURES_TO_SLOW_DOWN = 3
+"""The number of failures in a row after which fewer calls are made at once."""
 
 
 class Clock(Struct, frozen=True):
-    """Time, sleep and randomness, passed in so that tests can control them."""
+    """Time, sleep and randomness, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -46,17 +47,17 @@ REAL_CLOCK = Clock()
 
 
 class Scheduler:
-    """Runs attempts until one succeeds.
+    """Makes calls: limits how many are in flight, and repeats failed attempts.
 
     Concurrency starts at four and grows by one per success, up to `concurrency`. When
-    three calls in a row fail (or as many as are in flight, if those are fewer), it
-    halves, once for all calls that were sent before that, and grows by one per round of
-    calls from then on.
+    three calls in a row fail (or as many as may be in flight, if those are fewer), it
+    halves, once for all calls that were sent before that. From then on it grows by one
+    when as many calls as may be in flight have succeeded.
 
-    A broken attempt is repeated up to MAX_ATTEMPTS times, after 0.5 s, doubling up to
-    30 s. A call over a rate limit waits as long as the provider asks, else from 0.5 s
-    up to 10 s; if a limit is reached for all calls, all wait. If no call is taken for
-    `patience_s`, or the provider asks to wait longer, the run stops.
+    A call with a broken attempt is tried up to MAX_ATTEMPTS times, after 0.5 s,
+    doubling up to 30 s. A call over a rate limit waits as long as the provider asks,
+    else from 0.5 s up to 10 s; if several in a row are over it, all calls wait. The run
+    ends if no call is accepted for `patience_s`, or the provider asks to wait longer.
     """
 
     def __init__(
@@ -68,89 +69,94 @@ class Scheduler:
         clock: Clock = REAL_CLOCK,
     ) -> None:
         self._clock = clock
-        self._max = concurrency
+        self._max_concurrency = concurrency
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._limit = float(min(_FIRST_CONCURRENCY, concurrency))
-        self._growth = 1.0
+        self._was_halved = False
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._sent = 0
-        self._halved_at = 0
+        self._attempts_sent = 0
+        self._attempts_sent_at_halving = 0
         self._paused_until = float("-inf")
-        self._failures = 0
+        self._failures_in_a_row = 0
         self._pauses = 0
         self._refused_since: float | None = None
-        self._lost_calls = 0
-        self._stopped: JudgeError | None = None
-        self._abandoned: set[asyncio.Future[Any]] = set()
+        self._lost_calls_in_a_row = 0
+        self._stop_error: JudgeError | None = None
+        self._cancelled_calls: set[asyncio.Future[Any]] = set()
 
     @property
     def limit(self) -> int:
-        """How many calls may be in flight now."""
+        """How many calls may be in flight at the moment."""
         return int(self._limit)
 
     async def run(
         self,
         attempt: Attempt[_T],
         *,
-        late: Late[_T] = None,
+        on_late: LateCallback[_T] = None,
     ) -> _T:
-        """The first success of `attempt`.
+        """Call `attempt` until it succeeds, and return its result.
 
-        If the caller is cancelled while an attempt is under way, its success is passed
-        to `late`, if it comes within DRAIN_S; nothing more is sent. Raises
-        JudgementFailed when this call can't succeed, JudgeError when no call can.
+        If the caller is cancelled during an attempt that succeeds within DRAIN_S,
+        `on_late` is called with the result; nothing more is sent. Raises
+        JudgementFailed or Rejected when this call can't succeed, JudgeError when no
+        call can.
         """
-        refused = 0
+        refusals = 0
         while True:
-            await self._acquire()
+            await self._enter()
             try:
-                reply = await self._attempts(attempt, late)
+                result = await self._first_success(attempt, on_late)
             except Busy as fault:
-                refused += 1
-                wait_s = self._over_limit(fault, refused)
+                refusals += 1
+                wait_s = self._record_refusal(fault, refusals)
             else:
-                self._succeeded()
-                return reply
+                self._record_success()
+                return result
             finally:
-                self._release()
+                self._leave()
             await self._clock.sleep(wait_s)
 
-    async def _attempts(self, attempt: Attempt[_T], late: Late[_T]) -> _T:
-        """The first success of `attempt`. A broken attempt is repeated in the same
-        place, so that others wait for it.
-
-        Raises Busy at once.
-        """
-        broken = 0
+    async def _first_success(
+        self, attempt: Attempt[_T], on_late: LateCallback[_T]
+    ) -> _T:
+        """Repeat a broken `attempt` until it succeeds; it stays in flight meanwhile, so
+        that other calls wait. Raises Busy at once."""
+        broken_attempts = 0
         while True:
-            await self._end_of_pause()
-            self._sent += 1
-            number = self._sent
+            await self._wait_for_end_of_pause()
+            self._attempts_sent += 1
+            attempt_number = self._attempts_sent
             try:
-                return await self._timed(attempt, late)
+                return await self._call_with_timeout(attempt, on_late)
             except Rejected:
-                self._succeeded()
+                # A refusal of this one request: the provider is well.
+                self._record_success()
                 raise
             except JudgeError as error:
                 self._stop(error)
             except Busy as fault:
-                fault.number = number
+                fault.attempt_number = attempt_number
                 raise
             except Broken as fault:
-                broken += 1
-                wait_s = self._broken(fault, number, broken)
+                broken_attempts += 1
+                wait_s = self._record_broken(fault, attempt_number, broken_attempts)
             await self._clock.sleep(wait_s)
 
-    async def _timed(self, attempt: Attempt[_T], late: Late[_T]) -> _T:
+    async def _call_with_timeout(
+        self, attempt: Attempt[_T], on_late: LateCallback[_T]
+    ) -> _T:
+        """The result of one `attempt`. Raises Broken after the time limit."""
         task = asyncio.ensure_future(attempt())
         try:
             await asyncio.wait((task,), timeout=self._timeout_s)
         except asyncio.CancelledError:
-            self._abandon(task, late)
+            self._await_late(task, on_late)
             raise
-        if not (in_time := task.done()):
+        is_in_time = task.done()
+        if not is_in_time:
             task.cancel()
             await asyncio.wait((task,))
         try:
@@ -158,125 +164,144 @@ class Scheduler:
         except TimeoutError:
             pass
         except asyncio.CancelledError:
-            if in_time:
+            if is_in_time:
                 raise
         raise Broken(f"no reply within {self._timeout_s:g} s")
 
-    def _abandon(self, task: asyncio.Future[_T], late: Late[_T]) -> None:
-        def ended(_: asyncio.Future[_T]) -> None:
-            self._abandoned.discard(task)
-            if not task.cancelled() and task.exception() is None and late is not None:
-                late(task.result())
+    def _await_late(self, task: asyncio.Future[_T], on_late: LateCallback[_T]) -> None:
+        """Let the call of a cancelled caller run on for DRAIN_S."""
 
-        self._abandoned.add(task)
-        task.add_done_callback(ended)
+        def end(_: asyncio.Future[_T]) -> None:
+            self._cancelled_calls.discard(task)
+            has_result = not task.cancelled() and task.exception() is None
+            if has_result and on_late is not None:
+                on_late(task.result())
+
+        self._cancelled_calls.add(task)
+        task.add_done_callback(end)
         asyncio.get_running_loop().call_later(DRAIN_S, task.cancel)
 
     async def drain(self) -> None:
-        """Wait for the calls that were under way when their callers were cancelled."""
-        if self._abandoned:
-            await asyncio.wait(self._abandoned)
+        """Wait for the calls that were in flight when their callers were cancelled."""
+        if self._cancelled_calls:
+            await asyncio.wait(self._cancelled_calls)
 
-    async def _acquire(self) -> None:
-        """Wait for a place among the calls in flight."""
-        self._refuse_if_stopped()
+    async def _enter(self) -> None:
+        """Wait until one more call may be in flight, and count it."""
+        self._raise_if_stopped()
         if self._waiting or self._in_flight >= self.limit:
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
             try:
-                await place
+                await turn
             except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
-                    self._release()
+                # Cancelled after it was counted, and before it could go on.
+                if turn.done() and not turn.cancelled():
+                    self._leave()
                 raise
         else:
             self._in_flight += 1
 
-    async def _end_of_pause(self) -> None:
-        self._refuse_if_stopped()
+    async def _wait_for_end_of_pause(self) -> None:
+        self._raise_if_stopped()
         while (wait_s := self._paused_until - self._clock.now()) > 0:
             await self._clock.sleep(wait_s)
-            self._refuse_if_stopped()
+            self._raise_if_stopped()
 
-    def _release(self) -> None:
+    def _leave(self) -> None:
         self._in_flight -= 1
-        self._admit()
+        self._admit_waiting()
 
-    def _admit(self) -> None:
+    def _admit_waiting(self) -> None:
+        """Let as many waiting calls go on as may be in flight; all of them once the
+        scheduler is stopped, to end with its error."""
         while self._waiting and (
-            self._in_flight < self.limit or self._stopped is not None
+            self._in_flight < self.limit or self._stop_error is not None
         ):
-            place = self._waiting.popleft()
-            if not place.done():
+            turn = self._waiting.popleft()
+            if not turn.done():
                 self._in_flight += 1
-                place.set_result(None)
+                turn.set_result(None)
 
-    def _succeeded(self) -> None:
-        self._failures = self._lost_calls = 0
+    def _record_success(self) -> None:
+        self._failures_in_a_row = 0
+        self._lost_calls_in_a_row = 0
         self._pauses = max(0, self._pauses - 1)
         self._refused_since = None
+        # A limit that is not reached has not been tried, so it doesn't grow.
         if self._in_flight >= self.limit - 1:
-            growth = self._growth if self._growth == 1.0 else 1.0 / self._limit
-            self._limit = min(float(self._max), self._limit + growth)
+            growth = 1.0 / self._limit if self._was_halved else 1.0
+            self._limit = min(float(self._max_concurrency), self._limit + growth)
 
-    def _failed(self, number: int) -> bool:
-        """Count the failure of the call that was the `number`-th; whether so many in a
-        row fail that all should wait.
+    def _record_failure(self, attempt_number: int) -> bool:
+        """Count a failed attempt, and halve the concurrency if enough fail in a row;
+        return whether it was halved.
 
-        Calls sent before concurrency was halved say nothing new.
+        Attempts that were sent before it was last halved say nothing about it.
         """
-        self._failures += 1
-        if self._failures < min(_STREAK, self.limit) or number <= self._halved_at:
+        self._failures_in_a_row += 1
+        is_streak = self._failures_in_a_row >= min(_FAILURES_TO_SLOW_DOWN, self.limit)
+        if not is_streak or attempt_number <= self._attempts_sent_at_halving:
             return False
-        self._halved_at = self._sent
-        self._growth = 0.0
-        least = float(min(2, self._max))
-        self._limit = max(least, self._limit / 2)
+        self._attempts_sent_at_halving = self._attempts_sent
+        self._was_halved = True
+        min_limit = float(min(2, self._max_concurrency))
+        self._limit = max(min_limit, self._limit / 2)
         return True
 
-    def _over_limit(self, fault: Busy, refused: int) -> float:
-        """Book a call that was refused because of a limit; returns the seconds that it
-        waits."""
+    def _record_refusal(self, fault: Busy, refusals: int) -> float:
+        """Record that a call was refused because of a rate limit, `refusals` times by
+        now; return the seconds that it must wait.
+
+        Raises JudgeError if that takes more patience than the run has.
+        """
         now = self._clock.now()
         wait_s = fault.retry_after_s
-        self._refused_since = (
-            now if self._refused_since is None else self._refused_since
-        )
-        behaviour = ""
+        if self._refused_since is None:
+            self._refused_since = now
+        problem = ""
         if wait_s is not None and wait_s > self._patience_s:
-            behaviour = f"asks to wait {wait_s:.0f} s"
+            problem = f"asks to wait {wait_s:.0f} s"
         elif now - self._refused_since > self._patience_s:
-            behaviour = f"has refused every call for {self._patience_s:.0f} s"
-        if behaviour:
+            problem = f"has refused every call for {self._patience_s:.0f} s"
+        if problem:
             error = JudgeError(
-                f"the provider {behaviour}: {fault.reason}",
+                f"the provider {problem}: {fault.reason}",
                 where="judge.patience_s",
                 hint="Finished samples are saved. Run again with --resume when the limit has been reset.",
             )
             self._stop(error)
-        if self._failed(fault.number):
-            pause_s = (
-                min(_MAX_SILENT_WAIT_S, 2.0**self._pauses) if wait_s is None else wait_s
-            )
+        if self._record_failure(fault.attempt_number):
+            pause_s = wait_s
+            if pause_s is None:
+                pause_s = min(_MAX_UNSTATED_WAIT_S, 2.0**self._pauses)
             self._pauses += 1
             self._paused_until = max(self._paused_until, now + pause_s)
         if wait_s is None:
-            wait_s = min(_MAX_SILENT_WAIT_S, _FIRST_BACKOFF_S * 2.0 ** (refused - 1))
+            wait_s = min(_MAX_UNSTATED_WAIT_S, _FIRST_BACKOFF_S * 2.0 ** (refusals - 1))
+        # A little longer, so that the calls don't all come at the same time.
         return wait_s * self._clock.uniform(1.0, 1.05)
 
-    def _broken(self, fault: Broken, number: int, broken: int) -> float:
-        """Book a broken attempt; returns the seconds until the next. Raises
-        JudgementFailed after the last."""
-        self._failed(number)
-        if broken < MAX_ATTEMPTS:
+    def _record_broken(
+        self, fault: Broken, attempt_number: int, broken_attempts: int
+    ) -> float:
+        """Record that an attempt of a call is broken, `broken_attempts` by now; return
+        the seconds until the next attempt.
+
+        Raises JudgementFailed after the last attempt, and JudgeError if that was the
+        last of too many calls.
+        """
+        self._record_failure(attempt_number)
+        if broken_attempts < MAX_ATTEMPTS:
             backoff_s = min(
-                _MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (broken - 1)
-            ) * self._clock.uniform(0.5, 1.0)
-            return max(backoff_s, min(_MAX_BACKOFF_S, fault.retry_after_s or 0.0))
-        self._lost_calls += 1
-        if self._lost_calls >= MAX_LOST_CALLS:
+                _MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (broken_attempts - 1)
+            )
+            requested_s = min(_MAX_BACKOFF_S, fault.retry_after_s or 0.0)
+            return max(backoff_s * self._clock.uniform(0.5, 1.0), requested_s)
+        self._lost_calls_in_a_row += 1
+        if self._lost_calls_in_a_row >= MAX_LOST_CALLS:
             error = JudgeError(
-                f"the judge failed {self._lost_calls} calls in a row: {fault.reason}",
+                f"{self._lost_calls_in_a_row} judge calls in a row failed: {fault.reason}",
                 where="judge",
                 hint="Finished samples are saved. Check the judge's address and state, then run again with --resume.",
             )
@@ -284,14 +309,15 @@ class Scheduler:
         raise JudgementFailed(f"no reply after {MAX_ATTEMPTS} attempts: {fault.reason}")
 
     def _stop(self, error: JudgeError) -> NoReturn:
-        """Raise `error` here, and in every call that is waiting or comes later."""
-        if self._stopped is None:
-            self._stopped = error
-        self._admit()
+        """Raise `error` in this call, and in every call that is waiting or comes
+        later."""
+        if self._stop_error is None:
+            self._stop_error = error
+        self._admit_waiting()
         raise error
 
-    def _refuse_if_stopped(self) -> None:
-        if self._stopped is not None:
-            # A new error each time: one raised in many tasks would collect all their
+    def _raise_if_stopped(self) -> None:
+        if self._stop_error is not None:
+            # A copy each time: one error raised in many tasks would collect all their
             # tracebacks.
-            raise copy.copy(self._stopped)
+            raise copy.copy(self._stop_error)

@@ -1,4 +1,4 @@
-"""What both providers' SDKs share: one client for the whole run, and the outcome of one
+"""The SDKs of both providers: the options of their clients, their errors, and one chat
 call."""
 
 from __future__ import annotations
@@ -19,34 +19,50 @@ from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
 from ragstone.system.bounded_http import UNCOMPRESSED
 
 _T = TypeVar("_T")
-_REFUSED = frozenset((400, 401, 403, 404))
+_IDENTITY_REFUSED = frozenset((400, 401, 403, 404))
+"""The HTTP statuses of a refusal to exchange the job's identity for a token; with
+others, another try may succeed."""
+_MAX_CONNECT_S = 30.0
+_SPARE_CONNECTIONS = 8
+"""More connections than calls in flight: one that was just cancelled may still be
+open."""
 
 
 def client_options(sdk: ModuleType, account: Account) -> dict[str, Any]:
-    """How every client is made: aiohttp, no retries (the scheduler retries), proxies
-    from the environment."""
+    """The options that every SDK's client is made with.
 
-    async def note_token(request: httpx2.Request) -> None:
+    Requests are sent with aiohttp, through the proxies that the environment names, and
+    never sent again by the SDK: the scheduler retries.
+    """
+
+    async def register_token(request: httpx2.Request) -> None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if account.variables and scheme == "Bearer":  # the SDK got it
+        # With variables to sign in with, a bearer token is one that the SDK has got.
+        if account.variables and scheme == "Bearer":
             account.tokens.add(token)
 
-    timeout = httpx2.Timeout(account.timeout_s, connect=min(30.0, account.timeout_s))
-    connections = account.connections + 8
+    connect_timeout_s = min(_MAX_CONNECT_S, account.timeout_s)
+    timeout = httpx2.Timeout(account.timeout_s, connect=connect_timeout_s)
+    max_connections = account.connections + _SPARE_CONNECTIONS
     client = sdk.DefaultAioHttpClient(
         timeout=timeout,
         limits=httpx2.Limits(
-            max_connections=connections, max_keepalive_connections=connections
+            max_connections=max_connections, max_keepalive_connections=max_connections
         ),
         verify=transport.tls_context(),
         follow_redirects=False,
         headers=UNCOMPRESSED,
-        event_hooks={"request": [note_token], "response": [transport.bound]},
+        event_hooks={
+            "request": [register_token],
+            "response": [transport.limit_reply_size],
+        },
     )
-    own = {name: value.get_secret_value() for name, value in account.headers.items()}
+    user_headers = {
+        name: value.get_secret_value() for name, value in account.headers.items()
+    }
     return {
         "base_url": account.address.base_url,
-        "default_headers": own or None,
+        "default_headers": user_headers or None,
         "max_retries": 0,
         "timeout": timeout,
         "http_client": client,
@@ -59,43 +75,54 @@ def key_of(account: Account) -> str:
     return account.key.get_secret_value() if account.key else "none"
 
 
-async def outcome(sdk: Any, account: Account, call: Awaitable[_T]) -> _T | Exception:
-    """The result of an SDK call, or the error to raise in place of the SDK's.
+async def result_or_error(
+    sdk: Any, account: Account, call: Awaitable[_T]
+) -> _T | Exception:
+    """Await an SDK's `call`; return its result, or the error to raise in place of the
+    SDK's.
 
-    It is raised outside the SDK's except block, so that no SDK error, which holds the
-    request and with it the key, becomes part of its chain.
+    An SDK's error holds the request and with it the key. The caller raises the error
+    that is returned outside the except block of the SDK's, which would become part of
+    its traceback otherwise.
     """
+    exchange_error: type[Exception]
+    any_sdk_error: type[Exception]
     if sdk.__name__ == "openai":
-        exchange_error, any_error = sdk.OAuthError, sdk.OpenAIError
+        exchange_error = sdk.OAuthError
+        any_sdk_error = sdk.OpenAIError
     else:
-        exchange_error, any_error = sdk.WorkloadIdentityError, sdk.AnthropicError
+        exchange_error = sdk.WorkloadIdentityError
+        any_sdk_error = sdk.AnthropicError
     try:
         return await call
-    except (JudgeError, Fault) as error:  # raised while the SDK got a token
+    except (JudgeError, Fault) as error:  # from `job_token`, which the SDK calls
         return error
-    except exchange_error as error:  # of the job's identity for a token
-        reason = f"HTTP {error.status_code}: {error}"
-        if error.status_code in _REFUSED:
+    except exchange_error as error:  # the job's identity got no token
+        status: int | None = error.status_code  # type: ignore[attr-defined]
+        reason = f"HTTP {status}: {error}"
+        if status in _IDENTITY_REFUSED:
             return transport.refused_key(account, reason)
-        return Broken(account.scrubbed(reason))
+        return Broken(account.safe_line(reason))
     except sdk.APIStatusError as error:
-        status, headers = error.status_code, error.response.headers
-        return transport.refusal(account, status, headers, error.body)
+        return transport.refusal(
+            account, error.status_code, error.response.headers, error.body
+        )
+    # aiohttp's own error if the reply is not HTTP.
     except (sdk.APIConnectionError, aiohttp.ClientError) as error:
-        # The latter if the reply is not HTTP.
         return transport.connection_error(account, error)
-    except any_error as error:
-        return Broken(account.scrubbed(error))
+    except any_sdk_error as error:
+        return Broken(account.safe_line(error))
     except Exception as error:
+        # A cloud's library signs in, and raises errors of its own.
         if account.provider.cloud is None:
             raise
-        reason = f"can't sign in to {account.service}: {account.scrubbed(error)}"
+        reason = f"can't sign in to {account.service}: {account.safe_line(error)}"
         return Broken(reason)
 
 
 class SdkProvider(ABC):
-    """A provider behind the client of its SDK, asked with the features that its model
-    takes."""
+    """A provider that is called with its SDK, with the features that its model
+    accepts."""
 
     sdk: ModuleType
 
@@ -109,7 +136,7 @@ class SdkProvider(ABC):
         self.account = account
         self.client = client
         effort = account.provider.effort(account.model, parameters)
-        self.features = Features(features, parameters, effort.ways)
+        self.features = Features(features, parameters, effort.parameter_sets)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -117,7 +144,7 @@ class SdkProvider(ABC):
 
     @abstractmethod
     def body(self, request: ChatRequest) -> Mapping[str, object]:
-        """The request's JSON, with the features in use."""
+        """The request as JSON, with the features in use."""
 
     @abstractmethod
     def post(self, body: Mapping[str, object]) -> Awaitable[httpx2.Response]:
@@ -127,23 +154,24 @@ class SdkProvider(ABC):
     def read(
         self, document: Mapping[str, Any], headers: Mapping[str, str]
     ) -> ChatReply:
-        """A reply as a ChatReply. Raises the matching fault for an error reply, Broken
-        for anything else."""
+        """Parse a reply. Raises the fault that an error reply stands for, and Broken if
+        it is no chat reply."""
 
     async def chat(self, request: ChatRequest) -> ChatReply:
-        """The first reply that is no refusal of a feature. Raises a fault of the
-        call."""
+        """Send `request`, and send it again without the features that are refused.
+        Raises a Fault or JudgeError."""
         while True:
-            sent = self.features.in_use
-            post = self.post(self.body(request))
-            reply = await outcome(self.sdk, self.account, post)
+            features_sent = self.features.in_use
+            call = self.post(self.body(request))
+            reply = await result_or_error(self.sdk, self.account, call)
             try:
                 if isinstance(reply, Exception):
                     raise reply
-                return self.read(transport.parsed(reply.content), reply.headers)
+                document = transport.parse_reply(reply.content)
+                return self.read(document, reply.headers)
             except FeatureRefused as error:
                 refused = error
-            if not self.features.step_down(refused.complaint, sent):
+            if not self.features.drop_refused(refused.error_text, features_sent):
                 raise refused.error
 
     async def close(self) -> None:

@@ -1,5 +1,5 @@
-"""What the SDKs sign in with where there is no provider's key: the CI job's identity,
-or an account of a cloud."""
+"""Signing in without a provider's key: by the identity of a CI job, or an account of a
+cloud."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 REQUEST_URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
 REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 - the name of a variable
-PERMISSION = "Give the job `permissions: id-token: write`. Pull requests from forks never get it."
+PERMISSION_HINT = "Give the job `permissions: id-token: write`. Pull requests from forks never get it."
+_TIMEOUT_S = 10.0
 
 
 def read_variables(
@@ -26,8 +27,8 @@ def read_variables(
     environ: Environ,
     hint: str,
 ) -> dict[str, SecretStr]:
-    """The variables that are set: only the environment says who signs in. Raises
-    ConfigError if one is missing."""
+    """The variables that are set, of those that are `needed` or `optional`. Raises
+    ConfigError, with `hint`, if a needed one is not set."""
     for name in needed:
         if not variable(name, environ):
             raise ConfigError(
@@ -41,15 +42,19 @@ def read_variables(
 
 
 def job_token(account: Account, audience: str) -> str:
-    """A fresh ID token of this job, for the SDK to exchange. Blocking. Raises
-    JudgeError, Broken."""
+    """A new ID token of this CI job for `audience`, which the SDK exchanges for one of
+    the provider.
+
+    Blocks until GitHub replies. Raises JudgeError if the job may not have one, and
+    Broken if another try may succeed.
+    """
     import httpx2
 
-    headers = {"Authorization": f"Bearer {account.needed(REQUEST_TOKEN)}"}
+    headers = {"Authorization": f"Bearer {account.required_variable(REQUEST_TOKEN)}"}
     try:
-        address = httpx2.URL(account.needed(REQUEST_URL))
+        address = httpx2.URL(account.required_variable(REQUEST_URL))
         url = address.copy_merge_params({"audience": audience})
-        reply = httpx2.get(url, headers=headers, timeout=10.0)
+        reply = httpx2.get(url, headers=headers, timeout=_TIMEOUT_S)
         token = reply.json()["value"] if reply.is_success else None
     except (
         httpx2.HTTPError,
@@ -63,7 +68,7 @@ def job_token(account: Account, audience: str) -> str:
         raise JudgeError(
             f"the job got no ID token: HTTP {reply.status_code}.",
             where="judge.name",
-            hint=PERMISSION,
+            hint=PERMISSION_HINT,
         )
     if not isinstance(token, str):
         raise Broken(f"no ID token of this job (HTTP {reply.status_code})")

@@ -1,11 +1,12 @@
-"""The HTTP details that both providers share: addresses, time-outs, headers, errors,
-and keeping the key secret."""
+"""HTTP as both providers use it: certificates, bodies, and the error that each failure
+stands for."""
 
 from __future__ import annotations
 
 import copy
 import email.utils
 import json
+import math
 import re
 import ssl
 import time
@@ -27,20 +28,26 @@ if TYPE_CHECKING:
 
 
 MAX_REPLY_BYTES = 4 * 1024**2
-"""A chat reply: a model's longest output, with each character escaped, plus room for a
-server's additions."""
+"""The limit of a chat reply: a model's longest output, with each character escaped, and
+room for what a server adds."""
 _MAX_EMBEDDINGS_BYTES = 64 * 1024**2
-"""Up to 256 vectors."""
+"""The limit of a reply with embeddings: about 256 vectors."""
+_MAX_MESSAGE_CHARACTERS = 4_000
+_MAX_ERROR_CHARACTERS = 20_000
 
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|$)")
-_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|$)")
+"""One number and its unit in a duration such as ``1m2.5s``, ``20ms`` or ``12``."""
+_UNIT_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TRY_AGAIN = re.compile(
     r"(?i)\b(?:retry|try again) (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[smh]))+|\d{1,9}(?:\.\d{1,9})?)"
 )
+"""A wait in the words of a message, such as "Please try again in 1m2.5s"."""
 _RETRY_DELAY = re.compile(r'"retryDelay": "([^"]{1,40})"')
+"""A wait in Google's `RetryInfo`."""
 _QUOTA_PER_DAY = re.compile(r'"quotaId": "[^"]*PerDay')
-# What errors say, in lower case; a word is enough. Not "billing": the message of an
-# ordinary rate limit links to a page of that name.
+"""Google's name for a quota that is reset once a day."""
+# Parts of error messages, in lower case; one of a group is enough. "billing" is not
+# among the first: the message of an ordinary rate limit links to a page of that name.
 _OUT_OF_QUOTA = (
     "insufficient_quota",
     "billing_hard_limit",
@@ -58,7 +65,7 @@ _BAD_KEY = (
     "invalid_api_key",
     "incorrect api key",
 )
-_NO_JSON = ("json_validate_failed", "failed to generate json")
+_NOT_JSON = ("json_validate_failed", "failed to generate json")
 """The model's output was not JSON: another try may succeed."""
 _TOO_LONG = (
     "context_length_exceeded",
@@ -75,16 +82,22 @@ _FILTERED = (
     "responsibleai",
     "input was flagged",
 )
+_NEGATIVE_LIMIT = "got -"
+"""In the message about an output limit below 1, which a server sets that subtracts the
+tokens of a prompt longer than its window."""
 
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""They name the certificates that are trusted in place of the system's."""
+"""The variables that name the certificates to trust in place of the system's."""
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """The certificates that a client chooses, read once for all, which takes tens of
-    milliseconds. Raises ConfigError."""
+    """The TLS settings of all clients, with the certificates that they trust.
+
+    Built only once, because reading the certificates takes tens of milliseconds. Raises
+    ConfigError if they can't be read.
+    """
     import httpx2
 
     try:
@@ -93,19 +106,21 @@ def tls_context() -> ssl.SSLContext:
         raise ConfigError(
             f"the certificates can't be read: {error.strerror or error}.",
             where=" or ".join(CERTIFICATE_VARIABLES),
-            hint="Name a PEM file that exists, with at least one certificate in it.",
+            hint="Set the variable to a PEM file that exists and has at least one certificate.",
         ) from None
 
 
-async def bound(reply: httpx2.Response) -> None:
-    """A hook that limits the size of a provider's reply."""
+async def limit_reply_size(reply: httpx2.Response) -> None:
+    """A hook of the HTTP client that limits the size of a provider's reply."""
     from ragstone.system.bounded_http import bound_reply
 
-    embeds = reply.request.url.path.endswith("/embeddings")
-    bound_reply(reply, _MAX_EMBEDDINGS_BYTES if embeds else MAX_REPLY_BYTES)
+    max_bytes = MAX_REPLY_BYTES
+    if reply.request.url.path.endswith("/embeddings"):
+        max_bytes = _MAX_EMBEDDINGS_BYTES
+    bound_reply(reply, max_bytes)
 
 
-def parsed(content: bytes) -> dict[str, Any]:
+def parse_reply(content: bytes) -> dict[str, Any]:
     """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page,
     half a body)."""
     try:
@@ -117,20 +132,20 @@ def parsed(content: bytes) -> dict[str, Any]:
     return document
 
 
-def encoded(body: Mapping[str, object]) -> bytes:
+def encode_request(body: Mapping[str, object]) -> bytes:
     """`body` as JSON; invalid Unicode (a lone surrogate) becomes a question mark."""
     try:
         # Several times as fast as json.dumps on long texts, and called for every
         # request.
         return to_json(body)
     except ValueError:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "replace"
-        )
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
-def count(value: object) -> int:
-    """A token count from a usage field; anything invalid counts as 0."""
+def token_count(value: object) -> int:
+    """The token count in a field of a reply's usage; 0 for anything else."""
+    # bool is a subclass of int, so not isinstance. Larger integers are inexact in JSON.
     is_count = type(value) is int and 0 <= value < 2**53
     return value if is_count else 0  # type: ignore[return-value]
 
@@ -138,36 +153,38 @@ def count(value: object) -> int:
 def status_error(
     account: Account, status: int, headers: Mapping[str, str], body: object
 ) -> Fault | JudgeError:
-    """The exception to raise for an error reply."""
-    message, code = _words(body)
-    reason = account.scrubbed(f"HTTP {status}: {message}".removesuffix(": "))
-    words = f"{code} {message}".lower()
+    """The exception to raise for a reply with an error status."""
+    message, codes = _message_and_codes(body)
+    reason = account.safe_line(f"HTTP {status}: {message}".removesuffix(": "))
+    text = f"{codes} {message}".lower()
     match status:
-        case 400 | 422 if _says(words, _NO_JSON):
+        case 400 | 422 if _contains_any(text, _NOT_JSON):
             return Broken(reason)
         case 402:
             return _out_of_quota(account, reason)
-        case 400 | 403 | 429 if _says(words, _OUT_OF_QUOTA):
+        case 400 | 403 | 429 if _contains_any(text, _OUT_OF_QUOTA):
             return _out_of_quota(account, reason)
-        case 429 if _QUOTA_PER_DAY.search(_as_json(body)):
+        case 429 if _QUOTA_PER_DAY.search(_beginning_as_json(body)):
             return _out_of_quota(account, reason)
-        case 400 | 403 | 422 if _says(words, _FILTERED):
+        case 400 | 403 | 422 if _contains_any(text, _FILTERED):
             return Rejected("the provider's content filter stopped the request")
         case 401 | 403:
             return refused_key(account, reason)
-        case 400 if _says(words, _BAD_KEY):
+        case 400 if _contains_any(text, _BAD_KEY):
             return refused_key(account, reason)
         case 404:
             return _unknown_model(account, reason)
         case 429:
-            return Busy(reason, _asked_s(headers, body, message))
+            return Busy(reason, _requested_wait_s(headers, body, message))
         case _ if 300 <= status < 400:
-            return _redirected(account, headers.get("location", "nowhere"))
+            return _redirected(account, headers.get("location", "an unnamed address"))
+        # Time-out, conflict and too early: as errors of the server, they may pass.
         case _ if status in (408, 409, 425) or status >= 500:
-            return Broken(reason, _asked_s(headers, body, message))
-        case _ if status == 413 or _says(words, _TOO_LONG):
+            return Broken(reason, _requested_wait_s(headers, body, message))
+        case _ if status == 413 or _contains_any(text, _TOO_LONG):
             return Rejected(
-                f"the request is longer than the judge's window ({reason}); see judge.context_window"
+                f"the request is longer than the judge's window ({reason}); set judge.context_window to the model's "
+                "window"
             )
         case _:
             return Rejected(f"the judge rejected the request ({reason})")
@@ -182,20 +199,21 @@ def _out_of_quota(account: Account, reason: str) -> JudgeError:
 
 
 def _redirected(account: Account, location: str) -> JudgeError:
-    target, _, _ = account.scrubbed(location).partition("?")
+    target, _, _ = account.safe_line(location).partition("?")
     return JudgeError(
-        f"the address {account.address.endpoint} redirects to {target}; a key is not sent on.",
+        f"the address {account.address.endpoint} redirects to {target}; the key is not sent there.",
         where="judge.base_url",
         hint="Set judge.base_url to the final address.",
     )
 
 
 def _unknown_model(account: Account, reason: str) -> JudgeError:
-    address, suggestion = "judge.embeddings_base_url", None
+    address_setting = "judge.embeddings_base_url"
+    suggestion = None
     if account.setting == "judge.name":
-        address = "judge.base_url"
+        address_setting = "judge.base_url"
         suggestion = suggested_model(account.model, [account.provider.name])
-    hint = f"Check the model's name and {address}, and that the key has access to the model."
+    hint = f"Check the model's name and {address_setting}, and that the key has access to the model."
     return JudgeError(
         f"{account.service} does not know the model '{account.model}' at this address: {reason}",
         where=account.setting,
@@ -203,25 +221,25 @@ def _unknown_model(account: Account, reason: str) -> JudgeError:
     )
 
 
-def _says(text: str, words: Sequence[str]) -> bool:
-    return any(word in text for word in words)
+def _contains_any(text: str, parts: Sequence[str]) -> bool:
+    return any(part in text for part in parts)
 
 
 def refused_key(account: Account, reason: str) -> JudgeError:
-    """The error for a key, or this job's identity, that the provider does not
-    accept."""
+    """The error if the provider does not accept the key, or the identity of this
+    job."""
     if account.job_identity is not None:
         return JudgeError(
-            f"{account.service} refused this job's identity: {account.scrubbed(reason)}",
+            f"{account.service} refused this job's identity: {account.safe_line(reason)}",
             where="judge.name",
-            hint="Compare the provider's rule with this job: issuer https://token.actions.githubusercontent.com, "
-            "audience, repository and ref.",
+            hint="Check that the provider's rule allows this job: its issuer is "
+            "https://token.actions.githubusercontent.com; compare audience, repository and ref.",
         )
     return JudgeError(
         f"{account.service} refused the API key: {reason}",
         where="judge",
-        hint=f"Check that {account.key_variable} holds a valid key for this endpoint, not revoked, with access to the "
-        "model.",
+        hint=f"Check that {account.key_variable} has a valid key for this endpoint that is not revoked and has access "
+        "to the model.",
     )
 
 
@@ -238,14 +256,18 @@ def body_error(
         return None
     code = str(dict_or_empty(error).get("code"))
     status = int(code) if re.fullmatch(r"[45]\d\d", code) else 502
-    return refusal(account, status, {}, document)
+    return refusal(account, status, headers={}, body=document)
 
 
 def connection_error(
     account: Account, error: BaseException
 ) -> Broken | Rejected | JudgeError:
-    """The exception for a request without a reply. A time-out only if something did
-    time out, whatever the SDK says."""
+    """The exception to raise for a request without a reply, by the cause of the SDK's
+    `error`.
+
+    It names a time-out only if one is among the causes: the SDKs call other failures
+    time-outs, too.
+    """
     # Imported here: a run that finds everything in the cache calls nobody, and starts
     # sooner without the client.
     import aiohttp
@@ -262,87 +284,94 @@ def connection_error(
                 # Raised while getting a token, and wrapped by the SDK.
                 return copy.copy(cause)
             case ReplyTooLarge():
-                return Rejected(f"the judge's reply holds {cause.reason}")
+                return Rejected(f"the judge's reply has {cause.reason}")
             case aiohttp.ClientProxyConnectionError():
                 return Broken(
                     f"no connection to the proxy {cause.host}:{cause.port} that HTTPS_PROXY or HTTP_PROXY names: "
                     f"{cause.os_error}"
                 )
             case aiohttp.ClientResponseError():
-                message = account.scrubbed(cause.message)
+                message = account.safe_line(cause.message)
                 return Broken(f"the judge's reply is not HTTP: {message}")
             case httpx2.DecodingError() | aiohttp.ClientPayloadError():
-                return Broken(f"the judge's reply broke off: {account.scrubbed(cause)}")
+                return Broken(
+                    f"the judge's reply broke off: {account.safe_line(cause)}"
+                )
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return Broken(f"no connection or no reply within {account.timeout_s:g} s")
     return Broken(
-        f"no connection to {account.address.host}: {account.scrubbed(causes[-1])}"
+        f"no connection to {account.address.host}: {account.safe_line(causes[-1])}"
     )
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the provider asks to wait, from ``retry-after-ms`` or
-    ``retry-after`` (seconds or a date)."""
+    """The seconds that ``retry-after-ms`` or ``retry-after`` (seconds or a date) asks
+    to wait; None if neither is valid."""
     for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:
             seconds = float(value) * factor
         except ValueError:
             try:
-                seconds = (
-                    email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-                )
+                date = email.utils.parsedate_to_datetime(value)
+                seconds = date.timestamp() - time.time()
             except (ValueError, OverflowError):
                 continue
-        if seconds == seconds:  # not NaN
+        if not math.isnan(seconds):
             return max(0.0, seconds)
     return None
 
 
-def _asked_s(headers: Mapping[str, str], body: object, message: str) -> float | None:
-    """The wait, in seconds, that headers or body ask for: Google's `RetryInfo`, or "try
-    again in 1m2.5s" in words."""
+def _requested_wait_s(
+    headers: Mapping[str, str], body: object, message: str
+) -> float | None:
+    """The seconds that the headers, else the body or its `message`, ask to wait; None
+    if they don't."""
     header_s = retry_after_s(headers)
     if header_s is not None:
         return header_s
     for match in (
-        *_RETRY_DELAY.finditer(_as_json(body)),
-        *_TRY_AGAIN.finditer(message[:4000]),
+        *_RETRY_DELAY.finditer(_beginning_as_json(body)),
+        *_TRY_AGAIN.finditer(message[:_MAX_MESSAGE_CHARACTERS]),
     ):
-        # "6m0s", "20ms" or "12"
-        spans = _SPAN.findall(match[1])
-        whole = "".join(number + unit for number, unit in spans)
-        if whole == match[1]:
-            return sum(float(number) * _UNITS[unit] for number, unit in spans)
+        durations = _DURATION.findall(match[1])
+        all_durations = "".join(number + unit for number, unit in durations)
+        is_all_parsed = all_durations == match[1]
+        if is_all_parsed:
+            return sum(
+                float(number) * _UNIT_SECONDS[unit] for number, unit in durations
+            )
     return None
 
 
-def _as_json(body: object) -> str:
-    """The beginning of an error's body, as text in which fields can be found at any
+def _beginning_as_json(body: object) -> str:
+    """The beginning of an error's body as text, in which fields can be found at any
     depth."""
-    return json.dumps(body, default=str)[:20_000]
+    return json.dumps(body, default=str)[:_MAX_ERROR_CHARACTERS]
 
 
 def refusal(
     account: Account, status: int, headers: Mapping[str, str], body: object
 ) -> Fault | JudgeError:
-    """As `status_error`, for a request with features: its refusal may be about one of
-    them, whatever the status."""
+    """The exception to raise for an error reply to a request with features: a
+    FeatureRefused, with the error of `status_error`, if it may be about one of them,
+    whatever the status."""
     error = status_error(account, status, headers, body)
-    message, code = _words(body)
-    complaint = f"{code} {message}".lower()
+    message, codes = _message_and_codes(body)
+    text = f"{codes} {message}".lower()
     if (
         isinstance(error, Busy)
         or status in (401, 402)
-        or "got -" in complaint
-        or _says(complaint, _NO_JSON)
+        or _NEGATIVE_LIMIT in text
+        or _contains_any(text, _NOT_JSON)
     ):
         return error
-    return FeatureRefused(error, complaint)
+    return FeatureRefused(error, text)
 
 
-def _words(body: object) -> tuple[str, str]:
-    """Message, and code with parameter, of an error body in any of the usual shapes."""
+def _message_and_codes(body: object) -> tuple[str, str]:
+    """The message of an error's body in any of the usual shapes; and its code, type,
+    parameter and reasons in one text."""
     if isinstance(body, list) and body:  # Google
         body = body[0]
     if not isinstance(body, dict):
@@ -357,9 +386,9 @@ def _words(body: object) -> tuple[str, str]:
     codes = list(map(error.get, ("code", "type", "param", "status")))
     details = map(dict_or_empty, list_or_empty(error.get("details")))
     codes += [detail.get("reason") for detail in details]
-    return message, " ".join(map(_word, codes))
+    return message, " ".join(map(_text_of_code, codes))
 
 
-def _word(value: object) -> str:
-    """An error's code, if it is a word: a number adds nothing to the status."""
+def _text_of_code(value: object) -> str:
+    """An error's code if it is a word, else empty: a number repeats the status."""
     return value if isinstance(value, str) and not value.isdigit() else ""

@@ -156,7 +156,7 @@ class Drafter:
             ]
             blocks.append(Block("asked", listed(numbered)))
         field = Field(("draft",), _check(model, "possible"), _TEXT_TOKENS)
-        reply = await self._core.one(prompt, field, blocks, call)
+        reply = await self._core.fill_field(prompt, field, blocks, call)
         if reply["possible"] == "no":
             return None
         return DraftedQuestion.model_validate(reply)
@@ -167,7 +167,7 @@ class Drafter:
         """Answer `question` by nothing but `passages`; None if they don't answer it."""
         field = Field(("attempt",), _check(_Attempt, "answerable"), _TEXT_TOKENS)
         blocks = [Block("question", question), *_passage_blocks(passages)]
-        reply = await self._core.one(prompts.DRAFT_ATTEMPT, field, blocks, call)
+        reply = await self._core.fill_field(prompts.DRAFT_ATTEMPT, field, blocks, call)
         answer: str | None = reply.get("answer")
         return answer
 
@@ -186,7 +186,7 @@ class Drafter:
             fields.append(Field(("answers", name), _check(_Match), _MATCH_TOKENS))
         prompt = self._core.prompts[prompts.DRAFT_INSPECTION]
         form = Form(prompt, tuple(fields))
-        values = await self._core.filled(form, blocks, call)
+        values = await self._core.fill_form(form, blocks, call)
         matches = tuple(
             value_of(values, *field.path)["match"] == "same" for field in fields[1:]
         )
@@ -203,7 +203,7 @@ class Drafter:
             Block("reference", reference),
             *_passage_blocks(passages),
         ]
-        reply = await self._core.one(prompts.DRAFT_WORSE, field, blocks, call)
+        reply = await self._core.fill_field(prompts.DRAFT_WORSE, field, blocks, call)
         return WorseAnswers.model_validate(reply)
 
 

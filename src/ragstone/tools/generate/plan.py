@@ -130,7 +130,7 @@ def estimate_cost(
     ]
     tally = CallTally(settings)
     for prompt, calls, characters, received in planned:
-        tally.add(prompt, characters, received, calls=calls, cached=calls)
+        tally.add(prompt, characters, received, calls=calls, cached_calls=calls)
     return tally.estimate("nothing in the cache")
 
 
