@@ -20,7 +20,7 @@ from ragstone.judge.protocol import Judge
 from ragstone.pipeline import accept as accepting
 from ragstone.pipeline import gate as gating
 from ragstone.pipeline import run as running
-from ragstone.pipeline.accept import Accepted, Shown
+from ragstone.pipeline.accept import Accepted, MeasuredDrop
 from ragstone.pipeline.gate import GatedRun
 from ragstone.pipeline.gate_request import gate_request, read_policy
 from ragstone.pipeline.run_plan import run_plan
@@ -55,7 +55,7 @@ def report(run: Path, form: Format, settings: Settings) -> str:
     return render(require_report(opened), form, templates=own_templates(settings.root))
 
 
-def accept(settings: Settings, shown: Shown | Path, **more: Any) -> Accepted:
+def accept(settings: Settings, shown: MeasuredDrop | Path, **more: Any) -> Accepted:
     return accepting.accept(read_policy(settings), settings.root, shown, **more)
 
 

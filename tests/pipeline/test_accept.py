@@ -14,13 +14,13 @@ from ragstone.gate.accepted import Offer, title_of
 from ragstone.gate.findings import ACCEPT, Finding, Level
 from ragstone.gate.policy import Policy, load_policy
 from ragstone.gate.verdict import GateVerdict, Status
-from ragstone.pipeline.accept import Shown, accept, drop_shown_by
+from ragstone.pipeline.accept import MeasuredDrop, accept, drop_in_run
 from ragstone.report.document import document_of
 from ragstone.report.render import render
 from tests.pipeline.conftest import write
 
 TODAY = date(2026, 11, 28)
-SHOWN = Shown(0.1, "a" * 16, "b" * 16)
+SHOWN = MeasuredDrop(0.1, "a" * 16, "b" * 16)
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ DROP = Offer("faithfulness", None, 0.1)
 
 def test_the_drop_of_a_run_is_accepted_as_its_report_offers_it(tmp_path: Path) -> None:
     run = run_with(tmp_path, Offer("faithfulness", "even", 0.2), DROP, Offer("golden set", None, 0.6, "c" * 16))
-    assert drop_shown_by(run, "faithfulness", None) == SHOWN
-    assert drop_shown_by(run, "faithfulness", "even").drop == 0.2
-    assert drop_shown_by(run, "golden set", None) == Shown(0.6, "a" * 16, "b" * 16, "c" * 16)
+    assert drop_in_run(run, "faithfulness", None) == SHOWN
+    assert drop_in_run(run, "faithfulness", "even").size == 0.2
+    assert drop_in_run(run, "golden set", None) == MeasuredDrop(0.6, "a" * 16, "b" * 16, "c" * 16)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_drop_of_a_run_is_accepted_as_its_report_offers_it(tmp_path: Path) -
 )
 def test_why_there_is_nothing_to_accept_is_said(tmp_path: Path, offers: list[Offer], metric: str) -> None:
     with pytest.raises(ConfigError, match=f"nothing to accept for {metric} in this run") as refused:
-        drop_shown_by(run_with(tmp_path, *offers), metric, None)
+        drop_in_run(run_with(tmp_path, *offers), metric, None)
     names = [title_of(offer.metric, offer.slice) for offer in offers]
     assert (refused.value.hint or "") == "".join(f"What can be accepted: {name}." for name in names)
 
@@ -71,10 +71,10 @@ def test_why_there_is_nothing_to_accept_is_said(tmp_path: Path, offers: list[Off
 def test_a_run_without_a_verdict_shows_no_drop(tmp_path: Path) -> None:
     run = write(tmp_path / "run", {"faithfulness": {"a": 0.0}})
     with pytest.raises(ConfigError, match="has no verdict"):
-        drop_shown_by(run.path, "faithfulness", None)
+        drop_in_run(run.path, "faithfulness", None)
 
 
-def entry(policy: Policy, root: Path, shown: Shown | Path = SHOWN, **more: Any) -> str:
+def entry(policy: Policy, root: Path, shown: MeasuredDrop | Path = SHOWN, **more: Any) -> str:
     values: dict[str, Any] = {"metric": "faithfulness", "reason": "cheaper", "today": TODAY} | more
     return accept(policy, root, shown, **values).file.read_text(encoding="utf-8")
 
@@ -95,9 +95,12 @@ def test_an_entry_is_appended_once_and_may_end_today(tmp_path: Path, policy: Pol
         ({"metric": "golden set", "slice_": "even"}, "golden set has no slice"),
         ({"metric": "system.broken", "slice_": "even"}, "system.broken has no slice"),
         ({"metric": "golden set"}, "`edit` is needed for the metric 'golden set'"),
-        ({"shown": Shown(0.1, "a" * 16, "b" * 16, edit="c" * 16)}, "`edit` is needed for the metric 'golden set'"),
+        (
+            {"shown": MeasuredDrop(0.1, "a" * 16, "b" * 16, edit="c" * 16)},
+            "`edit` is needed for the metric 'golden set'",
+        ),
         ({"metric": "faithfulnes"}, "unknown metric 'faithfulnes'.*Did you mean 'faithfulness'"),
-        ({"shown": Shown(7.0, "a" * 16, "b" * 16)}, "'drop'"),
+        ({"shown": MeasuredDrop(7.0, "a" * 16, "b" * 16)}, "'drop'"),
     ],
 )
 def test_what_can_not_be_accepted_is_refused(tmp_path: Path, policy: Policy, more: dict[str, Any], says: str) -> None:
@@ -115,6 +118,6 @@ def test_a_metric_of_the_project_or_of_the_run_alone_can_be_accepted(tmp_path: P
 
 @pytest.mark.parametrize("text", ["0.1:aa", "x:aa:bb", "0.1:a:b:c:d"])
 def test_a_drop_is_named_as_the_report_names_it(text: str) -> None:
-    assert Shown.parse("0.1:aa:bb:cc") == Shown(0.1, "aa", "bb", "cc")
-    with pytest.raises(ConfigError, match="names no drop"):
-        Shown.parse(text)
+    assert MeasuredDrop.parse("0.1:aa:bb:cc") == MeasuredDrop(0.1, "aa", "bb", "cc")
+    with pytest.raises(ConfigError, match="is not a drop"):
+        MeasuredDrop.parse(text)

@@ -63,7 +63,7 @@ def test_the_systems_settings_are_the_commits_own_and_a_flag_is_for_both(
         **{name: flag.format(**places) if isinstance(flag, str) else flag for name, flag in flags.items()},
     )
     settings_of(tmp_path / "then", then)
-    system = base_settings(now, tmp_path / "then", above=tmp_path / "now", own_environment=own)
+    system = base_settings(now, tmp_path / "then", current_checkout=tmp_path / "now", has_own_environment=own)
     assert getattr(system, key) == (value.format(**places) if isinstance(value, str) else value)
 
 
@@ -72,7 +72,7 @@ def test_the_systems_settings_are_the_commits_own_and_a_flag_is_for_both(
     [
         ("[sys", {}, "the base commit's config can't be read"),
         ("", {"system__entrypoint": "file:outputs.jsonl"}, "can't be combined with recorded answers"),
-        ("", {"system__entrypoint": "http://127.0.0.1:9/ask"}, "the same address as the current one"),
+        ("", {"system__entrypoint": "http://127.0.0.1:9/ask"}, "have the same address"),
         ("", {"system__entrypoint": "command:python {now}/rag.py"}, "is in the current checkout"),
     ],
 )
@@ -84,13 +84,13 @@ def test_what_can_not_be_asked_of_the_base_is_refused(
     (tmp_path / "then").mkdir()
     (tmp_path / "then" / "ragstone.toml").write_text(then, encoding="utf-8")
     with pytest.raises((BaselineError, ConfigError), match=says):
-        base_settings(settings, tmp_path / "then", above=now)
+        base_settings(settings, tmp_path / "then", current_checkout=now)
 
 
 def test_another_address_and_a_path_elsewhere_are_fine(tmp_path: Path) -> None:
     other = {"system__entrypoint": "http://127.0.0.1:9/a", "gate__baseline_entrypoint": "http://127.0.0.1:8/a"}
     for flags in (other, {"system__entrypoint": f"command:python {tmp_path}/rag.py"}):
-        base_settings(settings_of(tmp_path / "now", NOW, **flags), tmp_path, above=tmp_path / "now")
+        base_settings(settings_of(tmp_path / "now", NOW, **flags), tmp_path, current_checkout=tmp_path / "now")
 
 
 # -- a checkout --------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_a_submodule_in_use_is_refused_and_one_that_is_not_checked_out_is_not(re
     git(repository, "submodule", "-q", "add", facts.as_uri(), "facts")
     commit(repository)
     with (
-        pytest.raises(BaselineError, match=r"a submodule that this checkout uses \(facts\)"),
+        pytest.raises(BaselineError, match=r"the submodule facts, which this checkout uses"),
         base_of(repository, "HEAD"),
     ):
         pass

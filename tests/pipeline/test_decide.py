@@ -18,7 +18,7 @@ from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import load_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.pipeline import accept as accepting
-from ragstone.pipeline.accept import Accepted, Shown
+from ragstone.pipeline.accept import Accepted, MeasuredDrop
 from ragstone.pipeline.compare import compare, read_compare_policy
 from ragstone.pipeline.decide import ComparedRun, FailOn, Terms, decide, exit_code_of
 from ragstone.pipeline.gate import GatedRun
@@ -38,11 +38,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def accepted(project: Path, out: str | Shown, metric: str = "faithfulness", **more: Any) -> Accepted:
+def accepted(project: Path, out: str | MeasuredDrop, metric: str = "faithfulness", **more: Any) -> Accepted:
     """What `ragstone accept` does for the drop of `metric` in the run `out`, or as it was shown."""
     policy = settings(project, gate__thresholds="thresholds.toml")
     today = datetime.now(UTC).date()
-    shown = out if isinstance(out, Shown) else project / out
+    shown = out if isinstance(out, MeasuredDrop) else project / out
     return accept(policy, shown, metric=metric, reason="cheaper", today=today, **more)
 
 
@@ -169,7 +169,7 @@ def test_drops_are_accepted_between_run_directories_alone(
     run = write(tmp_path / "main", {"faithfulness": {"a": 1.0}})
     policy = Path(tmp_path / "thresholds.toml")
     policy.write_text("[metrics.faithfulness]\nmax_drop = 0.1\n", encoding="utf-8")
-    shown = Shown(0.5, "a" * 16, run.fingerprint)
+    shown = MeasuredDrop(0.5, "a" * 16, run.fingerprint)
     day = datetime.now(UTC).date()
     accepting.accept(load_policy(policy), tmp_path, shown, metric="faithfulness", reason="x", today=day)
     baseline = compared({"a": 1.0}) if by_score_file else ComparedRun.of(run)

@@ -103,8 +103,8 @@ def not_ask(lines: Lines) -> None:
     ("tamper", "named"),
     [
         (lambda lines: lines.pop(0), "'house-0' is missing"),
-        (lambda lines: lines.append(lines[3]), "'house-3' is doubled"),
-        (put_one_in_the_place_of_another, "'house-3' is doubled, 'house-0' is missing"),
+        (lambda lines: lines.append(lines[3]), "'house-3' is repeated"),
+        (put_one_in_the_place_of_another, "'house-3' is repeated, 'house-0' is missing"),
         (swap_ids, "'house-2' differs from that of the golden set, 'house-0' differs"),
         (add_an_easy_question, "'easy' is not in the golden set"),
         (not_ask, "'house-4' was not asked"),
@@ -167,14 +167,14 @@ def cut_short(run: Path) -> None:
     ("tamper", "code", "said"),
     [
         (of("system.commit", "c" * 40), OTHER_COMMIT, "the run is of commit cccc"),
-        (of("system.commit", None), OTHER_COMMIT, "does not know its commit"),
+        (of("system.commit", None), OTHER_COMMIT, "does not say which commit"),
         (of("invocation.changed", 1), OTHER_COMMIT, "1 file differed from the commit"),
         (of("invocation.changed", None), OTHER_COMMIT, "not known whether files differed"),
         (of("invocation", None), OTHER_COMMIT, "not known whether files differed"),
         (of("state", "running"), UNFINISHED, "the run was running, not finished"),
         (cut_short, UNFINISHED, "the run was stopped, not finished"),
-        (of("oracle_of", "2026-11-28T00:00:00+00:00"), 2, "it is an oracle half"),
-        (of("system.part", "generation"), 2, "it evaluated generation, and the config says the whole system"),
+        (of("oracle_of", "2026-11-28T00:00:00+00:00"), 2, "it is the oracle half"),
+        (of("system.part", "generation"), 2, "it evaluated generation, but the config says the whole system"),
         (of("judge.provider", "scripted"), 5, "the run was judged by scripted"),
         (of("answers", 2), 2, "has 1 answer, but the manifest says 2"),
         (
@@ -329,7 +329,7 @@ def test_line_one_says_that_no_drop_was_checked(world: World, rules: Path, polic
     rules.write_text(policy, encoding="utf-8")
     decision = world.decide(world.good, gate__baseline=None)
     assert decision.verdict.exit_code == 0
-    assert "no drop was checked, since no baseline is named" in decision.summary
+    assert "no drop was checked, because no baseline is named" in decision.summary
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_each_question_of_the_golden_set_counts_once() -> None:
     moved = dataclasses.replace(second, sample=dataclasses.replace(second.sample, origin=None))
     require_questions([first, moved, third], samples(3), "run")
     require_questions([], GoldenSet(()), "run")
-    with pytest.raises(GoldenSetError, match="'q0' is doubled, 'q2' is missing"):
+    with pytest.raises(GoldenSetError, match="'q0' is repeated, 'q2' is missing"):
         require_questions([first, second, first], samples(3), "run")
 
 

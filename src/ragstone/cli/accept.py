@@ -19,20 +19,20 @@ from ragstone.printable import shown_name
     "--metric",
     value="NAME",
     required=True,
-    help="The metric that dropped, a guard, or 'golden set'.",
+    help="The metric that dropped, a guard whose share rose, or 'golden set' for an edit.",
 )
 @option("--slice", "tag", value="TAG", help="The slice, if the drop is in a slice.")
 @option(
     "--reason",
     value="TEXT",
     required=True,
-    help="Why it is worth it, for the reviewer.",
+    help="Why the drop is worth it, for the reviewer.",
 )
 @option(
     "--expires",
     value="DATE",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="The last day on which it is valid.",
+    help="The last day on which the drop is accepted.",
 )
 @option(
     "--of",
@@ -52,34 +52,35 @@ def command(
     config: Path | None,
 ) -> int:
     """Accept the drop of one metric in RUN (by default, the run in ragstone-run), its
-    edit of the golden set, or the rise of a guard's share: system.misranked, for
-    example.
+    edit of the golden set, or the rise of the share of a guard, such as
+    system.misranked.
 
-    Appends an entry to accepted.toml, next to the policy. Commit it with the change; it
-    is reviewed like code. The drop is then allowed up to its size, for that metric
-    only, in runs whose baseline is the one it was measured against, or a descendant of
-    it, until a baseline includes the change. The report of a failed run shows the full
-    command, in case you don't have its directory.
+    Appends an entry to accepted.toml, next to the policy. Commit the file with the
+    change, so that it is reviewed like code. The drop is then allowed up to its size,
+    for that metric only, until a baseline includes the change: in runs that are compared
+    with the same baseline, or with one that descends from it. The report of a failed
+    run shows the full command, in case you don't have its directory.
 
     \b
     Example:
       ragstone accept --metric faithfulness --reason "half the latency is worth it"
     """
-    from ragstone.pipeline.accept import Shown, accept
+    from ragstone.pipeline.accept import MeasuredDrop, accept
     from ragstone.pipeline.gate_request import read_policy
 
     settings = settings_from({"config": config, "thresholds": thresholds})
-    shown: Shown | Path = run or settings.path(settings.run.out)
+    source: MeasuredDrop | Path = run or settings.path(settings.run.out)
     if of is not None:
         if run is not None:
             raise ConfigError(
-                "a RUN already contains the size of its drop.", hint="Remove --of."
+                "--of and RUN both say which drop to accept.",
+                hint="Leave out one of them.",
             )
-        shown = Shown.parse(of)
+        source = MeasuredDrop.parse(of)
     accepted = accept(
         read_policy(settings),
         settings.root,
-        shown,
+        source,
         metric=metric,
         reason=reason,
         slice_=tag,

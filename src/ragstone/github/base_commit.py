@@ -76,7 +76,9 @@ def prepare_base(
     root = checkout / settings.root.resolve().relative_to(workspace)
     root.mkdir(parents=True, exist_ok=True)
     apart = container is not None
-    system = base_settings(settings, root, above=workspace, own_environment=apart)
+    system = base_settings(
+        settings, root, current_checkout=workspace, has_own_environment=apart
+    )
     secrets_of = settings.model_copy(update={"system": system})
     for secret in known_secrets(job.environ, secrets_of):
         job.redact.add(secret)

@@ -1,5 +1,5 @@
-"""Accept a drop, a rise of a guard, or an edit of the golden set, on purpose: a new
-entry in accepted.toml."""
+"""Accepts a drop, a rise of a guard, or an edit of the golden set, by a new entry in
+accepted.toml."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from ragstone.pipeline.stored_report import require_report
 from ragstone.settings.load import read_text
 from ragstone.settings.source import MAX_RULES_BYTES
 
-_HEAD = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
+_HEADER = "# Drops accepted on purpose, appended by `ragstone accept`. Reports say when to remove an entry."
 
 
-class Shown(Struct, frozen=True):
+class MeasuredDrop(Struct, frozen=True):
     """The drop of a run that is to be accepted."""
 
-    drop: float
+    size: float
     run: str
     """The fingerprint of the run."""
     baseline: str
@@ -47,25 +47,25 @@ class Shown(Struct, frozen=True):
     """The fingerprint of the edit of the golden set, if that is what is accepted."""
 
     @classmethod
-    def parse(cls, text: str) -> Shown:
-        """The drop as a report's command names it: size, run, baseline, and edit, if
-        any. Raises ConfigError."""
+    def parse(cls, text: str) -> MeasuredDrop:
+        """The drop in the form ``size:run:baseline`` or ``size:run:baseline:edit``, as
+        the command in a report has it. Raises ConfigError."""
         parts = text.split(":")
         try:
-            drop = float(parts[0])
+            size = float(parts[0])
         except ValueError:
             parts = []
         if len(parts) not in (3, 4):
             raise ConfigError(
-                f"'{text[:80]}' names no drop.",
+                f"'{text[:80]}' is not a drop.",
                 where="--of",
-                hint="Use the command in the report as it is.",
+                hint="Copy the whole command from the report.",
             )
-        return cls(drop, *parts[1:])
+        return cls(size, *parts[1:])
 
 
 class Accepted(Struct, frozen=True):
-    """The entry that was written, and to which file."""
+    """An entry, and the file to which it was written."""
 
     entry: AcceptedEntry
     file: Path
@@ -74,7 +74,7 @@ class Accepted(Struct, frozen=True):
 def accept(
     policy: Policy,
     root: Path,
-    shown: Shown | Path,
+    source: MeasuredDrop | Path,
     *,
     metric: str,
     reason: str,
@@ -86,23 +86,26 @@ def accept(
     """Append an entry for the drop of `metric` to the accepted.toml next to the policy,
     or in `root`. Nothing else is changed.
 
-    `shown` is the drop, or the directory of the run with it; `custom` are the project's
-    own metrics. Raises ConfigError if there is no such drop or metric, or the entry
-    can't be written.
+    `source` is the drop, or the directory of the run that has it. `custom` are the
+    names of the project's own metrics. Raises ConfigError if there is no such drop or
+    metric, or the entry can't be written.
     """
     if metric in (GOLDEN_SET, *GUARDS) and slice_ is not None:
         raise ConfigError(
-            f"{metric} has no slice.", where="--slice", hint="Remove --slice."
+            f"{metric} has no slices.", where="--slice", hint="Leave out --slice."
         )
     if expires is not None and expires < today:
         raise ConfigError(
-            f"{expires} is in the past.", where="--expires", hint="Use a future date."
+            f"{expires} is in the past.",
+            where="--expires",
+            hint="Use today's date or a later one.",
         )
-    if isinstance(shown, Path):
-        shown = drop_shown_by(shown, metric, slice_)
+    if isinstance(source, Path):
+        drop = drop_in_run(source, metric, slice_)
     else:
-        with_rules = {name for _, name, _ in policy.rules()}
-        names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *with_rules}
+        drop = source
+        in_rules = {name for _, name, _ in policy.rules()}
+        names = {*METRICS, *GUARDS, GOLDEN_SET, *custom, *in_rules}
         if metric not in names and find_metric(metric) is None:
             raise ConfigError(
                 f"unknown metric '{metric}'.",
@@ -112,14 +115,14 @@ def accept(
     file = policy_folder(policy, root) / ACCEPTED_FILE
     with parse_errors(None, "it can't be accepted"):
         entry = AcceptedEntry(
-            id=entry_id(metric, slice_, shown.run, shown.baseline),
+            id=entry_id(metric, slice_, drop.run, drop.baseline),
             metric=metric,
             slice=slice_,
-            drop=shown.drop,
+            drop=drop.size,
             reason=reason,
-            run=shown.run,
-            baseline=shown.baseline,
-            edit=shown.edit,
+            run=drop.run,
+            baseline=drop.baseline,
+            edit=drop.edit,
             date=today,
             expires=expires,
         )
@@ -127,45 +130,48 @@ def accept(
         raise ConfigError(
             f"this {entry.what} is already accepted ({entry.id}).", where=str(file)
         )
-    before = read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEAD
+    before = (
+        read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEADER
+    )
     text = f"{before.rstrip()}\n\n{entry_text(entry)}"
-    parse_accepted(text, str(file))  # check that the result is valid
+    parse_accepted(text, str(file))  # raises if the entry would break the file
     replace_text(file, text)
     return Accepted(entry, file)
 
 
 def policy_folder(policy: Policy, root: Path) -> Path:
-    """The folder of the policy's file; `root` for the default policy, which has
-    none."""
+    """The folder of the policy's file; `root` for the default policy, which is in no
+    file."""
     return root if policy.file is None else Path(policy.file).parent
 
 
-def drop_shown_by(path: Path, metric: str, slice_: str | None) -> Shown:
-    """The drop of `metric` (or the edit) in the run in `path`, as the command in its
-    report names it. Raises ConfigError if there is none."""
+def drop_in_run(path: Path, metric: str, slice_: str | None) -> MeasuredDrop:
+    """The drop of `metric`, or the edit of the golden set, that the report of the run
+    in `path` offers to accept. Raises ConfigError if there is none."""
     document = require_report(RunDirectory.open(path))
-    offers: dict[str, str] = {}
+    commands: dict[str, str] = {}
     for finding in document.findings:
         if finding.kind == ACCEPT and finding.where is not None:
-            offers[finding.where] = finding.text
+            commands[finding.where] = finding.text
     title = title_of(metric, slice_)
-    if title not in offers:
+    if title not in commands:
         raise ConfigError(
             f"there is nothing to accept for {title} in this run.",
             where=str(path),
-            hint=f"What can be accepted: {some(list(offers))}." if offers else None,
+            hint=f"What can be accepted: {some(list(commands))}." if commands else None,
         )
-    words = shlex.split(offers[title])
-    return Shown.parse(words[words.index("--of") + 1])
+    words = shlex.split(commands[title])
+    return MeasuredDrop.parse(words[words.index("--of") + 1])
 
 
 def entry_text(entry: AcceptedEntry) -> str:
-    """`entry` as appended to the file."""
+    """The TOML of `entry`, to be appended to the file."""
     text = "[[accepted]]\n"
     for name, value in entry.model_dump(exclude_none=True).items():
         match value:
             case str():
                 quoted = json.dumps(value, ensure_ascii=False)
+                # The one character that TOML escapes and JSON does not.
                 written = quoted.replace("\x7f", "\\u007f")
             case float():
                 written = f"{value:.4f}".rstrip("0")

@@ -1,4 +1,5 @@
-"""The base commit of a project: its checkout, and the settings of its system."""
+"""The base commit, with whose system the current one is compared: its checkout, and the
+settings of its system."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ from ragstone.system.entrypoint import build_system, parse_entrypoint, shown_ent
 from ragstone.system.kind import has_folder
 
 # -- the settings of the base's system
-# ---------------------------------------------------------------------------------
 
+_SUBMODULE_MODE = "160000 "
+"""The beginning of a submodule's line in the output of `git ls-tree`."""
 
 _BASELINES = {
     "baseline": "a run directory",
@@ -46,13 +48,13 @@ def refuse_two_baselines(settings: Settings) -> None:
         raise ConfigError(
             f"there are two baselines, {_BASELINES[named[0]]} and {_BASELINES[named[1]]}.",
             where=f"gate.{named[1]}",
-            hint='Use one of them: --baseline "" unsets that of the file.',
+            hint='Use one of them. --baseline "" unsets the one in the config file.',
         )
 
 
 def config_in(root: Path, settings: Settings) -> Path | None:
-    """The config file of `settings` as another commit has it, in `root`; None if it has
-    none, or if the workflow names none."""
+    """The config file that `settings` were read from by name, in the checkout of another
+    commit at `root`; None if it is not there, or if no file was named."""
     if settings.config is None:
         return None
     file = root / settings.config.name
@@ -60,14 +62,18 @@ def config_in(root: Path, settings: Settings) -> Path | None:
 
 
 def base_settings(
-    settings: Settings, root: Path, *, above: Path, own_environment: bool = False
+    settings: Settings,
+    root: Path,
+    *,
+    current_checkout: Path,
+    has_own_environment: bool = False,
 ) -> SystemSettings:
-    """[system] as of the base commit, whose checkout has its config in `root`; `above`
-    is the current checkout.
+    """The settings of the base commit's system, whose checkout has its config in
+    `root`.
 
-    What a flag, an input or the environment sets, it sets for both. The interpreter is
-    that of the current system unless the base has its `own_environment`. Raises
-    ConfigError, BaselineError.
+    A flag, an input or a variable sets a value for both systems. The interpreter is the
+    current system's, unless the base commit `has_own_environment`. Raises ConfigError
+    and BaselineError.
     """
     config = config_in(root, settings)
     try:
@@ -76,37 +82,38 @@ def base_settings(
         raise BaselineError(
             f"the base commit's config can't be read: {error.message}", hint=error.hint
         ) from None
-    then, now, gate = base.system, settings.system, settings.gate
+    current = settings.system
     for_both = {
-        field: getattr(now, field)
-        for field in now.model_fields_set
+        field: getattr(current, field)
+        for field in current.model_fields_set
         if f"system.{field}" not in settings.from_file
     }
-    python = now.python
-    if own_environment:
-        python = for_both.get("python", then.python)
+    python = current.python
+    if has_own_environment:
+        python = for_both.get("python", base.system.python)
     elif python is not None and has_folder(python):
         python = str((settings.root / python).absolute())
     update: dict[str, object] = {**for_both, "python": python}
-    if gate.baseline_entrypoint is not None:
-        update["entrypoint"] = gate.baseline_entrypoint
-    elif then.entrypoint is None and "entrypoint" not in for_both:
-        update["entrypoint"] = now.entrypoint
-    system = then.model_copy(update=update)
+    if settings.gate.baseline_entrypoint is not None:
+        update["entrypoint"] = settings.gate.baseline_entrypoint
+    elif base.system.entrypoint is None and "entrypoint" not in for_both:
+        update["entrypoint"] = current.entrypoint
+    system = base.system.model_copy(update=update)
     entrypoint = parse_entrypoint(system.entrypoint)
     if not entrypoint.kind.can_be_asked_again:
         raise recorded_error(BASE_OPTION, "gate.baseline_commit", entrypoint.text)
-    current = (now.entrypoint or "").strip()
-    if entrypoint.kind.is_address and entrypoint.text == current:
+    current_entrypoint = (current.entrypoint or "").strip()
+    if entrypoint.kind.is_address and entrypoint.text == current_entrypoint:
+        address = shown_entrypoint(entrypoint.text)
         raise ConfigError(
-            f"the base commit's system would have the same address as the current one, {shown_entrypoint(entrypoint.text)}.",
+            f"the systems of the base commit and of the current one have the same address, {address}.",
             where="gate.baseline_entrypoint",
             hint="Start the base commit's service on another port, and name it in RAGSTONE_BASELINE_ENTRYPOINT.",
         )
     for path in entrypoint.kind.paths(entrypoint.target):
-        if path.is_absolute() and path.is_relative_to(above):
+        if path.is_absolute() and path.is_relative_to(current_checkout):
             raise ConfigError(
-                f"the entrypoint names {path}, which is in the current checkout and not in the base commit's.",
+                f"the entrypoint names {path}, which is in the current checkout, not in that of the base commit.",
                 where="system.entrypoint",
                 hint="Use a path relative to the folder of the config file.",
             )
@@ -114,8 +121,8 @@ def base_settings(
 
 
 def accepted_at(policy: Policy, settings: Settings, root: Path) -> tuple[str, ...]:
-    """The ids of the accepted drops in the base commit, whose checkout has the config
-    in `root`."""
+    """The ids of the accepted drops in the base commit, whose checkout has its config
+    in `root`; none if they can't be read."""
     folder = policy_folder(policy, settings.root)
     file = root / os.path.relpath(folder, settings.root) / ACCEPTED_FILE
     try:
@@ -130,28 +137,27 @@ def commit_fingerprint(commit: str) -> str:
 
 
 # -- a checkout of the base, with git
-# ----------------------------------------------------------------------------------
 
 
 @contextmanager
 def base_from_git(
     settings: Settings, context: RunContext, policy: Policy
 ) -> Iterator[BaseSystem]:
-    """The system at `settings.gate.baseline_commit`, checked out in a temporary git
-    worktree for the block.
+    """The system at `settings.gate.baseline_commit`, which stays checked out in a
+    temporary git worktree for the block.
 
-    Raises ConfigError, BaselineError for a commit that can't be checked out.
+    Raises ConfigError, and BaselineError for a commit that can't be checked out.
     """
     git = Git(settings.root.absolute(), context.environ, "gate.baseline_commit")
     try:
-        places = git.text("rev-parse", "--show-toplevel", "--show-prefix")
+        top_and_prefix = git.text("rev-parse", "--show-toplevel", "--show-prefix")
     except GitFailed as failed:
         raise ConfigError(
             f"{git.folder} is not in a git repository: {failed.line}",
             where=git.setting,
             hint="Run the gate in a git checkout, or compare with a run directory: --baseline RUN_DIR.",
         ) from None
-    toplevel, _, prefix = places.partition("\n")
+    toplevel, _, prefix = top_and_prefix.partition("\n")
     top = Path(toplevel).resolve()
     commit = _commit(git, settings.gate.baseline_commit or "")
     with tempfile.TemporaryDirectory(prefix="ragstone-base-") as temporary:
@@ -160,7 +166,7 @@ def base_from_git(
             root = folder / prefix.strip()
             # The config file may be in a folder that the commit doesn't have.
             root.mkdir(parents=True, exist_ok=True)
-            system = base_settings(settings, root, above=top)
+            system = base_settings(settings, root, current_checkout=top)
             for secret in known_secrets(
                 context.environ, settings.model_copy(update={"system": system})
             ):
@@ -177,18 +183,19 @@ def base_from_git(
                 notes = (
                     "The base commit is the current one, so any difference is noise.",
                 )
+            make = partial(
+                build_system,
+                system,
+                root=root,
+                environ=context.environ,
+                log=log,
+                within=None,
+                forbidden_imports=top,
+            )
             yield BaseSystem(
                 commit,
                 system,
-                partial(
-                    build_system,
-                    system,
-                    root=root,
-                    environ=context.environ,
-                    log=log,
-                    within=None,
-                    forbidden_imports=top,
-                ),
+                make,
                 log=log,
                 lineage=tuple(map(commit_fingerprint, ancestors.split())),
                 spent=accepted_at(policy, settings, root),
@@ -198,21 +205,23 @@ def base_from_git(
 
 @contextmanager
 def _worktree(git: Git, commit: str, folder: Path) -> Iterator[None]:
-    """A worktree of `commit` in `folder`, of the repository of `git`. Raises
-    BaselineError, also for a submodule that is in use."""
-    listed = _run(git, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
-    for line in listed:
+    """A worktree of `commit` in `folder`, for the block. Raises BaselineError, also for
+    a submodule that the current checkout uses."""
+    lines = _run(git, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0")
+    for line in lines:
         path = line.partition("\t")[2]
-        if line.startswith("160000 ") and (git.folder / path / ".git").exists():
+        is_submodule = line.startswith(_SUBMODULE_MODE)
+        if is_submodule and (git.folder / path / ".git").exists():
             raise BaselineError(
-                f"commit {commit[:SHORT]} has a submodule that this checkout uses ({path}), and it is not checked out.",
+                f"commit {commit[:SHORT]} has the submodule {path}, which this checkout uses, but submodules of another "
+                "commit are not checked out.",
                 hint="Compare with a run directory: --baseline RUN_DIR.",
             )
     try:
         _run(git, "worktree", "add", "--detach", "--force", str(folder), commit)
         yield
     finally:
-        # The folder first: then git has nothing to refuse, and only forgets the
+        # The folder is removed first. git can then refuse nothing, and only forgets the
         # worktree.
         shutil.rmtree(folder, ignore_errors=True)
         git.text_or("", "worktree", "remove", "--force", str(folder))
@@ -233,7 +242,7 @@ def _commit(git: Git, ref: str) -> str:
 
 
 def _run(git: Git, *arguments: str) -> str:
-    """What git prints. Raises BaselineError."""
+    """The output of a git command. Raises BaselineError if it fails."""
     try:
         return git.text(*arguments)
     except GitFailed as failed:

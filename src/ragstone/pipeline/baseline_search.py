@@ -1,4 +1,4 @@
-"""The baseline: the newest run that can be one, in a folder or among GitHub's
+"""Looks for the baseline, the newest run that can be one, in a folder or among GitHub's
 artifacts."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ragstone.archive import ArchiveRefused
 from ragstone.errors import RagstoneError, RunDirectoryError
@@ -18,144 +19,150 @@ from ragstone.evaluation.replay import confirm
 from ragstone.history.file import History, parse_history
 
 MAX_READ = 10
-"""Number of archives that are read at most."""
+"""How many archives are read at most."""
+
+_MAX_REASONS = 3
+"""How many refused runs a message explains."""
 
 
 class StoreFailed(Exception):  # noqa: N818 - an outcome to report
-    """The store can't be read or written. The message is a clause without secrets,
-    `hint` a sentence or empty."""
+    """The store can't be read or written.
 
-    def __init__(self, what: str, hint: str = "") -> None:
-        super().__init__(what)
+    The message is a clause without secrets; `hint` is a sentence, or empty.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
         self.hint = hint
 
 
 class StoredRun(Struct, frozen=True):
-    """A run in a store, not read yet.
-
-    `read` takes the limits of the members that are wanted, and raises ArchiveRefused
-    and StoreFailed. `commit` is the commit that the run is of; if `exact`, its manifest
-    must say so. `is_on_branch` tells whether a commit is on the store's branch: a run
-    carries the baseline it was compared with, which may be of any. `refused`: why the
-    run needn't be read. `run_id`, `url`, `branch` and `created_at` are those of
-    GitHub's run.
-    """
+    """A run in a store that has not been read yet."""
 
     place: str
+    """Where the run is, for messages."""
     read: Callable[[Mapping[str, int]], dict[str, bytes]]
+    """Reads the members of its archive that are named, each up to its limit in bytes.
+    Raises ArchiveRefused and StoreFailed."""
     is_on_branch: Callable[[str], bool]
+    """Tells whether a commit is on the store's branch. A run carries the baseline that
+    it was compared with, which may be of any commit."""
     commit: str
     exact: bool = False
+    """Whether the manifest of the run must name `commit`."""
     refused: str | None = None
+    """Why the run can't be a baseline, if that is known without reading it."""
     run_id: int = 0
+    """Of GitHub's run, like the fields below."""
     url: str = ""
     branch: str = ""
     created_at: str = ""
 
 
 class BaselineStore(ABC):
-    """Where the runs of a branch are saved. In messages it is called `name`, its runs
-    are `where`, and a commit of its branch is `extent`.
-    """
+    """Where the runs of a branch are saved."""
 
+    # The words of messages: "None of the newest runs in the folder can be a baseline".
     name = "The baseline folder"
     where = "in the folder"
-    extent = "before this one"
+    extent = "before this one"  # as a commit of the branch is
 
     @abstractmethod
     def newest(self) -> Iterator[StoredRun]:
-        """The runs that may be baselines, newest first, looked up as they are asked
-        for. Raises StoreFailed."""
+        """The runs that may be baselines, newest first. Each is looked up only when the
+        iteration reaches it. Raises StoreFailed."""
 
     @abstractmethod
     def why_empty(self) -> str:
-        """A sentence for a store in which nothing was found."""
+        """A sentence that says why there is no run in the store."""
 
 
 class TrustedBaseline(Struct, frozen=True):
-    """A run that a store vouches for, as it is there: its scores are not confirmed.
-
-    `carried_by` is the place in the store whose archive contained it, if not its own.
-    `run_id` is 0 outside of GitHub.
-    """
+    """A run that a store vouches for. Its scores have not been confirmed yet."""
 
     place: str
     sha: str
     created_at: str
     run: RunDirectory
     run_id: int = 0
+    """0 outside of GitHub."""
     url: str = ""
     branch: str = ""
     carried_by: int | None = None
+    """The id of the run that carries it; None if it was saved by itself."""
 
 
 class Comparison(Struct, frozen=True):
-    """What a run is compared with: the `run` of the baseline, and `trusted`, how its
-    store has it.
-
-    `reason` says in a sentence why there is none, `unproven` why the run can't pass
-    without it, and `damage` what is wrong with the `history` of the branch.
-    """
+    """What a run is compared with."""
 
     run: RunDirectory | None = None
+    """The baseline."""
     trusted: TrustedBaseline | None = None
+    """The baseline as its store has it."""
     reason: str = ""
+    """Why there is no baseline, in a sentence."""
     unproven: str | None = None
+    """Why the run can't pass without a baseline, in a sentence."""
     history: History = field(default_factory=History)
     damage: tuple[str, ...] = ()
+    """What is wrong with the history of the branch."""
 
 
 def open_baseline_in(store: BaselineStore, directory: Path) -> Comparison:
-    """The newest baseline in `store`, opened in the new `directory`, and the history of
+    """Open the newest baseline in `store`, in the new `directory`, and the history of
     the branch."""
     search = BaselineSearch(store, directory)
     baseline = search.find()
-    history, damage = History(), tuple[str, ...]()
+    comparison = Comparison(reason=search.reason)
     if search.history is not None:
         try:
             history = parse_history(search.history, HISTORY)
+            comparison = replace(comparison, history=history)
         except RagstoneError as error:
             damage = (
-                f"The history can't be used, so drift is not measured: {error.message}",
+                f"The history can't be used, so drift is not measured: {error.message}"
             )
+            comparison = replace(comparison, damage=(damage,))
+    if baseline is None and search.is_unread:
+        unproven = f"Not proven, because a baseline could not be read. {search.reason}"
+        return replace(comparison, unproven=unproven)
     if baseline is None:
-        reason, unproven = search.reason, None
-        if search.is_unread:
-            unproven = f"Not proven, because a baseline could not be read. {reason}"
-        return Comparison(None, None, reason, unproven, history, damage)
+        return comparison
     try:
         run = confirm(baseline.run)
     except RagstoneError as error:
         reason = f"The baseline in {baseline.place} can't be used: {error.message}"
-        return Comparison(None, None, reason, f"Not proven. {reason}", history, damage)
-    return Comparison(run, baseline, history=history, damage=damage)
+        return replace(comparison, reason=reason, unproven=f"Not proven. {reason}")
+    return replace(comparison, run=run, trusted=baseline)
 
 
 class BaselineSearch(Struct):
-    """Looks for the newest baseline in a store. Runs are opened below the new
-    `directory`.
+    """A search for the newest baseline in a store. Runs are opened in `directory`.
 
-    A run that can't be a baseline leads to the one it carries. What is wrong with an
-    archive or a store is a reason, never an error.
+    If a run can't be a baseline, the one that it carries is taken. A broken archive or
+    store is a reason why there is no baseline, never an error.
     """
 
     store: BaselineStore
     directory: Path
-    seen: int = 0
-    reads: int = 0
+    runs_seen: int = 0
+    archives_read: int = 0
     refusals: list[str] = []
+    """Why runs can't be baselines, a clause for each."""
     reason: str = ""
-    """Why there is none, in a sentence. This is never a regression."""
+    """Why there is no baseline, in a sentence."""
     is_unread: bool = False
-    """Whether there may be one: the store, or a run in it, could not be read."""
+    """Whether there may be a baseline that could not be read."""
     history: bytes | None = None
-    """That of the newest run that left one, which may be later than the baseline."""
+    """The history in the newest run that has one. That run may be later than the
+    baseline."""
 
     def find(self) -> TrustedBaseline | None:
+        """The newest baseline; None, with a `reason`, if there is none."""
         store = self.store
         try:
             for stored in store.newest():
-                if self.reads == MAX_READ:
+                if self.archives_read == MAX_READ:
                     break
                 baseline = self._look_at(stored)
                 if baseline is not None:
@@ -167,25 +174,26 @@ class BaselineSearch(Struct):
             )
             return None
         self.reason = store.why_empty()
-        if self.seen:
-            why = ""
+        if self.runs_seen:
+            because = ""
             if self.refusals:
-                reasons = "; ".join(self.refusals[:3])
-                why = f" ({reasons})"
+                reasons = "; ".join(self.refusals[:_MAX_REASONS])
+                because = f" ({reasons})"
             self.reason = (
-                f"None of the newest runs {store.where} can be a baseline{why}."
+                f"None of the newest runs {store.where} can be a baseline{because}."
             )
         return None
 
     def _look_at(self, stored: StoredRun) -> TrustedBaseline | None:
-        """The baseline in `stored`: itself, or the one that it carries."""
-        self.seen += 1
+        """The run in `stored` if it can be a baseline, or the one that it carries; None
+        if neither can be used."""
+        self.runs_seen += 1
         try:
             if stored.refused is not None:
                 raise ArchiveRefused(stored.refused)
-            self.reads += 1
+            self.archives_read += 1
             files = stored.read(MEMBER_LIMITS)
-            run = _opened(files, self.directory / str(self.reads))
+            run = _open_run(files, self.directory / str(self.archives_read))
             commit = run.manifest.system.commit
             if stored.exact and commit != stored.commit:
                 raise ArchiveRefused(
@@ -211,7 +219,7 @@ class BaselineSearch(Struct):
     def _carried_by(
         self, run: RunDirectory, stored: StoredRun
     ) -> TrustedBaseline | None:
-        """The baseline that `run`, which can't be one, carries."""
+        """The baseline that `run` carries; None if there is none that can be used."""
         try:
             carried = carried_run(run)
         except RunDirectoryError as error:
@@ -226,6 +234,7 @@ class BaselineSearch(Struct):
             return None
         used = run.manifest.used
         run_id, url = stored.run_id, stored.url
+        # On GitHub, the baseline's own run, if the run that carries it says which one.
         if used is not None and used.run_id:
             run_id = used.run_id
             url = f"{url.removesuffix(str(stored.run_id))}{run_id}"
@@ -244,8 +253,9 @@ class BaselineSearch(Struct):
         self.refusals.append(f"{stored.place} was left out: {why}")
 
 
-def _opened(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
-    """The run of an archive. Raises ArchiveRefused."""
+def _open_run(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
+    """Write the `files` of an archive to `directory`, and open them as a run. Raises
+    ArchiveRefused."""
     try:
         return unpack_run(files, directory)
     except RunDirectoryError:

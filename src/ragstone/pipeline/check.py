@@ -29,8 +29,9 @@ from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.protocol import Call, Judge, JudgeIdentity, JudgementFailed
 from ragstone.metrics.metric import BaseMetric, Metric
 from ragstone.pipeline.decide import ComparedRun, decide
-from ragstone.pipeline.gate import GateInputs, GateRequest, read, refuse_impossible
+from ragstone.pipeline.gate import GateInputs, GateRequest, read
 from ragstone.pipeline.judge_agreement import agreement_with_people
+from ragstone.pipeline.run import refuse_impossible
 from ragstone.report.escape import one_line
 from ragstone.report.templates import render_lines
 from ragstone.system.response import Response, System, called_tools
@@ -87,8 +88,8 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     Makes no judge call and writes nothing. The gate decides on the best scores that a
     run could have: what it can't decide then, it never can.
     """
-    refuse_impossible(request)
     plan = request.run
+    refuse_impossible(plan, compares_base=request.base is not None)
     refuse_foreign(plan.out)
     metrics = plan.selected_metrics()
     refuse_without_given(plan.golden, plan.system.settings.part)

@@ -1,9 +1,9 @@
-"""A stored run, decided anew by what somebody else names: policy, golden set, baseline,
-commit.
+"""Decides on a stored run again, by a policy, a golden set, a baseline and a commit that
+the caller names.
 
-Of what the run says of itself, only questions, answers and judgements count, and the
-questions must be those of the golden set. Each score must follow from its judgements.
-Whoever can write the run can still write other answers and judgements.
+The run itself is trusted only for its questions, answers and judgements. The questions
+must be those of the golden set, and each score must follow from its judgements. Whoever
+can write the run can still forge answers and judgements.
 """
 
 from __future__ import annotations
@@ -45,42 +45,43 @@ from ragstone.settings.settings import SystemPrice
 
 
 class DecisionTerms(Struct, frozen=True):
-    """What a stored run must be, and what it is decided by. None of it comes from the
-    run.
-
-    `judge` is a name as in the config. `metrics` are those that the project defines,
-    `required` the names of all that must be measured. `part` is the half of the system
-    that is meant, `price` that of its tokens.
-    """
+    """What a stored run must be, and what it is decided by. Nothing here comes from the
+    run."""
 
     policy: Policy
     golden: GoldenSet
     baseline: Path | None
     commit: str
     judge: str
+    """The name of the judge, as in the config."""
     today: date
     metrics: Sequence[Metric] = ()
+    """The project's own metrics."""
     required: Collection[str] = ()
+    """The names of all metrics that must have been measured."""
     part: str | None = None
+    """The half of the system that must have been evaluated; None for the whole."""
     price: SystemPrice | None = None
+    """The price of the system's tokens."""
 
 
 class Decision(Struct, frozen=True):
-    """The verdict, its report, and `summary`: what was decided, in a line."""
+    """The verdict and its report."""
 
     verdict: GateVerdict
     document: Document
     summary: str
+    """The verdict, and what it was decided by, in one line."""
 
 
 def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> Decision:
     """Decide `run` on `terms`.
 
-    Raises GoldenSetError for questions that are missing, changed, doubled or were not
+    Raises GoldenSetError for questions that are missing, changed, repeated or were not
     asked; JudgeError for an unfinished run, another judge or metrics that can't be
-    recomputed; BaselineError where drops can't be compared; ConfigError for another or
-    an unknown commit, and for files that differed from it; RunDirectoryError for what
-    is no run of the whole system.
+    recomputed; BaselineError if drops can't be compared; ConfigError for another or an
+    unknown commit, and for files that differed from it; RunDirectoryError for a run of
+    another part of the system.
     """
     where, manifest, golden = str(run.path), run.manifest, terms.golden
     require_run(manifest, terms.part, terms.commit, where)
@@ -94,27 +95,28 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
         content_hash=golden.content_hash(),
         samples=len(golden),
     )
-    current = _confirmed(run, terms, golden_manifest)
+    current = _confirm(run, terms, golden_manifest)
     baseline, past = None, None
-    against = "no drop was checked, since no baseline is named (--baseline RUN)"
+    comparison = "no drop was checked, because no baseline is named (--baseline RUN)"
     if terms.baseline is not None:
         baseline = _open_baseline(terms.baseline, run, terms)
         past = _history_in(terms.baseline)
-        against = f"baseline {shown_name(str(terms.baseline))}"
+        comparison = f"baseline {shown_name(str(terms.baseline))}"
     verdict = _verdict(current, baseline, past, terms)
     document = redact.tree(run_document(current, verdict, baseline))
     policy = shown_name(terms.policy.file or "the default policy")
     summary = (
         f"Decided again: {verdict.status.value}. By {policy}, {counted(len(golden), 'question')}, "
-        f"commit {terms.commit[:12]}; {against}."
+        f"commit {terms.commit[:12]}; {comparison}."
     )
     return Decision(verdict, document, summary)
 
 
-def _confirmed(
+def _confirm(
     run: RunDirectory, terms: DecisionTerms, golden: GoldenManifest
 ) -> ComparedRun:
-    """`run`, whose scores follow from its judgements.
+    """`run` with only what can be trusted, after a check that its scores follow from
+    its judgements.
 
     Its manifest has the identity of the run and of its judge, and nothing that could
     excuse the run. Metrics that can't be recomputed are left out. Raises
@@ -124,7 +126,7 @@ def _confirmed(
     system = SystemManifest.model_validate(
         manifest.system.model_dump(include={"entrypoint", "commit", "version", "part"})
     )
-    neutral = Manifest(
+    trusted_manifest = Manifest(
         ragstone_version=manifest.ragstone_version,
         state="finished",
         created_at=manifest.created_at,
@@ -144,9 +146,10 @@ def _confirmed(
         judge=JudgeFacts(observed=judge.observed, planted=judge.planted),
         confirm=ConfirmFacts(asked_again=asked_again, steady=confirm.steady),
     )
-    bare = run.with_manifest(neutral).with_rounds(facts)
-    confirmed_scores(bare, terms.metrics)
-    compared = ComparedRun.of(bare)
+    trusted_run = run.with_manifest(trusted_manifest).with_rounds(facts)
+    # Only for the error that it raises.
+    confirmed_scores(trusted_run, terms.metrics)
+    compared = ComparedRun.of(trusted_run)
     metrics = {**compared.scores.metrics}
     for name in recomputable(manifest, terms.metrics)[1]:
         del metrics[name]
@@ -166,17 +169,18 @@ def _open_baseline(path: Path, run: RunDirectory, terms: DecisionTerms) -> Compa
         )
     golden = named.manifest.golden.model_copy(update={"limited": False})
     try:
-        compared = _confirmed(RunDirectory.open(named.path), terms, golden)
+        compared = _confirm(RunDirectory.open(named.path), terms, golden)
     except RunDirectoryError as error:
         raise BaselineError.of(error) from None
-    # What was accepted before, and by which name later runs know it, is in the named
-    # run.
+    # The named run has what was accepted before, and the name by which later runs know
+    # the baseline.
     scores = replace(compared.scores, label=str(path))
     return replace(compared, scores=scores, run=named)
 
 
 def _history_in(path: Path) -> RunHistory | None:
-    """The history beside the baseline in `path`, if any. Raises BaselineError."""
+    """The history in the run directory `path`; None if it has no runs. Raises
+    BaselineError."""
     try:
         history = read_history(path / HISTORY)
     except RunDirectoryError as error:
@@ -190,11 +194,13 @@ def _verdict(
     past: RunHistory | None,
     terms: DecisionTerms,
 ) -> GateVerdict:
+    """The verdict on `current`. Raises BaselineError if the policy limits drift or a
+    drop that can't be compared."""
     policy, where = strict(terms.policy), str(terms.baseline)
     has_baseline = baseline is not None
     if has_baseline and past is None and "drift" in policy.model_fields_set:
         raise BaselineError(
-            f"the policy limits drift, and there is no {HISTORY} beside the baseline.",
+            f"the policy limits drift, but there is no {HISTORY} in the baseline's directory.",
             where=where,
             hint="Name the baseline with its whole run directory.",
         )
@@ -212,15 +218,15 @@ def _verdict(
         raise BaselineError(
             f"the policy limits drops that can't be compared with this baseline: {some(unguarded, MAX_NAMED)}.",
             where=where,
-            hint="Name a baseline that was scored in the same way, on the same questions.",
+            hint="Name a baseline that was scored by the same judge, on the same questions.",
         )
     return verdict.without_kind(ACCEPT)
 
 
 def strict(policy: Policy) -> Policy:
-    """`policy` without what lets a run pass that is not shown to be good: an undecided
-    check, a judge that changed, a missing baseline, unless the policy itself says that
-    none is needed."""
+    """`policy` under which a run must be shown to be good: it fails for an undecided
+    check, for a judge that changed, and for a missing baseline unless the policy itself
+    says what happens then."""
     changes: dict[str, str] = {"inconclusive": "fail", "on_judge_change": "fail"}
     if "on_no_baseline" not in policy.gate.model_fields_set:
         changes["on_no_baseline"] = "fail"

@@ -4,7 +4,6 @@ steps before it returned."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -18,7 +17,7 @@ from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.manifest import SELECTED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing_note
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
+from ragstone.evaluation.rounds.oracle import follow_with_oracle
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.session import Session, open_session
 from ragstone.evaluation.writer import update_manifest, write_manifest
@@ -41,6 +40,7 @@ from ragstone.pipeline.history import RunHistory, add_run
 from ragstone.pipeline.page import page_of
 from ragstone.pipeline.rejudge import rejudge
 from ragstone.pipeline.role import Role, baseline_fact
+from ragstone.pipeline.run import refuse_impossible
 from ragstone.report.parts import NO_LINKS, Document, Links
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
@@ -119,7 +119,7 @@ async def gate(request: GateRequest, context: RunContext) -> GatedRun:
 
     A verdict is returned whatever it is. Raises RagstoneError if there can be none.
     """
-    refuse_impossible(request)
+    refuse_impossible(request.run, compares_base=request.base is not None)
     with (
         run_lock(request.run.out),
         tempfile.TemporaryDirectory(prefix="ragstone-") as private,
@@ -129,15 +129,6 @@ async def gate(request: GateRequest, context: RunContext) -> GatedRun:
             run, comparable = await evaluate(inputs, session, Path(private))
             decided = await decide_run(comparable, run, session)
         return write(comparable, decided, context)
-
-
-def refuse_impossible(request: GateRequest) -> None:
-    """Raise ConfigError or GoldenSetError if parts of the request can't be combined, or
-    would measure nothing."""
-    plan = request.run
-    plan.refuse_conflicts(compares_base=request.base is not None)
-    if plan.oracle:
-        refuse_oracle(plan.golden, plan.selected_metrics())
 
 
 # -- read
@@ -289,12 +280,9 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GatedR
     if past is not None:
         history = add_run(past, run, current.scores, request.policy, verdict.checks)
         past.store(run, history)
+    # Its samples are read only while the HTML report is rendered.
+    page = page_of(current, verdict, terms.baseline, context.redact, request.links)
     for format_name, file_name in REPORT_FILES.items():
-        page: Iterable[str] = ()
-        if format_name == "html":
-            page = page_of(
-                current, verdict, terms.baseline, context.redact, request.links
-            )
         text = render(document, format_name, templates=request.templates, page=page)
         replace_text(run.path / file_name, text)
     code = exit_code_of(verdict, request.fail_on)

@@ -1,8 +1,8 @@
-"""What a stored run must be before it is decided anew: pure comparisons with what the
-caller names.
+"""Checks what a stored run must be before it is decided again. All checks are pure
+comparisons with what the caller names.
 
-The run may come from somebody who wants another answer, so nothing that it says of
-itself excuses it. What can't be established is an error that says where.
+The run may come from somebody who wants another verdict, so it is refused if a
+requirement can't be verified.
 """
 
 from __future__ import annotations
@@ -33,62 +33,67 @@ from ragstone.metrics.registry import is_relative
 from ragstone.report.escape import one_line
 
 MAX_NAMED = 20
-"""Questions and checks that a message names; the others are counted."""
+"""How many questions or checks a message names; the others are counted."""
 
 MAX_ID_CHARACTERS = 100
 """Longer ids are cut in messages."""
 
+_IN_GIT = "Run the gate in a git checkout."
+
 
 def require_run(manifest: Manifest, part: str | None, commit: str, where: str) -> None:
-    """Raise the error of the first thing that the run is not: a finished one of the
-    whole golden set, of `part` of the system, and of exactly this commit, with no
-    changed file."""
-    whole = "the whole system"
-    evaluated = manifest.system.commit or ""
+    """Raise an error unless the run is finished, is of `part` of the system, and is of
+    exactly this commit, with no changed file."""
+    expected_part = part or "the whole system"
+    run_part = manifest.system.part or "the whole system"
+    run_commit = manifest.system.commit or ""
     changed = None if manifest.invocation is None else manifest.invocation.changed
-    in_git = "Run the gate in a git checkout."
-    requirements: list[tuple[bool, type[RagstoneError], str, str | None]] = [
-        (
-            manifest.state == "finished",
-            JudgeError,
-            f"the run was {manifest.state}, not finished.",
-            "Finish it with --resume, then decide.",
-        ),
-        (
-            manifest.oracle_of is None,
-            RunDirectoryError,
-            "it is an oracle half: its answers were given the right contexts.",
-            None,
-        ),
-        (
-            manifest.system.part == part,
-            RunDirectoryError,
-            f"it evaluated {manifest.system.part or whole}, and the config says {part or whole}.",
-            None,
-        ),
-        (bool(evaluated), ConfigError, "the run does not know its commit.", in_git),
-        (
-            evaluated == commit,
-            ConfigError,
-            f"the run is of commit {evaluated[:40]}, not of {commit}.",
-            None,
-        ),
-        (
-            changed is not None,
-            ConfigError,
-            "it is not known whether files differed from the commit.",
-            in_git,
-        ),
-        (
-            not changed,
-            ConfigError,
-            f"{counted(changed or 0, 'file')} differed from the commit.",
-            None,
-        ),
-    ]
-    for is_met, kind, message, hint in requirements:
+
+    def require(
+        is_met: bool, kind: type[RagstoneError], message: str, hint: str | None = None
+    ) -> None:
         if not is_met:
             raise kind(message, where=where, hint=hint)
+
+    require(
+        manifest.state == "finished",
+        JudgeError,
+        f"the run was {manifest.state}, not finished.",
+        "Finish it with --resume, then decide.",
+    )
+    require(
+        manifest.oracle_of is None,
+        RunDirectoryError,
+        "it is the oracle half of a run, whose answers were given the right contexts.",
+        "Name the directory of the run itself.",
+    )
+    require(
+        manifest.system.part == part,
+        RunDirectoryError,
+        f"it evaluated {run_part}, but the config says {expected_part}.",
+    )
+    require(
+        bool(run_commit),
+        ConfigError,
+        "the run does not say which commit it evaluated.",
+        _IN_GIT,
+    )
+    require(
+        run_commit == commit,
+        ConfigError,
+        f"the run is of commit {run_commit[:40]}, not of {commit}.",
+    )
+    require(
+        changed is not None,
+        ConfigError,
+        "it is not known whether files differed from the commit.",
+        _IN_GIT,
+    )
+    require(
+        not changed,
+        ConfigError,
+        f"{counted(changed or 0, 'file')} differed from the commit.",
+    )
 
 
 def require_judge(judge: JudgeIdentity, name: str, where: str) -> None:
@@ -99,9 +104,9 @@ def require_judge(judge: JudgeIdentity, name: str, where: str) -> None:
     names_model = provider_info is not None and provider_info.names == "model"
     if judge.provider != provider or (names_model and judge.model != model):
         raise JudgeError(
-            f"the run was judged by {judge.label()}, and the config names '{name}'.",
+            f"the run was judged by {judge.label()}, but the config names '{name}'.",
             where=where,
-            hint="Name the judge that it must have been with --judge.",
+            hint="Name the judge that the run must have had with --judge.",
         )
 
 
@@ -111,41 +116,41 @@ def require_metrics(
     unverified: Mapping[str, str],
     where: str,
 ) -> None:
-    """Raise JudgeError unless each of the `required` metrics is `measured`;
-    `unverified` says why some are not."""
+    """Raise JudgeError unless each of the `required` metrics is `measured`.
+    `unverified` maps metrics that can't be recomputed to the reason."""
     for name in required:
         if name not in measured:
             why = unverified.get(name, "this run did not measure it")
             raise JudgeError(
                 f"{name} can't be computed from the stored judgements: {why}.",
                 where=where,
-                hint="The policy or the config needs it. Decide with the version of Ragstone that made the run.",
+                hint="The policy or the config needs this metric. Decide with the version of Ragstone that made the run.",
             )
 
 
 def require_questions(
     records: Iterable[SampleRecord], golden: GoldenSet, where: str
 ) -> None:
-    """Raise GoldenSetError that names the questions of `golden` that the records don't
-    answer: missing, changed, doubled or not asked."""
+    """Raise GoldenSetError if the records are not exactly those of the questions in
+    `golden`, with the ids that are missing, changed, repeated or were not asked."""
     missing = {sample.id: sample for sample in golden}
-    seen: set[str] = set()
+    ids: set[str] = set()
     problems: list[str] = []
     for record in records:
-        name = record.sample.id
-        expected = missing.pop(name, None)
-        if name in seen:
-            problem = "is doubled"
+        sample_id = record.sample.id
+        expected = missing.pop(sample_id, None)
+        if sample_id in ids:
+            problem = "is repeated"
         elif expected is None:
             problem = "is not in the golden set"
         elif replace(record.sample, origin=None) != replace(expected, origin=None):
             problem = "differs from that of the golden set"
         else:
             problem = "" if was_asked(record) else "was not asked"
-        seen.add(name)
+        ids.add(sample_id)
         if problem:
-            problems.append(f"{shown_id(name)} {problem}")
-    problems += [f"{shown_id(name)} is missing" for name in missing]
+            problems.append(f"{shown_id(sample_id)} {problem}")
+    problems += [f"{shown_id(sample_id)} is missing" for sample_id in missing]
     if problems:
         raise GoldenSetError(
             f"the questions of the run are not those of the golden set: {some(problems, MAX_NAMED)}.",
@@ -154,21 +159,21 @@ def require_questions(
         )
 
 
-def shown_id(name: str) -> str:
-    """The id of a sample, from anywhere, for a message."""
-    return f"'{clipped(one_line(name), MAX_ID_CHARACTERS)}'"
+def shown_id(sample_id: str) -> str:
+    """An untrusted id of a sample, safe and short enough for a message."""
+    return f"'{clipped(one_line(sample_id), MAX_ID_CHARACTERS)}'"
 
 
 def uncompared_drops(
     policy: Policy, checks: Iterable[Check], scored: Collection[str]
 ) -> list[str]:
-    """The blocking drops of `policy`, of metrics with scores, that none of `checks` is
-    about."""
+    """The titles of the blocking drops of `policy` that `checks` leave out, although
+    their metrics have scores."""
     compared = {check.place for check in checks if check.kind in CHANGE_KINDS}
     rules: dict[tuple[str, str | None], MetricRule] = {}
     rules |= {(name, None): rule for name, rule in policy.in_force.items()}
-    for tag, part in policy.slices.items():
-        rules |= {(name, tag): rule for name, rule in part.metrics.items()}
+    for tag, slice_policy in policy.slices.items():
+        rules |= {(name, tag): rule for name, rule in slice_policy.metrics.items()}
     drops = []
     for place, rule in rules.items():
         limits_drop = rule.max_drop is not None or rule.max_rise is not None

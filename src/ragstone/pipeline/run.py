@@ -11,16 +11,21 @@ from ragstone.evaluation.rounds.session import open_session
 
 
 async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
-    """Evaluate what `plan` describes, with the rounds that follow, and return the run
-    directory.
+    """Evaluate the system as `plan` says, with the oracle half if it asks for one, and
+    return the run directory.
 
-    Raises the matching RagstoneError; finished samples are saved and the run can be
-    resumed.
+    Raises RagstoneError. Finished samples are then saved, and the run can be resumed.
     """
-    plan.refuse_conflicts()
-    if plan.oracle:
-        refuse_oracle(plan.golden, plan.selected_metrics())
+    refuse_impossible(plan)
     with run_lock(plan.out):
         async with open_session(plan, context) as session:
             run = await session.evaluate()
             return await follow_with_oracle(run, session) if plan.oracle else run
+
+
+def refuse_impossible(plan: RunPlan, *, compares_base: bool = False) -> None:
+    """Raise ConfigError or GoldenSetError if parts of the plan can't be combined, or
+    would measure nothing. `compares_base`: a base commit is asked too."""
+    plan.refuse_conflicts(compares_base=compares_base)
+    if plan.oracle:
+        refuse_oracle(plan.golden, plan.selected_metrics())
