@@ -73,7 +73,11 @@ REFUSED: dict[str, tuple[Callable[[Path], list[str]], int, str]] = {
     "a metric that applies to nothing": (no_references, 5, "most often because the sample has no reference"),
     "a baseline of another golden set": (other_golden_set, 6, "no sample is the same"),
     "a folder with something else": (foreign_folder, 2, "thesis"),
-    "a baseline inside the run": (lambda _project: ["--baseline", "ragstone-run/x"], 2, "must not contain each other"),
+    "a baseline inside the run": (
+        lambda _project: ["--baseline", "ragstone-run/x"],
+        2,
+        "must be in directories of their own",
+    ),
     "an unknown commit": (unknown_commit, 2, ""),
 }
 

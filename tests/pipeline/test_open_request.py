@@ -186,9 +186,7 @@ def test_a_run_of_another_commit_than_the_one_that_is_checked_out_is_not_saved(
         folder = BaselineFolder(tmp_path / place, ())
         opened = OpenedRequest(Mock(spec=GateRequest), folder, checked_out)
         opened.save(cast(GatedRun, outcome), RunContext(environ={}, say=lines.append))
-    assert lines[1] == (
-        "The run was not saved as a baseline: it is of another commit than the one that is checked out."
-    )
+    assert lines[1] == ("The run was not saved as a baseline: its commit is not the one that is checked out.")
     assert ((tmp_path / "same").exists(), (tmp_path / "other").exists()) == (True, False)
 
 

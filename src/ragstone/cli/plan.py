@@ -1,4 +1,4 @@
-"""`ragstone plan`: how many samples are needed."""
+"""`ragstone plan`: how many samples a golden set needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragstone.cli.output import show
     "--drop",
     type=float,
     default=0.1,
-    help="The true drop to detect",
+    help="The drop to detect.",
 )
 @CONFIG
 @POLICY
@@ -32,8 +32,8 @@ def command(
     """Calculate how many golden samples are needed to detect a drop.
 
     The test for drops is simulated on questions like those of RUN, a run directory or a
-    score file. Without RUN, typical scores are assumed, for the golden set
-    and the judge of the config file.
+    score file. Without RUN, typical scores are assumed, for the golden set and the judge
+    of the config file.
 
     \b
     Examples:
@@ -43,8 +43,10 @@ def command(
     from ragstone.judge.names import split_name
     from ragstone.pipeline.compare import read_side
     from ragstone.pipeline.gate_request import read_policy
-    from ragstone.pipeline.plan import plan, plan_text
+    from ragstone.pipeline.plan import plan
     from ragstone.pipeline.run_plan import golden_size
+    from ragstone.report.templates import render_text_template
+    from ragstone.stats.sensitivity import POWER
 
     flags = {
         "config": config,
@@ -59,9 +61,14 @@ def command(
         offline=split_name(settings.judge.name)[0] == "offline",
         size=golden_size(settings) if run is None else None,
     )
-    show(
-        format_name,
-        lambda: {**to_builtins(sample_plan), "needed": sample_plan.needed},
-        lambda: plan_text(sample_plan),
-    )
+
+    def document() -> dict[str, object]:
+        return {**to_builtins(sample_plan), "needed": sample_plan.needed}
+
+    def text() -> str:
+        return render_text_template(
+            "plan.txt.j2", __package__, plan=sample_plan, power=POWER
+        )
+
+    show(format_name, document, text)
     return 0

@@ -145,7 +145,7 @@ def _past(event: Event, comparison: Comparison, role: Role) -> RunHistory:
     """The history that came with the baseline, and what to say of this run in it."""
     return RunHistory(
         comparison.history,
-        main=role.refusal is None,
+        is_main=role.refusal is None,
         pull_request=merged_pull_request(event.message),
         github_run=event.run_id or None,
         event=event.kind.value,

@@ -102,7 +102,7 @@ async def _decided(
     if job.plan.baseline is BaselineSource.ARTIFACT:
         of_pull = replace(job, base=base)
         comparison = find_comparison(of_pull, settings, None, notes, write)
-        past = RunHistory(comparison.history, main=False)
+        past = RunHistory(comparison.history, is_main=False)
     # From this checkout, not the fork's: drops accepted by a fork don't count here.
     terms = Terms(
         policy,

@@ -1,4 +1,4 @@
-"""The baseline in a directory: its run, or the baseline that this run carries."""
+"""Opens the baseline in a directory: its run, or the baseline that this run carries."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ragstone.evaluation.lineage import eligible_run
 
 
 def open_baseline(path: Path) -> RunDirectory:
-    """The run in `path` to compare with: itself, or the baseline that it carries if it
-    can't be one.
+    """The run in `path` if it can be a baseline, else the baseline that it carries.
 
-    Raises BaselineError if there is none.
+    Raises BaselineError if there is neither.
     """
     try:
         run = RunDirectory.open(path)
@@ -37,15 +36,13 @@ def open_baseline(path: Path) -> RunDirectory:
 
 
 def refuse_overlap(baseline: Path, out: Path) -> None:
-    """Raise ConfigError if the directory of a baseline and that of the new run contain
-    each other."""
-    real_baseline, real_out = (
-        Path(os.path.realpath(baseline)),
-        Path(os.path.realpath(out)),
-    )
+    """Raise ConfigError if the directories of the baseline and of the new run are the
+    same, or one is inside the other."""
+    real_baseline = Path(os.path.realpath(baseline))
+    real_out = Path(os.path.realpath(out))
     is_inside = real_baseline.is_relative_to(real_out)
     if is_inside or real_out.is_relative_to(real_baseline):
         raise ConfigError(
-            f"the run directory ({out}) and its baseline ({baseline}) must not contain each other.",
+            f"the new run ({out}) and its baseline ({baseline}) must be in directories of their own.",
             hint="Move the baseline (mv ragstone-run baseline), or use another directory for --out.",
         )

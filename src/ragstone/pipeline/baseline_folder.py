@@ -15,27 +15,27 @@ from ragstone.pipeline.baseline_search import BaselineStore, StoredRun, StoreFai
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
 MIN_SAVED = 20
-"""Number of runs that the folder has at least, before old ones are removed."""
+"""How many runs of the current branch are kept when old ones are removed."""
 
 
 class BaselineFolder(BaselineStore):
     """A folder that jobs share: a cache, a mounted volume, a disk of the agent.
 
-    `ancestors` are the commits whose runs count: the current commit and those before
-    it, newest first, as far as a `shallow` clone has them.
+    Its runs can be baselines if their commits are among the `ancestors`: the current
+    commit and those before it, the newest first. A shallow clone may lack some.
     """
 
     def __init__(
-        self, folder: Path, ancestors: Sequence[str], shallow: bool = False
+        self, folder: Path, ancestors: Sequence[str], is_shallow: bool = False
     ) -> None:
         self.folder = folder
         self.ancestors = ancestors
-        self.shallow = shallow
+        self.is_shallow = is_shallow
 
     def why_empty(self) -> str:
         reason = "No baseline: the folder has no run of a commit before this one."
-        if self.shallow:
-            reason += " This is a shallow clone: fetch the commits before this one, whose runs are in the folder."
+        if self.is_shallow:
+            reason += " This is a shallow clone: fetch the commits before this one, so that their runs are found."
         return reason
 
     def newest(self) -> Iterator[StoredRun]:
@@ -60,10 +60,10 @@ class BaselineFolder(BaselineStore):
             )
 
     def save(self, commit: str, run: Path) -> str:
-        """Save the run directory `run` for `commit`, in place of an earlier one; the
-        name of its archive.
+        """Save the run directory `run` for `commit`, in place of an earlier run, and
+        return the name of its archive.
 
-        What is saved for ancestors beyond the newest MIN_SAVED is removed. Raises
+        Of the runs of ancestors, all but the newest MIN_SAVED are removed. Raises
         StoreFailed.
         """
         path = self._archive(commit)

@@ -89,7 +89,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     run could have: what it can't decide then, it never can.
     """
     plan = request.run
-    refuse_impossible(plan, compares_base=request.base is not None)
+    refuse_impossible(plan, request.base)
     refuse_foreign(plan.out)
     metrics = plan.selected_metrics()
     refuse_without_given(plan.golden, plan.system.settings.part)
@@ -103,8 +103,8 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
         measures = plan.metrics.measures(metrics, context)
         await _call_functions(measures, session.judge, rehearsed[0])
         system = plan.system.build(context)
-        recording_warnings = await _check_recorded_answers(system, plan.golden)
-        return _describe(inputs, session, rehearsed, recording_warnings)
+        warnings = await _check_recorded_answers(system, plan.golden)
+        return _describe(inputs, session, rehearsed, warnings)
     finally:
         await session.close()
 
@@ -113,7 +113,7 @@ def _describe(
     inputs: GateInputs,
     session: Session,
     rehearsed: Sequence[Rehearsed],
-    recording_warnings: Sequence[str],
+    warnings: Sequence[str],
 ) -> CheckResult:
     """The result of the check, by what each round `rehearsed`."""
     plan, request, first = session.plan, inputs.request, rehearsed[0]
@@ -134,8 +134,7 @@ def _describe(
         excuses = list(map(metric.why_not_applicable, golden))
         reasons = [excuse.reason for excuse in excuses if excuse is not None]
         excuse = most_common(reasons) if reasons else None
-        samples = len(golden) - len(reasons)
-        scopes.append(MetricScope(metric.info.name, samples, excuse))
+        scopes.append(MetricScope(metric.info.name, len(golden) - len(reasons), excuse))
     # The best possible run of the base commit has the same scores.
     terms = replace(
         inputs.terms,
@@ -168,7 +167,7 @@ def _describe(
                 policy=policy,
                 floors_warn=FLOORS_WARN if judge.offline else "",
             ),
-            *recording_warnings,
+            *warnings,
         ),
         agreement=agreement_with_people(judge, policy.calibration, names),
         resolution=_resolution(inputs, names, judge),

@@ -1,4 +1,4 @@
-"""Only the decision: two runs or score files and a policy in, a verdict out."""
+"""Decides on two runs or score files, without an evaluation."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from ragstone.report.parts import Document
 
 
 class Compared(Struct, frozen=True):
+    """The verdict on a run, and both sides of the comparison."""
+
     verdict: GateVerdict
     document: Document
     current: ComparedRun
@@ -41,17 +43,16 @@ def read_side(
     path: Path, golden: GoldenSet | None = None, policy: Policy | None = None
 ) -> ComparedRun:
     """The scores in `path`: a run directory, or a score file of samples in `golden`.
-    Raises ConfigError.
 
-    With a `policy`, the metrics of a score file are those that are known or that it
-    names.
+    With a `policy`, the metrics of a score file are the known ones and those that the
+    policy names. Raises ConfigError.
     """
     if path.is_dir():
         return ComparedRun.of(RunDirectory.open(path))
     if not path.exists():
         raise ConfigError(
             f"there is no such file or directory: {shown_name(str(path))}",
-            hint="Use a run directory (`ragstone run --out DIR`), or a score file with id, metric, value.",
+            hint="Name a run directory (`ragstone run --out DIR`), or a score file with the columns id, metric and value.",
         )
     named: set[str] = set()
     if policy is not None:
@@ -61,38 +62,41 @@ def read_side(
 
 
 def compare_sides(
-    now: ComparedRun,
-    then: ComparedRun | None,
+    current: ComparedRun,
+    baseline: ComparedRun | None,
     policy: Policy,
 ) -> Compared:
-    """Decide `now` beside `then`. Raises ConfigError if no rule covers any of the
-    scores of another evaluator: that would be no verdict."""
-    scores, has_baseline = now.scores, then is not None
+    """Decide on `current`, compared with `baseline`. Raises ConfigError if it is a score
+    file and no rule covers any of its scores, because nothing would be checked."""
+    scores, has_baseline = current.scores, baseline is not None
     covered = set()
     for rule in resolve_rules(policy, scores):
         if rule.min is not None or (has_baseline and rule.max_drop is not None):
             covered.add(rule.metric)
     for facts in scores.samples.values():
         covered |= {metric for _, metric, _ in facts.bounds}
-    if now.run is None and scores.metrics and covered.isdisjoint(scores.metrics):
+    if current.run is None and scores.metrics and covered.isdisjoint(scores.metrics):
         names = list(scores.metrics)
         raise ConfigError(
             f"no rule covers any of its scores ({some(names)}), so there is no verdict.",
             where=scores.label,
-            hint="Write one in thresholds.toml, such as:\n"
+            hint="Write a rule in thresholds.toml, such as:\n"
             f"  [metrics.{json.dumps(names[0], ensure_ascii=False)}]\n  min = 0.80",
         )
-    notes = scores.remarks + (() if then is None else then.scores.remarks)
-    terms = Terms(policy, then, now.day, required=has_baseline)
-    verdict = decide(now, terms, notes=notes)
-    return Compared(verdict, run_document(now, verdict, then), now, then)
+    notes = scores.remarks
+    if baseline is not None:
+        notes += baseline.scores.remarks
+    terms = Terms(policy, baseline, current.day, required=has_baseline)
+    verdict = decide(current, terms, notes=notes)
+    document = run_document(current, verdict, baseline)
+    return Compared(verdict, document, current, baseline)
 
 
 def read_compare_policy(thresholds: Path | None) -> Policy:
     """The policy in `thresholds`, else in thresholds.toml in the current directory,
-    else the defaults.
+    else the default one.
 
-    Metric names are checked against the scores, which may come from another evaluator.
+    It may name any metric, because the scores may come from another evaluator.
     """
     if thresholds is None and not Path(POLICY_FILE).is_file():
         return default_policy(Path())
@@ -107,18 +111,18 @@ def compare(
     *,
     golden: GoldenSet | None = None,
 ) -> Compared:
-    """Compare `current` with `baseline`, each a run directory or a score file; without
-    one, only with the floors.
+    """Compare `current` with the floors, and with `baseline` if there is one. Each is a
+    run directory or a score file.
 
-    Rows of score files are of samples in `golden`, if it is given. Raises BaselineError
-    if the baseline can't be read, is `current` itself, or is a failed run; ConfigError
-    if the current run can't be read.
+    The rows of score files are matched with the samples in `golden`. Raises
+    BaselineError if the baseline can't be read, is `current` itself, or is a failed
+    run; ConfigError if the current run can't be read.
     """
-    now = read_side(current, golden, policy)
-    then = None
+    current_side = read_side(current, golden, policy)
+    baseline_side = None
     if baseline is not None:
         try:
-            then = read_side(baseline, golden, policy)
+            baseline_side = read_side(baseline, golden, policy)
         except ConfigError as error:
             raise BaselineError.of(error, "the baseline can't be used: ") from None
         if current.exists() and baseline.samefile(current):
@@ -127,12 +131,13 @@ def compare(
                 where=str(baseline),
                 hint="Use another baseline.",
             )
-        if then.run is not None and then.run.manifest.verdict in ("fail", "error"):
-            standing = then.run.manifest.standing
+        run = baseline_side.run
+        if run is not None and run.manifest.verdict in ("fail", "error"):
+            standing = run.manifest.standing
             if not standing.eligible:
                 raise BaselineError(
                     f"this run can't be a baseline: {standing.reason}.",
                     where=str(baseline),
                     hint="Use a run that did not fail.",
                 )
-    return compare_sides(now, then, policy)
+    return compare_sides(current_side, baseline_side, policy)

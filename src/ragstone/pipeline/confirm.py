@@ -94,10 +94,9 @@ async def confirm_run(
     write_manifest(
         run.path, run.manifest.model_copy(update={"verdict": verdict.status.value})
     )
-    with temporary as path:
-        folder = Path(path)
+    with temporary as folder:
         try:
-            more, final = await _ask_again(run, decide, policy, session, folder)
+            more, final = await _ask_again(run, decide, policy, session, Path(folder))
         except TimeLimitReached:
             return first.with_warning(NO_TIME)
         except (JudgeError, SystemUnderTestError) as error:

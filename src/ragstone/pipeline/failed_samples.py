@@ -1,4 +1,4 @@
-"""Which samples of a run did not pass, to evaluate them alone."""
+"""Finds the samples of a run that did not pass, to evaluate only them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ragstone.pipeline.stored_report import read_report
 
 
 def failed_samples(run: RunDirectory) -> tuple[str, ...]:
-    """The ids of the samples of `run` without an answer or a score, those that got
-    worse than in the baseline, that had to pass and did not, or are below a floor that
-    did not hold; in the order of the run.
+    """The ids of the samples of `run` that did not pass, in the order of the run.
 
-    Raises ConfigError if there are none, and RunDirectoryError.
+    These are samples without an answer or a score, samples that got worse than in the
+    baseline, must-pass samples that failed, and those beyond a floor or a ceiling that
+    the run missed. Raises ConfigError if there are none, and RunDirectoryError.
     """
     scores, document = run.scores(), read_report(run)
     failed = set(scores.system.failures)
@@ -36,8 +36,8 @@ def failed_samples(run: RunDirectory) -> tuple[str, ...]:
 
 
 def _samples_of(check: Check, scores: RunScores) -> set[str]:
-    """The samples for which a check did not pass: its own, or those beyond its
-    limit."""
+    """The samples for which a check did not pass: the one that it is about, or those
+    beyond its limit."""
     limit = check.threshold
     values = scores.scores_of(check.metric or "").values.items()
     if check.sample is not None:
@@ -46,8 +46,8 @@ def _samples_of(check: Check, scores: RunScores) -> set[str]:
         return set()
     match check.kind:
         case CheckKind.FLOOR:
-            return {name for name, value in values if value < limit}
+            return {sample_id for sample_id, value in values if value < limit}
         case CheckKind.CEILING:
-            return {name for name, value in values if value > limit}
+            return {sample_id for sample_id, value in values if value > limit}
         case _:
             return set()

@@ -119,7 +119,7 @@ async def gate(request: GateRequest, context: RunContext) -> GatedRun:
 
     A verdict is returned whatever it is. Raises RagstoneError if there can be none.
     """
-    refuse_impossible(request.run, compares_base=request.base is not None)
+    refuse_impossible(request.run, request.base)
     with (
         run_lock(request.run.out),
         tempfile.TemporaryDirectory(prefix="ragstone-") as private,

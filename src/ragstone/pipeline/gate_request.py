@@ -1,5 +1,5 @@
-"""What the gate and its reports are asked for, from settings: policy, request,
-terms."""
+"""Turns settings into what the gate and its reports are asked for: a policy, a request,
+or the terms of a decision."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from ragstone.settings.settings import Settings
 
 
 def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerms:
-    """What a stored run of `commit` must be, and is decided by: the whole golden set,
-    whatever a limit says.
+    """What a stored run of `commit` must be, and what it is decided by.
 
-    Raises ConfigError, and what reading raises.
+    The run must be of the whole golden set, even if `settings` limit it. Raises
+    ConfigError and GoldenSetError.
     """
     metrics = project_metrics(settings)
-    own = metrics.own()
     policy = read_policy(settings)
     golden_settings = settings.golden.model_copy(
         update={"limit": None, "only": (), "tags": ()}
@@ -51,7 +50,7 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
         commit=commit,
         judge=settings.judge.name,
         today=today,
-        metrics=own,
+        metrics=metrics.own(),
         required=names,
         part=settings.system.part,
         price=settings.system.price,
@@ -59,21 +58,21 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
 
 
 def history_file(settings: Settings) -> Path:
-    """The history that `settings` name, else that of the run directory."""
-    own = settings.path(settings.run.out) / HISTORY
-    return settings.path_or_none(settings.run.history) or own
+    """The history that `settings` name, else the one in the run directory."""
+    in_run = settings.path(settings.run.out) / HISTORY
+    return settings.path_or_none(settings.run.history) or in_run
 
 
 def read_policy(settings: Settings, *, of_stored: bool = False) -> Policy:
-    """The policy file in `settings`, else thresholds.toml if it exists, else the
-    defaults.
+    """The policy that `settings` name, else thresholds.toml if it exists, else the
+    default one.
 
-    It can name the built-in metrics and those of `settings`. For stored scores, it can
-    name any metric, and the file in its [labels] is not read.
+    It may name the built-in metrics and those of `settings`. With `of_stored`, for
+    scores that are stored, it may name any metric, and its calibration is not read.
     """
     file = settings.path(settings.gate.thresholds or POLICY_FILE)
-    # A folder or a dangling link with that name is a policy that can't be read, not a
-    # missing one.
+    # A folder or a dangling link of that name is a policy that can't be read, which is
+    # an error.
     if settings.gate.thresholds is None and not os.path.lexists(file):
         return default_policy(settings.root, within=settings.within)
     return load_policy(
@@ -85,7 +84,7 @@ def read_policy(settings: Settings, *, of_stored: bool = False) -> Policy:
 
 
 def gate_policy(settings: Settings) -> Policy:
-    """The policy as the gate uses it: `read_policy` with `fail-on` applied."""
+    """The policy that `settings` name, with `fail-on` applied."""
     policy, fail_on = read_policy(settings), settings.gate.fail_on
     if fail_on in ("fail", "inconclusive"):
         return policy.with_inconclusive("fail" if fail_on == "inconclusive" else "warn")
@@ -93,8 +92,8 @@ def gate_policy(settings: Settings) -> Policy:
 
 
 def gate_request(settings: Settings, context: RunContext) -> GateRequest:
-    """What the gate is asked for by `settings`, in a trusted checkout. Raises
-    ConfigError, and what reading raises."""
+    """What `settings` ask the gate for, in a checkout that is trusted. Raises
+    ConfigError, GoldenSetError and BaselineError."""
     refuse_two_baselines(settings)
     policy, gate = gate_policy(settings), settings.gate
     plan = run_plan(settings, context, command="gate")
@@ -105,7 +104,7 @@ def gate_request(settings: Settings, context: RunContext) -> GateRequest:
         baseline = open_baseline(path)
         if baseline.path != path:
             notes = (
-                f"The run in {gate.baseline} can't be a baseline; the baseline that it was compared with is used instead.",
+                f"The run in {gate.baseline} can't be a baseline. The baseline that it was compared with is used instead.",
             )
     file = settings.path_or_none(settings.run.history)
     if file is not None:

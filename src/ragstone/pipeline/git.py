@@ -1,4 +1,4 @@
-"""git in a checkout: its commits and branches."""
+"""Runs git in a checkout, to learn about its commits and branches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from ragstone.errors import ConfigError
 from ragstone.system.environment import child_environment
 
 _USER_IN_URL = re.compile(r"//[^/@\s]*@")
+_MAX_LINE_CHARACTERS = 300
+
 MAX_ANCESTORS = 1_000
-"""Number of commits before the current one in which a baseline is looked for."""
+"""How many commits before the current one are searched for a baseline."""
 
 
 class GitFailed(Exception):  # noqa: N818 - an outcome to report
-    """git refused; `line` is what it calls fatal, or else its last line, without
-    credentials."""
+    """A git command failed. `line` is its fatal error or else the last line of its
+    errors, without credentials."""
 
     def __init__(self, arguments: tuple[str, ...], line: str) -> None:
         super().__init__(f"git {arguments[0]}: {line}")
@@ -28,19 +30,18 @@ class GitFailed(Exception):  # noqa: N818 - an outcome to report
 
 
 class Git(Struct, frozen=True):
-    """git in `folder`, without hooks; its environment is the allow-list.
-
-    `setting` is the setting that needs git, `timeout_s` how long it may take.
-    """
+    """git in a folder. It runs without hooks, and gets only the environment variables
+    that any system under test gets."""
 
     folder: Path
     environ: Mapping[str, str]
     setting: str
+    """The setting that needs git, for messages."""
     timeout_s: float = 600
 
     def text(self, *arguments: str) -> str:
-        """What git prints, without surrounding space. Raises GitFailed; ConfigError if
-        there is no git."""
+        """The output of a git command, without surrounding space. Raises GitFailed, and
+        ConfigError if git is not installed."""
         environ = child_environment((), self.environ)
         try:
             process = subprocess.run(  # noqa: S603
@@ -61,19 +62,15 @@ class Git(Struct, frozen=True):
                 arguments, f"it took more than {self.timeout_s:g} s"
             ) from None
         if process.returncode != 0:
-            lines = process.stderr.decode("utf-8", "replace").strip().splitlines() or [
-                f"status {process.returncode}"
-            ]
-            line = next(
-                (line for line in lines if line.startswith("fatal: ")), lines[-1]
-            )
-            raise GitFailed(
-                arguments, _USER_IN_URL.sub("//***@", line).rstrip(".")[:300]
-            )
+            errors = process.stderr.decode("utf-8", "replace").strip()
+            lines = errors.splitlines() or [f"status {process.returncode}"]
+            fatal = (line for line in lines if line.startswith("fatal: "))
+            line = _USER_IN_URL.sub("//***@", next(fatal, lines[-1]))
+            raise GitFailed(arguments, line.rstrip(".")[:_MAX_LINE_CHARACTERS])
         return process.stdout.decode("utf-8", "replace").strip()
 
     def text_or(self, default: str, *arguments: str) -> str:
-        """What git prints, as `text`; `default` if it refuses."""
+        """The output of a git command, or `default` if it fails."""
         try:
             return self.text(*arguments)
         except GitFailed:
@@ -87,21 +84,22 @@ class Git(Struct, frozen=True):
             raise ConfigError(
                 f"{self.folder.absolute()} is not a checkout with a commit: {failed}.",
                 where=self.setting,
-                hint="A baseline folder finds runs by their commit, so run the gate in a git checkout.",
+                hint="Run the gate in a git checkout: the runs in a baseline folder are found by their commit.",
             ) from None
 
     def ancestors(self) -> tuple[str, ...]:
         """The current commit and those before it, the newest first, as far as this
         clone has them."""
-        return tuple(
-            self.text("rev-list", f"--max-count={MAX_ANCESTORS}", "HEAD").split()
-        )
+        commits = self.text("rev-list", f"--max-count={MAX_ANCESTORS}", "HEAD")
+        return tuple(commits.split())
 
     def branch_has_head(self, branch: str) -> bool:
         """Whether the current commit is on `branch` of the remote `origin`."""
         reference = f"refs/remotes/origin/{branch}"
-        ancestor = ("merge-base", "--is-ancestor", "HEAD", reference)
-        return self.text_or("no", *ancestor) == ""
+        # It prints nothing, and fails if the commit is not on the branch.
+        command = ("merge-base", "--is-ancestor", "HEAD", reference)
+        return self.text_or("no", *command) == ""
 
     def is_shallow(self) -> bool:
+        """Whether this is a shallow clone, which lacks older commits."""
         return self.text_or("", "rev-parse", "--is-shallow-repository") == "true"

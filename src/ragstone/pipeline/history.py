@@ -1,4 +1,4 @@
-"""Compare a run with the history of its branch, and add it to that history."""
+"""Compares a run with the history of its branch, and adds it to that history."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from ragstone.metrics.registry import is_relative
 
 
 class RunHistory(Struct, frozen=True):
-    """The history that a run is compared with, and how to add the run."""
+    """The history that a run is compared with, and what its own line says."""
 
     history: History = field(default_factory=History)
     file: Path | None = None
-    """Where the history is stored; None: in the run directory."""
-    main: bool = True
-    """Whether the run is added to it; the run of a pull request only reads it."""
+    """Where the history is stored; None for the run directory."""
+    is_main: bool = True
+    """Whether the run is one of the main branch, and is added to the history. The run
+    of a pull request is only compared with it."""
     pull_request: int | None = None
     github_run: int | None = None
     event: str | None = None
     release: str | None = None
 
     def line(self, run: RunDirectory, scores: RunScores, policy: Policy) -> RunLine:
-        """The line of `run`. Raises RunDirectoryError for a manifest that makes
-        none."""
-        # A manifest from elsewhere may hold anything.
+        """The line of `run` in the history. Raises RunDirectoryError if its manifest,
+        which may come from anywhere, has values that no line can have."""
         with parse_errors(
             run.path, "its manifest is not valid", kind=RunDirectoryError
         ):
@@ -56,8 +56,8 @@ class RunHistory(Struct, frozen=True):
             )
 
     def store(self, run: RunDirectory, history: History) -> None:
-        """Write `history` to its file, if `run` is part of it."""
-        if self.main:
+        """Write `history` to its file, if `run` is one of the main branch."""
+        if self.is_main:
             write_history(self.file or run.path / HISTORY, history)
 
 
@@ -66,8 +66,8 @@ class HistoryComparison(Struct, frozen=True):
 
     drift: Drift = field(default_factory=Drift)
     level: RunScores | None = None
-    """The baseline with the scores of the level of the branch, as far as the history
-    can be compared."""
+    """The baseline, with the level of the branch as its scores where the history can be
+    compared."""
     notes: tuple[str, ...] = ()
 
 
@@ -79,9 +79,11 @@ def compare_with_history(
     accepted: tuple[AcceptedDrop, ...],
     baseline: RunScores | None,
 ) -> HistoryComparison:
-    """Compare `run` with `past`, before its verdict and with the drops `accepted` in
-    force: its drift, and the level of the branch in place of the `baseline`, if it has
-    one. Warns if the history is damaged."""
+    """Compare `run` with `past` before there is a verdict.
+
+    `accepted` are the accepted drops in force. With a `baseline`, the result has the
+    level of the branch. A damaged history is a warning.
+    """
     standing = run.manifest.standing.model_copy(update={"accepted": accepted})
     undecided = run.manifest.model_copy(
         update={"verdict": "inconclusive", "baseline": standing}
@@ -93,28 +95,30 @@ def compare_with_history(
         _codes(scores),
         scores,
         policy,
-        is_main=past.main,
+        is_main=past.is_main,
     )
     drift = replace(drift, warnings=(*damage(past.history), *drift.warnings))
     if baseline is None:
         return HistoryComparison(drift)
+    # Another run of the same commit is not the past of this one.
     earlier_runs = [
         earlier
         for earlier in runs_before(past.history, line)
-        if not past.main or not was_run((earlier,), line)
+        if not past.is_main or not was_run((earlier,), line)
     ]
     levels = {
-        name: past_of(earlier_runs, line, name).reference_runs(is_main=past.main)
+        name: past_of(earlier_runs, line, name).reference_runs(is_main=past.is_main)
         for name in scores.metrics
         if not is_relative(name)
     }
-    counts = {len(runs) for runs in levels.values() if runs}
-    if not counts:
+    run_counts = [len(runs) for runs in levels.values() if runs]
+    if not run_counts:
         return HistoryComparison(drift, baseline)
     notes: tuple[str, ...] = ()
-    if max(counts) > 1:
+    most_runs = max(run_counts)
+    if most_runs > 1:
         notes = (
-            f"Scores are compared with the level of the branch: the mean of up to {max(counts)} comparable runs.",
+            f"Scores are compared with the level of the branch: the mean of up to {most_runs} comparable runs.",
         )
     return HistoryComparison(drift, at_level(baseline, scores, levels), notes)
 
@@ -126,21 +130,21 @@ def add_run(
     policy: Policy,
     checks: Sequence[Check],
 ) -> History:
-    """The history with `run` added, whose manifest contains its verdict, trimmed to the
-    size limit.
+    """The history with `run` added, trimmed to the size limit. The manifest of `run`
+    has its verdict already.
 
-    `checks` are those of its verdict: a drop that failed or is not settled is a loss of
-    the branch from then on.
+    `checks` are those of the verdict. A drop that failed or is inconclusive is a loss
+    of the branch from then on.
     """
     line, codes = past.line(run, scores, policy), _codes(scores)
-    if past.main:
+    if past.is_main:
         drift = measure_drift(past.history, line, codes, scores, policy, decided=checks)
         line = line.model_copy(update={"below": drift.below})
     return past.history.with_run(line, codes).trimmed()
 
 
 def damage(history: History) -> Iterable[str]:
-    """A sentence about lines of the history that could not be read."""
+    """A sentence about the lines of the history that could not be read, if any."""
     if history.damaged:
         lines = counted(len(history.damaged), "line")
         yield f"The history is damaged in {lines}: {history.damaged[0]}"
@@ -156,7 +160,8 @@ def add_runs(
         run = RunDirectory.open(path)
         if run.manifest.state != "finished" or run.manifest.oracle_of:
             raise RunDirectoryError(
-                f"can't be added: {run.manifest.standing.reason}.", where=str(path)
+                f"this run can't be added: {run.manifest.standing.reason}.",
+                where=str(path),
             )
         scores, _ = without_drafts(run.scores())
         line = past.line(run, scores, policy)
@@ -166,6 +171,7 @@ def add_runs(
 
 
 def _codes(scores: RunScores) -> Compact:
-    """The scores of each sample, of the metrics that have any."""
+    """The scores of each sample in the metrics that have scores, as the history stores
+    them."""
     metrics = scores.metrics.items()
     return compact(scores, tuple(name for name, measured in metrics if measured.values))

@@ -1,4 +1,4 @@
-"""How a run was started, and from which files: what the report needs to say how to
+"""Records how a run was started, and from which files, so that a report can say how to
 reproduce it."""
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from ragstone.settings.settings import Settings
 from ragstone.system.entrypoint import shown_entrypoint
 
 _RESUME = "run.resume"
-"""The setting that is not reproduced: a run is reproduced from its start."""
+"""The setting that is left out, because a run is reproduced from its start."""
 
-_SKIPPED = "S"
-"""What ``git ls-files -v`` says of a file with ``skip-worktree``; a small letter is one
-with ``assume-unchanged``."""
+_SKIP_WORKTREE = "S"
+"""How ``git ls-files -v`` marks a file with ``skip-worktree``. One with
+``assume-unchanged`` is marked by a small letter."""
+
+_GIT_TIMEOUT_S = 10
 
 
 def invocation_of(
@@ -29,13 +31,12 @@ def invocation_of(
     context: RunContext,
     command: Literal["run", "gate"],
 ) -> Invocation:
-    """How a run with `settings` is started again in the folder of its config: with the
-    flags of those that the config file does not set so, with paths relative to that
-    folder.
+    """How to start a run with `settings` again in the folder of its config file: with a
+    flag for each setting that differs from the file. Paths are relative to that folder.
 
-    A checkout that is not trusted is taken to be the commit and is not examined,
-    because its Git configuration can name programs to run; files outside of it are
-    copies that Ragstone made.
+    git is not asked about a checkout that is not trusted, because its configuration can
+    name programs to run. Such a checkout is assumed to have no changes, and absolute
+    paths are left out: they name copies that Ragstone made.
     """
     environ, root = context.environ, settings.root
     top, changed = settings.within, None
@@ -48,10 +49,10 @@ def invocation_of(
     flags: list[str] = []
     for option in OPTIONS:
         value = _value(settings, option.key)
-        is_needless = not value or value == _value(reference, option.key)
-        is_other_commands = command == "run" and option.of_gate
+        is_in_file = not value or value == _value(reference, option.key)
+        is_for_gate_only = command == "run" and option.of_gate
         has_no_flag = option.flag is None or option.key == _RESUME
-        if is_needless or is_other_commands or has_no_flag:
+        if is_in_file or is_for_gate_only or has_no_flag:
             continue
         match value:
             case True:
@@ -84,40 +85,40 @@ def invocation_of(
 
 
 def system_commit(root: Path, environ: Mapping[str, str]) -> str | None:
-    """The evaluated commit: from the CI environment, else from git, else None."""
+    """The evaluated commit, from the variable of GitHub or from git; None if neither
+    knows it."""
     return environ.get("GITHUB_SHA") or _git(root, environ, "rev-parse", "HEAD")
 
 
 def _value(settings: Settings, key: str) -> object:
+    """The value of a setting, such as ``judge.name``."""
     table, _, name = key.partition(".")
     value: object = getattr(getattr(settings, table), name)
     return value
 
 
 # -- git
-# ---------------------------------------------------------------------------------------------------------------
 
 
 def _changed_files(top: Path, environ: Mapping[str, str]) -> int | None:
-    """The number of tracked files that differ from the commit; None if git can't
-    say."""
+    """The number of tracked files that differ from the commit; None if git can't tell."""
     status = _git(top, environ, "status", "--porcelain", "--untracked-files=no")
     listing = _git(top, environ, "ls-files", "-v", "-z")
     if status is None or listing is None:
         return None
     changed = len(status.splitlines())
     for entry in filter(None, listing.split("\0")):
-        # git may have been told not to look at a file, which may differ then. One that
-        # a sparse checkout leaves out does not.
+        # git doesn't look at these files, so they may differ, unless a sparse checkout
+        # left them out.
         tag, _, name = entry.partition(" ")
-        if tag.islower() or tag == _SKIPPED:
+        if tag.islower() or tag == _SKIP_WORKTREE:
             changed += os.path.lexists(top / name)
     return changed
 
 
 def _git(root: Path, environ: Mapping[str, str], *arguments: str) -> str | None:
-    """What git says in `root`, None if it can't be asked or refuses."""
+    """The output of a git command in `root`; None if it fails."""
     try:
-        return Git(root, environ, "run", timeout_s=10).text(*arguments)
+        return Git(root, environ, "run", timeout_s=_GIT_TIMEOUT_S).text(*arguments)
     except (GitFailed, ConfigError, OSError):
         return None

@@ -1,4 +1,4 @@
-"""How far the chosen judge agrees with people, before it is trusted to block."""
+"""Says how far the chosen judge agrees with people, before it is trusted to block."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ragstone.judge.names import provider_of
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.reliability import grade
 
-_MEASURE_YOURS = "measure yours: ragstone label, then ragstone calibrate"
-_MEASURES = {
+_HOW_TO_MEASURE = "measure yours: ragstone label, then ragstone calibrate"
+_MEASURE_NAMES = {
     "auroc": "AUROC",
     "pairwise_accuracy": "pairs",
     "pearson": "correlation",
@@ -27,31 +27,31 @@ PUBLISHED_LLM = (
 def agreement_with_people(
     judge: JudgeIdentity, calibration: Calibration | None, metrics: Sequence[str]
 ) -> str:
-    """One sentence: the agreement on the team's own labels, if there are any for
-    `judge`, else published figures."""
-    own = []
+    """The agreement of `judge` on the team's own labels in words; without such labels,
+    the published figures."""
+    agreements = []
     if calibration is not None and calibration.judge == judge:
         measured = calibration.metrics
-        for name in filter(measured.__contains__, metrics):
+        for name in [metric for metric in metrics if metric in measured]:
             labels = counted(len(measured[name].pairs), "label")
-            agreement = score(measured[name].agreement.estimate)
-            own.append(f"{name} {agreement} on {labels}")
-    if own:
-        return f"by your labels (Krippendorff's alpha): {', '.join(own)}"
+            alpha = score(measured[name].agreement.estimate)
+            agreements.append(f"{name} {alpha} on {labels}")
+    if agreements:
+        return f"by your labels (Krippendorff's alpha): {', '.join(agreements)}"
     return published_agreement(judge.provider, metrics)
 
 
 def published_agreement(provider: str, metrics: Iterable[str]) -> str:
-    """The figures on published labelled sets, in words: of each metric, on the set on
-    which the offline judge does worst."""
+    """Published figures on the agreement of a judge, in words. For the offline judge,
+    they are from the labelled set on which it does worst in each metric."""
     if not provider_of(provider).offline:
-        return f"not measured for this model. {PUBLISHED_LLM}; {_MEASURE_YOURS}"
+        return f"not measured for this model. {PUBLISHED_LLM}; {_HOW_TO_MEASURE}"
     figures = []
     for name in metrics:
         judge_grade = grade(name)
         if judge_grade is not None:
             worst = judge_grade.evidence[0]
-            measure = _MEASURES.get(worst.measure, worst.measure)
+            measure = _MEASURE_NAMES.get(worst.measure, worst.measure)
             figures.append(f"{name} {worst.value:.2f} {measure}")
     listed = ", ".join(figures) or "not measured"
-    return f"on published labelled sets, the worst of each: {listed}; {_MEASURE_YOURS}"
+    return f"on published labelled sets, the worst of each: {listed}; {_HOW_TO_MEASURE}"

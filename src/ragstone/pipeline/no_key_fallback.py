@@ -1,4 +1,4 @@
-"""Fallback for a job without secrets, if the judge needs a key."""
+"""The fallback of a job without secrets, if the judge needs a key."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ NOT_JUDGED = "Not judged: no key on pull requests from forks."
 
 
 class Narrowed(Struct, frozen=True):
-    """What can be done without a key: `settings` to run with, or an `outcome` if there
-    is nothing to run.
-
-    `unproven`: metrics were left out, so that the run can fail but not pass.
-    """
+    """What can be done without a key."""
 
     settings: Settings
+    """The settings to run with."""
     notes: tuple[str, ...]
     outcome: GateOutcome | None = None
+    """The outcome of the gate, if there is nothing to run."""
     unproven: str | None = None
+    """Why the run can fail but not pass, if metrics were left out."""
 
 
 def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrowed:
-    """Use the offline judge if the config allows it, else the metrics that need no
-    judge, else none. Pure."""
+    """Use the offline judge if the config allows it, else only the metrics that need no
+    judge. If there are none, the outcome is inconclusive. Pure."""
     judge = JudgeSettings(name="offline", concurrency=settings.judge.concurrency)
     offline = settings.model_copy(update={"judge": judge})
     if settings.gate.without_key == "offline":
@@ -42,13 +41,13 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
             (f"{NOT_JUDGED} The offline judge is used instead, as set in the config.",),
         )
     metrics = project_metrics(settings).select(golden)
-    free = tuple(
+    unjudged = tuple(
         metric.info.name for metric in metrics if not any(map(metric.needs, golden))
     )
-    if free:
-        narrowed = offline.having("run.metrics", free).having("run.oracle", False)
-        note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(free)}."
-        unproven = NOT_JUDGED if len(free) < len(metrics) else None
+    if unjudged:
+        narrowed = offline.having("run.metrics", unjudged).having("run.oracle", False)
+        note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(unjudged)}."
+        unproven = NOT_JUDGED if len(unjudged) < len(metrics) else None
         return Narrowed(narrowed, (note,), unproven=unproven)
     verdict = GateVerdict(
         Status.INCONCLUSIVE,

@@ -1,4 +1,4 @@
-"""Sends a message to one webhook: Slack, Mattermost, a workflow of Teams, or anything
+"""Sends a message to a webhook: Slack, Mattermost, a workflow of Teams, or any service
 that takes JSON with a `text`."""
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ NOTIFY = "RAGSTONE_NOTIFY"
 """The environment variable with the address, which is a secret."""
 
 _TIMEOUT_S = 20.0
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
-_NO_MENTIONS = str.maketrans("<>", "‹›")
-"""Slack takes what is in pointed brackets for mentions and links."""
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_WITHOUT_MENTIONS = str.maketrans("<>", "‹›")
+"""Replaces angle brackets, in which Slack looks for mentions and links."""
 
 
 def notify(address: str, text: str, *, link: str | None = None) -> str | None:
-    """Post `text` and a `link` to the webhook at `address`. Returns why that failed,
-    without the address; None if not.
+    """Post `text` and a `link` to the webhook at `address`. Return a sentence on why
+    that failed, without the address; None if it worked.
 
-    Redirects are not followed, and the body of a reply is not read. Raises ConfigError
-    for an address that is neither https nor of this machine.
+    Redirects are not followed. Raises ConfigError for an address that is neither https
+    nor of this machine.
     """
     url = checked_address(address)
-    safe_text = text.translate(_NO_MENTIONS)
-    text = safe_text if link is None else f"{safe_text}\n{link}"
-    body = {"text": text}
+    message = text.translate(_WITHOUT_MENTIONS)
+    if link is not None:
+        message += f"\n{link}"
+    body = {"text": message}
     try:
-        # The body of a reply may be endless, and is not read.
+        # The body of the reply is not read: it may be endless.
         with httpx2.stream(
             "POST",
             url,
@@ -50,12 +51,15 @@ def notify(address: str, text: str, *, link: str | None = None) -> str | None:
 
 
 def checked_address(address: str) -> str:
-    """`address`, if it is https or of this machine. Raises ConfigError without it."""
+    """`address`, unless it is neither https nor of this machine: then raise
+    ConfigError, which doesn't show it."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(address)
-        is_this_machine = url.scheme == "http" and url.host in _THIS_MACHINE
-        if url.host and (url.scheme == "https" or is_this_machine):
+        is_local = url.scheme == "http" and url.host in _LOCAL_HOSTS
+        if url.host and (url.scheme == "https" or is_local):
             return address
     raise ConfigError(
-        "is not an https address.", where=NOTIFY, hint="http is for this machine only."
+        "must be an https address.",
+        where=NOTIFY,
+        hint="http is allowed only for this machine, such as http://localhost:8080.",
     )

@@ -1,5 +1,5 @@
-"""The gate's request in a checkout: with the system of a base commit, or with a baseline
-from a folder that keeps the runs of a branch."""
+"""Opens the gate's request in a checkout, with the system of a base commit or with a
+baseline from a folder that keeps the runs of a branch."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ _SETTING = "gate.baseline_folder"
 
 
 class OpenedRequest(Struct, frozen=True):
-    """What the gate is asked for, and where its run is saved, if the settings name a
-    folder: as `commit`, unless there is a `refusal`."""
+    """What the gate is asked for, and where to save its run."""
 
     request: GateRequest
     folder: BaselineFolder | None = None
+    """The folder to save the run in; None if the settings name none."""
     commit: str = ""
+    """The commit as which the run is saved."""
     refusal: str | None = None
+    """Why the run must not be saved, as a clause."""
 
     def save(self, outcome: GatedRun, context: RunContext) -> None:
-        """Save the run in the folder, if there is one and it may be. Raises
-        BaselineError if a run that passed can't be saved."""
+        """Save the run in the folder, unless there is none or the run can't be a
+        baseline. Raises BaselineError if a run that passed can't be saved."""
         run = outcome.run
         if self.folder is None:
             return
         refusal = self.refusal
         if refusal is None and run.manifest.system.commit != self.commit:
-            refusal = "it is of another commit than the one that is checked out"
+            refusal = "its commit is not the one that is checked out"
         if refusal is not None:
             context.say(f"The run was not saved as a baseline: {refusal}.")
             return
@@ -62,20 +64,22 @@ class OpenedRequest(Struct, frozen=True):
             raise BaselineError(
                 f"the run passed, but {problem}",
                 where="gate.save_baseline",
-                hint="Without it, later changes are compared with an older run, or with none.",
+                hint="Make the folder writable. Without this run, later changes are compared with an older one, or with "
+                "none.",
             ) from None
-        fact, what = run.manifest.standing, "as a baseline"
-        if not fact.eligible:
-            what = f"with the baseline it was compared with ({fact.reason})"
-        context.say(context.redact(f"Saved to {shown_name(place)}, {what}."))
+        standing = run.manifest.standing
+        purpose = "as a baseline"
+        if not standing.eligible:
+            purpose = f"with the baseline it was compared with ({standing.reason})"
+        context.say(context.redact(f"Saved to {shown_name(place)}, {purpose}."))
 
 
 @contextmanager
 def open_request(settings: Settings, context: RunContext) -> Iterator[OpenedRequest]:
-    """What the gate is asked for by `settings`. The base commit that they name stays
-    checked out for the block, and the newest baseline of their folder stays open.
+    """What `settings` ask the gate for. The base commit that they name stays checked out
+    for the block, and the newest baseline of their folder stays open.
 
-    Raises BaselineError, and as `gate_request`.
+    Raises BaselineError, and the errors of `gate_request`.
     """
     request = gate_request(settings, context)
     if settings.gate.baseline_commit is not None:
@@ -104,7 +108,8 @@ def open_request(settings: Settings, context: RunContext) -> Iterator[OpenedRequ
             request,
             baseline=comparison.run,
             links=Links(baseline_name=name),
-            past=request.past or RunHistory(comparison.history, main=refusal is None),
+            past=request.past
+            or RunHistory(comparison.history, is_main=refusal is None),
             role=Role(refusal=refusal, carries=refusal is None),
             warnings=warnings,
             unproven=comparison.unproven,
@@ -116,9 +121,9 @@ def why_no_baseline(git: Git, branch: str | None) -> str | None:
     """Why the checkout's run can't be a baseline whatever its verdict, as a clause;
     None if it can.
 
-    `branch` is the branch whose runs are baselines (None: DEFAULT_BRANCH). git says
-    which commits it has: no variable of a CI system does, and no name that the author
-    of a change can choose.
+    `branch` is the branch whose runs are baselines (default: DEFAULT_BRANCH). git tells
+    which commits it has: variables of a CI system, and names that the author of a
+    change can choose, are not trusted.
     """
     branch = branch or DEFAULT_BRANCH
     if git.branch_has_head(branch):

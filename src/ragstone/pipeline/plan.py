@@ -19,8 +19,7 @@ from ragstone.gate.sensitivity import (
 )
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSize
-from ragstone.report.templates import render_text_template
-from ragstone.stats.sensitivity import POWER, visible_loss
+from ragstone.stats.sensitivity import visible_loss
 
 
 class PlannedMetric(Struct, frozen=True):
@@ -120,10 +119,3 @@ def plan(
             hint="Set max_drop under [metrics.NAME] in thresholds.toml.",
         )
     return SamplePlan(drop, policy.alpha, tuple(rows))
-
-
-def plan_text(sample_plan: SamplePlan) -> str:
-    """The plan as lines of text."""
-    return render_text_template(
-        "plan.txt.j2", "ragstone.pipeline", plan=sample_plan, power=POWER
-    )

@@ -1,5 +1,5 @@
-"""The role of a run for later ones: whether it can be their baseline, and what it hands
-on if it can't."""
+"""The role of a run for later runs: whether it can be their baseline, and if not, which
+baseline it carries for them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import Terms
 
 MAX_SPENT = 200
-"""Maximum number of spent accepted drops that are remembered, newest first."""
+"""How many accepted drops a baseline remembers as spent, the newest first."""
 
 
 class Role(Struct, frozen=True):
-    """The role of a run for later ones.
-
-    `refusal` says why it can't be a baseline whatever its verdict, without a full stop.
-    `carries`: if it can't, it carries the baseline that it used. `run_id` is the id of
-    that baseline, on GitHub, and `artifact` is where it was: a run's id, and the
-    artifact's name.
-    """
+    """The role of a run for later runs."""
 
     refusal: str | None = None
+    """Why it can't be a baseline whatever its verdict, as a clause."""
     carries: bool = False
+    """Whether it carries the baseline that it was compared with, if it can't be one."""
     run_id: int | None = None
+    """The id of that baseline's run on GitHub."""
     artifact: tuple[int, str] | None = None
+    """Where that baseline was found: the id of a run, and the name of its artifact."""
 
     def fact(self, baseline: RunDirectory | None, reason: str) -> BaselineFact:
-        """What a run that can't be a baseline, for this `reason`, says of the one it
-        was compared with."""
+        """What the manifest says of a run that can't be a baseline, for this `reason`,
+        and of the one it was compared with."""
         if baseline is None:
             return BaselineFact(eligible=False, reason=reason)
         return BaselineFact(
@@ -44,8 +42,8 @@ class Role(Struct, frozen=True):
 
 
 def baseline_fact(verdict: GateVerdict, role: Role, terms: Terms) -> BaselineFact:
-    """Whether the run with this verdict can be a baseline, and what it was compared
-    with."""
+    """What the manifest says of a run with this verdict: whether it can be a baseline,
+    and what it was compared with."""
     eligible, reason = eligibility(verdict)
     if eligible and role.refusal is not None:
         eligible, reason = False, role.refusal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lock import run_lock
+from ragstone.evaluation.rounds.base_commit import BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle, refuse_oracle
 from ragstone.evaluation.rounds.plan import RunPlan
@@ -23,9 +24,9 @@ async def evaluate_run(plan: RunPlan, context: RunContext) -> RunDirectory:
             return await follow_with_oracle(run, session) if plan.oracle else run
 
 
-def refuse_impossible(plan: RunPlan, *, compares_base: bool = False) -> None:
-    """Raise ConfigError or GoldenSetError if parts of the plan can't be combined, or
-    would measure nothing. `compares_base`: a base commit is asked too."""
-    plan.refuse_conflicts(compares_base=compares_base)
+def refuse_impossible(plan: RunPlan, base: BaseSystem | None = None) -> None:
+    """Raise ConfigError or GoldenSetError if parts of the plan can't be combined with
+    each other or with a `base` commit, or would measure nothing."""
+    plan.refuse_conflicts(compares_base=base is not None)
     if plan.oracle:
         refuse_oracle(plan.golden, plan.selected_metrics())

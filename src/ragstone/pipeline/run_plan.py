@@ -1,4 +1,4 @@
-"""The golden set and the run that settings describe."""
+"""Turns settings into a golden set, and into the plan of a run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from ragstone.settings.settings import Settings
 
 
 def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
-    """The golden set in `settings`, or all of `files` with its columns: of the first,
-    the samples that are named by their ids or tags, if any are. Raises ConfigError if
-    there is none, and for an id or a tag that no sample has."""
+    """The golden set that `settings` name, or the one in `files`, with the columns of
+    the settings.
+
+    Ids and tags in the settings select samples, but not from `files`. Raises ConfigError
+    if no golden set is named, and for an id or a tag that no sample has.
+    """
     if files:
         return load_golden_set(
             files, columns=settings.golden.columns, history=settings.golden.history
         )
     if not settings.golden.paths:
         raise ConfigError(
-            "no golden set.",
+            "no golden set is named.",
             hint="Use --golden FILE, or set paths under [golden] in ragstone.toml (`ragstone init` writes one).",
         )
     golden = load_golden_set(
@@ -47,11 +50,11 @@ def read_golden_set(settings: Settings, files: Sequence[str] = ()) -> GoldenSet:
     known_ids: set[str] = set()
     known_tags: set[str] = set()
     for sample in golden:
-        # An id may be a conversation's.
-        names = {sample.id} if sample.turn is None else {sample.id, sample.turn.id}
-        known_ids |= names
+        # A turn can also be selected by the id of its conversation.
+        sample_ids = {sample.id} if sample.turn is None else {sample.id, sample.turn.id}
+        known_ids |= sample_ids
         known_tags |= {*sample.tags}
-        if names & ids or tags.intersection(sample.tags):
+        if sample_ids & ids or tags.intersection(sample.tags):
             chosen.add(sample.id)
     _refuse_unknown("--only", settings.golden.only, known_ids)
     _refuse_unknown("--tag", settings.golden.tags, known_tags)
@@ -71,7 +74,7 @@ def _refuse_unknown(flag: str, names: Iterable[str], known: Collection[str]) -> 
 
 
 def golden_size(settings: Settings) -> GoldenSize | None:
-    """The size of the golden set of `settings`; None if none can be read yet."""
+    """The size of the golden set that `settings` name; None if it can't be read."""
     try:
         return read_golden_set(settings).size()
     except (ConfigError, GoldenSetError):
@@ -79,8 +82,8 @@ def golden_size(settings: Settings) -> GoldenSize | None:
 
 
 def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:
-    """The metrics in `settings`, and the system whose answers they score; `commit` is
-    its version."""
+    """The metrics that `settings` define and select, and the system, at `commit`, whose
+    answers they score."""
     system = SystemSource(settings.system, settings.root, settings.within, commit)
     return ProjectMetrics(system, settings.metrics, settings.run.metrics)
 
@@ -92,10 +95,11 @@ def run_plan(
     golden: GoldenSet | None = None,
     command: Literal["run", "gate"] | None = "run",
 ) -> RunPlan:
-    """The run that `settings` describe. `golden` is given if it was read before.
+    """The plan of the run that `settings` describe.
 
-    `command` is how it was started, None if the run need not say so. Raises
-    ConfigError, and what reading raises.
+    `golden` is the golden set, if it was read before. `command` started the run; with
+    None, the run does not say how to reproduce it. Raises ConfigError and
+    GoldenSetError.
     """
     run = settings.run
     if golden is None:

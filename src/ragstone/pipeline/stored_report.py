@@ -1,9 +1,8 @@
-"""report.json in a run: what the gate's reports said, to be shown again."""
+"""Reads the report.json of a run, to show again what the gate's reports said."""
 
 from __future__ import annotations
 
 import os
-from typing import TypeVar
 
 import msgspec
 from pydantic import BaseModel
@@ -13,13 +12,11 @@ from ragstone.evaluation.directory import REPORT, RunDirectory
 from ragstone.files import read_regular
 from ragstone.report.parts import Document
 
-Model = TypeVar("Model", bound=BaseModel)
-
 MAX_REPORT_BYTES = 512 * 1024 * 1024
 
 
 def read_report(run: RunDirectory) -> Document | None:
-    """What the gate's reports on `run` said; None without a verdict, or if it was
+    """The document of the gate's reports on `run`; None if it has no verdict, or was
     evaluated again since.
 
     Raises RunDirectoryError.
@@ -34,7 +31,7 @@ def read_report(run: RunDirectory) -> Document | None:
         parse_errors(file, "not a valid report", kind=kind, hint=hint),
     ):
         body = read_regular(file, limit=MAX_REPORT_BYTES)
-        report = msgspec.json.decode(body, type=Document, dec_hook=_model)
+        report = msgspec.json.decode(body, type=Document, dec_hook=_parse_model)
     is_of_run = (
         report.run.created_at == manifest.created_at
         and report.run.answers == manifest.answers
@@ -43,19 +40,20 @@ def read_report(run: RunDirectory) -> Document | None:
     return report if is_of_run else None
 
 
-def _model(kind: type[Model], value: object) -> Model:
-    """A part of the document that is a model of pydantic."""
+def _parse_model(kind: type[BaseModel], value: object) -> BaseModel:
+    """Parse a part of the document that is a model of pydantic, which msgspec doesn't
+    know."""
     return kind.model_validate(value)
 
 
 def require_report(run: RunDirectory) -> Document:
-    """What the gate's reports on `run` said. Raises ConfigError without a verdict, and
-    RunDirectoryError."""
+    """The document of the gate's reports on `run`. Raises ConfigError if it has no
+    verdict, and RunDirectoryError."""
     document = read_report(run)
     if document is None:
         raise ConfigError(
             "this run has no verdict.",
             where=str(run.path),
-            hint="`ragstone gate` writes one. `ragstone compare [BASELINE] RUN` decides on a run without one.",
+            hint="Run `ragstone gate`, or decide on this run with `ragstone compare [BASELINE] RUN`.",
         )
     return document

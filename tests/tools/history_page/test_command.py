@@ -82,7 +82,7 @@ def test_a_run_that_was_stopped_is_not_added(gated: Path) -> None:
     manifest.write_text(json.dumps(read_json(manifest) | {"state": "stopped"}), encoding="utf-8")
     before = lines(gated)
     refused = ragstone(["history", "add", "ragstone-run"], gated, exit_code=2)
-    assert "ragstone-run: can't be added" in refused.stderr
+    assert "ragstone-run: this run can't be added" in refused.stderr
     assert lines(gated) == before
 
 

@@ -8,7 +8,6 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from enum import IntEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -30,17 +29,14 @@ PATTERNS = {
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Rank(IntEnum):
-    """How sure a proposal is, the surest first: what can be called without a server
-    comes before services."""
-
-    NAMED = 0  # by the user
-    FUNCTION = 1
-    OBJECT = 2
-    CLASS = 3
-    SERVICE = 4
-    OTHER_SERVICE = 5  # its address doesn't say that it is for questions
-    NOTEBOOK = 6
+# Ranks of proposals, the surest first: what can be called without a server comes before
+# services. A proposal that the user named has the rank 0.
+FUNCTION = 1
+OBJECT = 2
+CLASS = 3
+SERVICE = 4
+OTHER_SERVICE = 5  # its address doesn't say that it is for questions
+NOTEBOOK = 6
 
 
 class Proposal(Struct, frozen=True):
@@ -49,7 +45,7 @@ class Proposal(Struct, frozen=True):
     entrypoint: str
     why: str
     """Where it was found, as a clause; empty if the user named it."""
-    rank: Rank = Rank.NAMED
+    rank: int = 0
     settings: dict[str, str] = {}
     """More keys of [system]."""
     question_field: str = "question"
@@ -133,14 +129,14 @@ def source_proposals(module: Module) -> Iterator[Proposal]:
             yield Proposal(
                 f"python:{GLUE_FILE.removesuffix('.py')}:answer",
                 why,
-                Rank.NOTEBOOK,
+                NOTEBOOK,
                 glue=f"{glue}\n",
             )
         else:
             yield Proposal(f"python:{target}:{name}", why, rank, settings)
 
 
-def _answering_names(module: Module) -> Iterator[tuple[Rank, str]]:
+def _answering_names(module: Module) -> Iterator[tuple[int, str]]:
     """The ranks and names of what answers questions in a module. The name of a method
     is ``Class.method``."""
     uses_framework = PATTERNS["framework"].search(module.text) is not None
@@ -148,17 +144,17 @@ def _answering_names(module: Module) -> Iterator[tuple[Rank, str]]:
         match node:
             case ast.ClassDef():
                 for method in _answering_methods(node):
-                    yield Rank.CLASS, f"{node.name}.{method}"
+                    yield CLASS, f"{node.name}.{method}"
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if node.name in NAMES["answering"] and _takes_a_question(node):
-                    yield Rank.FUNCTION, node.name
+                    yield FUNCTION, node.name
             case ast.Assign() if uses_framework:
                 name = _last_name(node.targets[0])
                 maker = PATTERNS["maker"].fullmatch(_last_name(node.value))
                 is_pipe = isinstance(node.value, ast.BinOp)  # prompt | model
                 is_system = is_pipe or maker is not None
                 if is_system and PATTERNS["system"].fullmatch(name):
-                    yield Rank.OBJECT, name
+                    yield OBJECT, name
 
 
 def _answering_methods(node: ast.ClassDef) -> Iterator[str]:
@@ -237,7 +233,7 @@ def route_proposals(
             url = f"http://127.0.0.1:{port}{path}"
             why = f"POST {path} in {module.path}, served on port {port}"
             is_for_questions = PATTERNS["asks"].search(url)
-            rank = Rank.SERVICE if is_for_questions else Rank.OTHER_SERVICE
+            rank = SERVICE if is_for_questions else OTHER_SERVICE
             yield Proposal(url, why, rank, settings, question_field)
 
 
