@@ -101,6 +101,7 @@ def test_more_interactions_than_fit_are_refused(tmp_path: Path, monkeypatch: pyt
         ("1d", "2026-10-05", "2026-10-06", "2026-10-05"),
         ("1w", "2026-09-29", "2026-10-06", "2026-09-29T00 to 2026-10-06T00"),
         ("6h", "2026-10-06T07", "2026-10-06T13", "2026-10-06T07 to 2026-10-06T13"),
+        ("24h", "2026-10-05T13", "2026-10-06T13", "2026-10-05T13 to 2026-10-06T13"),
     ],
 )
 def test_a_window_is_the_last_whole_hours_days_or_weeks(since: str, start: str, end: str, name: str) -> None:

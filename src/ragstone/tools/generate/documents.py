@@ -83,6 +83,7 @@ def read_documents(places: Sequence[Path]) -> Documents:
             try:
                 text = read_text(path, place)
             except (OSError, UnreadableError) as error:
+                # An OSError has its reason, without the path, in strerror.
                 reason = getattr(error, "strerror", error)
                 documents.unreadable[str(path)] = str(reason)
                 continue
@@ -113,6 +114,7 @@ def _files_in(place: Path) -> Iterator[Path]:
     if not place.is_dir():
         yield place
     for folder, folders, names in os.walk(place):
+        # os.walk goes on into the folders that are left in this list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (
             Path(folder, name) for name in sorted(names) if not name.startswith(".")

@@ -12,7 +12,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ragstone._version import __version__
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, first_in
 from ragstone.golden.load import table_rows
 from ragstone.golden.rows import SourceFile
 from ragstone.golden.sample import Sample
@@ -34,8 +34,8 @@ METRIC_BY_WORSE_FIELD = {
     "poor_answer": "answer_relevancy",
     "context_v2": "context_relevance",
 }
-"""The fields with a text that is worse than `answer` or `context_v1`, and the metric
-that should be lower for it."""
+"""The fields that are worse than `answer` or `context_v1`, and the metric that should
+be lower for them."""
 
 FIELDS = ("id", "question", "answer", "context_v1", *METRIC_BY_WORSE_FIELD)
 _EXPECTED = (
@@ -177,7 +177,7 @@ async def measure_judge(
         async with asyncio.TaskGroup() as tasks:
             margins = [tasks.create_task(ask(pair)) for pair in pairs]
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None  # the others are of cancelled tasks
+        raise first_in(errors) from None
     results = []
     for metric in METRIC_BY_WORSE_FIELD.values():
         margin_by_pair = {

@@ -45,8 +45,9 @@ class Period(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """``2026-10-01`` for a day, or ``2026-10-01T06 to 2026-10-01T12``."""
-        if self.end - self.start == _DAY:
+        """``2026-10-01`` for a calendar day in UTC, else for example ``2026-10-01T06 to
+        2026-10-01T12``. No two periods have the same name."""
+        if self.start.hour == 0 and self.end - self.start == _DAY:
             return f"{self.start:%Y-%m-%d}"
         return f"{self.start:%Y-%m-%dT%H} to {self.end:%Y-%m-%dT%H}"
 
