@@ -4,19 +4,22 @@ const metrics = JSON.parse(byId("metrics").textContent);
 const TEXTS = ["disagreement", "question", "answer", "reference", "contexts"];
 // The open table: a row is a list of cells, so that a column may have any name.
 let table = null;
-let [at, metric, saved] = [0, 0, true];
+let rowIndex = 0;
+let metricIndex = 0;
+let isSaved = true;
 
 const parse = text => {
   const body = text.replace(/^\ufeff/, "");
-  const head = body.split("\n", 1)[0];
-  const separator = head.split(";").length > head.split(",").length ? ";" : ",";
+  const heading = body.split("\n", 1)[0];
+  const separator = heading.split(";").length > heading.split(",").length ? ";" : ",";
   const rows = [[]];
-  let [cell, quoted] = ["", false];
-  for (let place = 0; place < body.length; place += 1) {
-    const sign = body[place];
-    if (quoted && sign === '"' && body[place + 1] === '"') { cell += '"'; place += 1; }
-    else if (sign === '"' && (quoted || cell === "")) quoted = !quoted;
-    else if (quoted) cell += sign;
+  let cell = "";
+  let isQuoted = false;
+  for (let index = 0; index < body.length; index += 1) {
+    const sign = body[index];
+    if (isQuoted && sign === '"' && body[index + 1] === '"') { cell += '"'; index += 1; }
+    else if (sign === '"' && (isQuoted || cell === "")) isQuoted = !isQuoted;
+    else if (isQuoted) cell += sign;
     else if (sign === separator || sign === "\n") {
       rows.at(-1).push(cell.replace(/\r$/, ""));
       cell = "";
@@ -28,106 +31,113 @@ const parse = text => {
   return { separator, columns: filled[0] || [], rows: filled.slice(1) };
 };
 const quote = cell => `"${cell.replaceAll('"', '""')}"`;
-const line = row => `${row.map(quote).join(table.separator)}\n`;
-const written = () => `\ufeff${[table.columns, ...table.rows].map(line).join("")}`;
+const lineOf = row => `${row.map(quote).join(table.separator)}\n`;
+const tableText = () => `\ufeff${[table.columns, ...table.rows].map(lineOf).join("")}`;
 
-const column = name => table.columns.indexOf(name);
-const cell = (row, name) => row[column(name)] || "";
+const columnIndex = name => table.columns.indexOf(name);
+const cellOf = (row, name) => row[columnIndex(name)] || "";
 // A cell that a spreadsheet would take for a formula has an apostrophe in front.
-const shown = text => text.replace(/^'(?=[=+\-@\t\r'])/, "");
-const labelled = () => metrics.filter(each => column(each.name) >= 0);
-const isOpen = row => labelled().some(each => !cell(row, each.name));
+const unescaped = text => text.replace(/^'(?=[=+\-@\t\r'])/, "");
+const escaped = text => text.replace(/^(?=[=+\-@\t\r'])/, "'");
+const metricsOfTable = () => metrics.filter(metric => columnIndex(metric.name) >= 0);
+const lacksLabel = row => metricsOfTable().some(metric => !cellOf(row, metric.name));
 
-// What isn't saved yet is kept in this browser, in case the page is closed.
-const slot = () => `ragstone labels ${table.name}`;
-const set = (name, value) => {
-  table.rows[at][column(name)] = value;
-  saved = false;
-  try { localStorage.setItem(slot(), written()); } catch { /* the table can still be saved */ }
+// Labels that aren't saved yet are also in this browser, in case the page is closed.
+const storageKey = () => `ragstone labels ${table.name}`;
+const setCell = (name, value) => {
+  table.rows[rowIndex][columnIndex(name)] = value;
+  isSaved = false;
+  try { localStorage.setItem(storageKey(), tableText()); } catch { /* the table can still be saved */ }
 };
-const unsaved = () => { try { return localStorage.getItem(slot()); } catch { return null; } };
+const unsavedText = () => { try { return localStorage.getItem(storageKey()); } catch { return null; } };
 
-const make = (tag, text, properties) => {
+const newElement = (tag, text, properties) => {
   const element = Object.assign(document.createElement(tag), properties);
   if (text) element.textContent = text;
   return element;
 };
-const status = text => {
-  const done = table.rows.filter(row => !isOpen(row)).length;
+const showStatus = text => {
+  const labelled = table.rows.filter(row => !lacksLabel(row)).length;
   byId("bar").max = table.rows.length;
-  byId("bar").value = done;
-  byId("status").textContent = text || `${table.name}: ${at + 1} of ${table.rows.length}, ${done} done${saved ? "" : ", not saved"}`;
+  byId("bar").value = labelled;
+  const place = `${rowIndex + 1} of ${table.rows.length}`;
+  byId("status").textContent = text || `${table.name}: ${place}, ${labelled} done${isSaved ? "" : ", not saved"}`;
 };
-const choices = (each, index) => {
-  const box = make("fieldset");
-  box.dataset.current = String(index === metric);
-  box.append(make("legend", each.title), make("div", each.hint, { className: "hint" }));
+const newChoices = (metric, index) => {
+  const box = newElement("fieldset");
+  box.dataset.current = String(index === metricIndex);
+  box.append(newElement("legend", metric.title), newElement("div", metric.hint, { className: "hint" }));
   for (const [value, text] of [["pass", "Pass (p)"], ["fail", "Fail (f)"]]) {
-    const button = make("button", text, { type: "button" });
-    button.setAttribute("aria-pressed", String(cell(table.rows[at], each.name) === value));
-    button.addEventListener("click", () => { metric = index; label(value); });
+    const button = newElement("button", text, { type: "button" });
+    button.setAttribute("aria-pressed", String(cellOf(table.rows[rowIndex], metric.name) === value));
+    button.addEventListener("click", () => { metricIndex = index; setLabel(value); });
     box.append(button);
   }
   return box;
 };
-const draw = () => {
-  const row = table.rows[at];
-  const place = byId("row");
-  place.replaceChildren(...labelled().map(choices));
-  for (const name of TEXTS.filter(each => cell(row, each))) {
-    const section = make("section");
-    section.append(make("h2", name), make("div", shown(cell(row, name)), { className: "text", dir: "auto" }));
-    place.append(section);
+const showRow = () => {
+  const row = table.rows[rowIndex];
+  const main = byId("row");
+  main.replaceChildren(...metricsOfTable().map(newChoices));
+  for (const name of TEXTS.filter(column => cellOf(row, column))) {
+    const section = newElement("section");
+    const text = newElement("div", unescaped(cellOf(row, name)), { className: "text", dir: "auto" });
+    section.append(newElement("h2", name), text);
+    main.append(section);
   }
-  if (column("comment") >= 0) {
-    const field = make("textarea", "", { id: "comment", rows: 2, value: shown(cell(row, "comment")), dir: "auto" });
-    field.addEventListener("input", () => { set("comment", field.value.replace(/^(?=[=+\-@\t\r'])/, "'")); status(); });
-    const name = make("label", "Comment (c)");
-    name.append(field);
-    place.append(name);
+  if (columnIndex("comment") >= 0) {
+    const value = unescaped(cellOf(row, "comment"));
+    const field = newElement("textarea", "", { id: "comment", rows: 2, value, dir: "auto" });
+    field.addEventListener("input", () => { setCell("comment", escaped(field.value)); showStatus(); });
+    const label = newElement("label", "Comment (c)");
+    label.append(field);
+    main.append(label);
   }
-  status();
+  showStatus();
 };
-const go = place => {
-  at = Math.min(Math.max(0, place), table.rows.length - 1);
-  metric = Math.max(0, labelled().findIndex(each => !cell(table.rows[at], each.name)));
-  draw();
+const goTo = index => {
+  rowIndex = Math.min(Math.max(0, index), table.rows.length - 1);
+  metricIndex = Math.max(0, metricsOfTable().findIndex(metric => !cellOf(table.rows[rowIndex], metric.name)));
+  showRow();
   scrollTo(0, 0);
 };
-const nextOpen = () => {
-  const places = [...table.rows.keys()].filter(place => isOpen(table.rows[place]));
-  go(places.find(place => place > at) ?? places[0] ?? at);
+const goToNextWithoutLabel = () => {
+  const indices = [...table.rows.keys()].filter(index => lacksLabel(table.rows[index]));
+  goTo(indices.find(index => index > rowIndex) ?? indices[0] ?? rowIndex);
 };
-const label = value => {
-  const names = labelled();
-  if (!names.length) return;
-  set(names[metric].name, value);
-  if (value && !isOpen(table.rows[at])) return nextOpen();
-  if (value) metric = names.findIndex(each => !cell(table.rows[at], each.name));
-  draw();
+const setLabel = value => {
+  const row = table.rows[rowIndex];
+  const choices = metricsOfTable();
+  if (!choices.length) return;
+  setCell(choices[metricIndex].name, value);
+  if (value && !lacksLabel(row)) return goToNextWithoutLabel();
+  if (value) metricIndex = choices.findIndex(metric => !cellOf(row, metric.name));
+  showRow();
 };
 
 const open = (name, text) => {
   table = { name, ...parse(text) };
-  saved = true;
-  const kept = unsaved();
-  if (kept && confirm(`${name} was closed without saving. Continue where you were?`)) table = { name, ...parse(kept) };
-  if (column("id") < 0 || !table.rows.length || !labelled().length) {
-    byId("status").textContent = `${name} has no answers to label: it needs the columns id and ${metrics.map(each => each.name).join(" or ")}.`;
+  isSaved = true;
+  const unsaved = unsavedText();
+  const question = `${name} was closed without saving. Continue where you were?`;
+  if (unsaved && confirm(question)) table = { name, ...parse(unsaved) };
+  if (columnIndex("id") < 0 || !table.rows.length || !metricsOfTable().length) {
+    const names = metrics.map(metric => metric.name).join(" or ");
+    byId("status").textContent = `${name} has no answers to label: it needs the columns id and ${names}.`;
     byId("row").replaceChildren();
     table = null;
     return;
   }
   for (const row of table.rows) while (row.length < table.columns.length) row.push("");
-  go(Math.max(0, table.rows.findIndex(isOpen)));
+  goTo(Math.max(0, table.rows.findIndex(lacksLabel)));
 };
 const save = () => {
-  const href = URL.createObjectURL(new Blob([written()], { type: "text/csv" }));
-  make("a", "", { download: table.name, href }).click();
+  const href = URL.createObjectURL(new Blob([tableText()], { type: "text/csv" }));
+  newElement("a", "", { download: table.name, href }).click();
   setTimeout(() => URL.revokeObjectURL(href), 10000);
-  saved = true;
-  try { localStorage.removeItem(slot()); } catch { /* nothing is kept */ }
-  status(`Saved as ${table.name}: put it in place of the one that you opened.`);
+  isSaved = true;
+  try { localStorage.removeItem(storageKey()); } catch { /* there is no storage */ }
+  showStatus(`Saved as ${table.name}: put it in place of the one that you opened.`);
 };
 byId("file").addEventListener("change", async event => {
   const [file] = event.target.files;
@@ -137,13 +147,15 @@ byId("save").addEventListener("click", () => table && save());
 document.addEventListener("keydown", event => {
   if (!table || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.matches("textarea")) return event.key === "Escape" ? event.target.blur() : undefined;
-  const acts = {
-    p: () => label("pass"), f: () => label("fail"), u: () => label(""), n: nextOpen, s: save,
-    j: () => go(at + 1), ArrowRight: () => go(at + 1), k: () => go(at - 1), ArrowLeft: () => go(at - 1),
-    c: () => byId("comment")?.focus(), m: () => { metric = (metric + 1) % labelled().length; draw(); },
+  const actions = {
+    p: () => setLabel("pass"), f: () => setLabel("fail"), u: () => setLabel(""), n: goToNextWithoutLabel, s: save,
+    j: () => goTo(rowIndex + 1), ArrowRight: () => goTo(rowIndex + 1),
+    k: () => goTo(rowIndex - 1), ArrowLeft: () => goTo(rowIndex - 1),
+    c: () => byId("comment")?.focus(),
+    m: () => { metricIndex = (metricIndex + 1) % metricsOfTable().length; showRow(); },
   };
-  if (!Object.hasOwn(acts, event.key)) return;
-  acts[event.key]();
+  if (!Object.hasOwn(actions, event.key)) return;
+  actions[event.key]();
   event.preventDefault();
 });
-addEventListener("beforeunload", event => { if (!saved) event.preventDefault(); });
+addEventListener("beforeunload", event => { if (!isSaved) event.preventDefault(); });
