@@ -363,7 +363,9 @@ def evaluate(
         system_factory=tested,
     )
     plan = run_plan(settings, context, golden=golden_set, command=None)
-    plan = replace(plan, judge=replace(plan.judge, ready=ready_judge), cached=False)
+    plan = replace(
+        plan, judge=replace(plan.judge, caller_judge=ready_judge), cached=False
+    )
     run = Run(_wait_for(evaluate_run(plan, context)))
     run.directory.scores()  # now, while the directory is there
     return run

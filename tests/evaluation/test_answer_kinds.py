@@ -19,7 +19,7 @@ CONTEXTS = (Context(PASSAGE, "tickets"), Context("Dogs travel free, and must be 
 
 
 def kind(answer: str, *, reference: str = "Adults pay 7 euros.", **judged: Any) -> AnswerKind:
-    found = {"abstains": False, "claims": True, **judged}
+    found = {"abstains": False, "has_claims": True, **judged}
     return kind_of(answer, "What does an adult pay?", reference, CONTEXTS, **found)
 
 
@@ -65,7 +65,7 @@ def test_the_judge_says_whether_an_answer_abstains() -> None:
 )
 def test_an_answer_may_be_broken_in_its_form(answer: str, expected: AnswerKind) -> None:
     wanted = "An adult pays 7 euros for a single ticket, and 12 for the whole day."
-    found = kind_of(answer, "What does an adult pay?", wanted, CONTEXTS, abstains=False, claims=True)
+    found = kind_of(answer, "What does an adult pay?", wanted, CONTEXTS, abstains=False, has_claims=True)
     assert found is expected
 
 
@@ -80,8 +80,8 @@ def words(count: int) -> str:
 @pytest.mark.parametrize(
     ("answer", "judged", "expected"),
     [
-        ("Thanks for asking me.", {"claims": False}, AnswerKind.EVADES),
-        ("Thanks for asking.", {"claims": False}, AnswerKind.ANSWERS),
+        ("Thanks for asking me.", {"has_claims": False}, AnswerKind.EVADES),
+        ("Thanks for asking.", {"has_claims": False}, AnswerKind.ANSWERS),
         ("What does an adult pay? I would like to know.", {}, AnswerKind.ECHOES),
         ("What does an adult pay? I would like to know now.", {}, AnswerKind.ANSWERS),
         ("What does an adult pay? I would like to know.", {"reference": ""}, AnswerKind.ANSWERS),
@@ -105,15 +105,15 @@ def test_each_kind_has_its_bounds(answer: str, judged: dict[str, Any], expected:
 )
 def test_an_answer_copies_if_most_of_it_is_whole_contexts(copied: int, more: int, expected: str) -> None:
     answer = f"{words(copied)} {'more ' * more}"
-    found = kind_of(answer + ".", "Why?", "", (Context(words(copied)),), abstains=False, claims=True)
+    found = kind_of(answer + ".", "Why?", "", (Context(words(copied)),), abstains=False, has_claims=True)
     assert found == expected
 
 
 def test_an_answer_in_the_language_of_the_question_is_not_foreign_to_its_contexts() -> None:
     german = "Ein Erwachsener bezahlt für die einfache Fahrt mit der Fähre 7 Euro."
     asked = "Wie viel bezahlt ein Erwachsener für die Fahrt mit der Fähre?"
-    assert kind_of(german, asked, "", CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
-    assert kind_of(german, "Preise?", "", CONTEXTS, abstains=False, claims=True) is AnswerKind.ANSWERS
+    assert kind_of(german, asked, "", CONTEXTS, abstains=False, has_claims=True) is AnswerKind.ANSWERS
+    assert kind_of(german, "Preise?", "", CONTEXTS, abstains=False, has_claims=True) is AnswerKind.ANSWERS
 
 
 def test_a_line_about_the_answer_is_no_cut_end() -> None:

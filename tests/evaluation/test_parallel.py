@@ -16,7 +16,7 @@ from ragstone.evaluation.executors import DaskWorkers, ProcessWorkers
 from ragstone.evaluation.parallel import refuse_without_dask, usable_cores, worker_count
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
-from ragstone.evaluation.rounds.round import Round, workers_of
+from ragstone.evaluation.rounds.round import Round, build_workers
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge
@@ -36,20 +36,20 @@ def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() ->
         pass
 
     said: list[str] = []
-    assert workers_of(round_of(Own(), dask="tcp://127.0.0.1:1"), 10_000, said.append) is None
+    assert build_workers(round_of(Own(), dask="tcp://127.0.0.1:1"), 10_000, said.append) is None
     (line,) = said
     assert line.startswith("run.dask is not used, and answers are judged in this process: ")
-    assert isinstance(workers_of(round_of(OfflineJudge(), dask="tcp://127.0.0.1:1"), 1, said.append), DaskWorkers)
-    assert isinstance(workers_of(round_of(OfflineJudge(), workers=2), 1, said.append), ProcessWorkers)
-    assert workers_of(round_of(OfflineJudge(), workers=2), 0, said.append) is None
+    assert isinstance(build_workers(round_of(OfflineJudge(), dask="tcp://127.0.0.1:1"), 1, said.append), DaskWorkers)
+    assert isinstance(build_workers(round_of(OfflineJudge(), workers=2), 1, said.append), ProcessWorkers)
+    assert build_workers(round_of(OfflineJudge(), workers=2), 0, said.append) is None
     assert len(said) == 1
 
 
 def test_metrics_of_the_project_are_graded_in_this_process() -> None:
     project = ProjectMetrics(SystemSource(SystemSettings()), {"polite": CustomMetric(rubric="Is it polite?")})
     this = round_of(OfflineJudge(), workers=2)
-    this = replace(this, metrics=project.own(), plan=replace(this.plan, metrics=project))
-    assert workers_of(this, 10_000, lambda _: None) is None
+    this = replace(this, metrics=project.custom_metrics(), plan=replace(this.plan, metrics=project))
+    assert build_workers(this, 10_000, lambda _: None) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scipy.stats import binom
 
 from ragstone.evaluation.round_facts import Canaries, JudgeFacts, Observed, RoundFacts
-from ragstone.evaluation.rounds.judge_watch import CANARIES
+from ragstone.evaluation.rounds.judge_watch import DEFAULT_CANARY_COUNT
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.judge_drift import ALPHA, STEADY, model_warnings, moved
 from ragstone.gate.observed_judge import quoted
@@ -51,7 +51,7 @@ def test_another_name_is_another_judge(now: Any, then: Any, compared: bool, warn
     assert all(part in " ".join(texts) for part in warned)
 
 
-def canaries(differing: int, asked: int = CANARIES, **more: Any) -> Canaries:
+def canaries(differing: int, asked: int = DEFAULT_CANARY_COUNT, **more: Any) -> Canaries:
     return Canaries(asked=asked, differing=differing, supported_then=18, supported_now=18 - differing, **more)
 
 
@@ -84,11 +84,11 @@ def test_a_name_that_means_another_model_now_is_told(scored_by: str, warned: boo
 
 def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that_moved_is_seen_as_it_says() -> None:
     """docs/llm-judges.md: under 1 of 100 nights; a quarter of verdicts moved, in 9 of 10 nights; a tenth, in 1 of 3."""
-    needed = next(k for k in range(CANARIES + 1) if moved(canaries(k)))
+    needed = next(k for k in range(DEFAULT_CANARY_COUNT + 1) if moved(canaries(k)))
     assert needed == 3
 
     def published(share: float) -> float:
-        return float(binom.sf(needed - 1, CANARIES, share))
+        return float(binom.sf(needed - 1, DEFAULT_CANARY_COUNT, share))
 
     assert published(STEADY) < 0.01 < ALPHA
     assert 0.90 < published(0.25) < 0.92

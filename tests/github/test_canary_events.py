@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragstone.evaluation.rounds.judge_watch import CANARIES
+from ragstone.evaluation.rounds.judge_watch import DEFAULT_CANARY_COUNT
 from ragstone.github.api.event import EventKind
 from ragstone.github.checkout import _with_canaries
 from ragstone.settings.settings import JudgeSettings, Settings
@@ -13,9 +13,9 @@ from ragstone.settings.settings import JudgeSettings, Settings
 @pytest.mark.parametrize(
     ("kind", "own", "asked"),
     [
-        (EventKind.PUSH, None, CANARIES),
-        (EventKind.SCHEDULE, None, CANARIES),
-        (EventKind.WORKFLOW_DISPATCH, None, CANARIES),
+        (EventKind.PUSH, None, DEFAULT_CANARY_COUNT),
+        (EventKind.SCHEDULE, None, DEFAULT_CANARY_COUNT),
+        (EventKind.WORKFLOW_DISPATCH, None, DEFAULT_CANARY_COUNT),
         (EventKind.PUSH, 0, 0),
         (EventKind.PULL_REQUEST, 3, 3),
         (EventKind.PULL_REQUEST, None, None),

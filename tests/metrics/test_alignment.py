@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.evaluation.gather import Gathering
+from ragstone.evaluation.gather import ScoreCollector
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
@@ -92,7 +92,7 @@ def test_an_unanswerable_sample_draws_on_nothing() -> None:
 def test_a_stored_run_knows_the_contexts_of_its_first_answers() -> None:
     contexts = tuple(map(Context, ("Tolls ended in 1968.", "The mill opened.", "The mill  opened.")))
     abstains = Judgements(StatementList((), abstains=True))
-    gathering = Gathering(make_manifest())
+    gathering = ScoreCollector(make_manifest())
     for name, judgements in (("a", judged([3])), ("b", abstains)):
         answer = Answer(Response(name, "It opened.", contexts), (judgements,))
         gathering.add(SampleRecord(Sample(name, "When did the mill open?"), (answer,), {}), "here")

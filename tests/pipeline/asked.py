@@ -64,7 +64,7 @@ async def evaluate_golden_set(
 ) -> RunDirectory:
     """One round with this system and this judge, which stays open."""
     plan = run_plan(settings, context, golden=golden, command=None)
-    plan = replace(plan, judge=replace(plan.judge, ready=judge))
+    plan = replace(plan, judge=replace(plan.judge, caller_judge=judge))
     with run_lock(plan.out):
         this = Session(plan, context).round(golden, system, plan.selected_metrics(), plan.out, resume=plan.resume)
         return await run_round(this, context)

@@ -54,7 +54,7 @@ def both(
     async def evaluated() -> RunDirectory:
         context = RunContext(environ={}, system_factory=lambda _settings: head)
         plan = run_plan(settings(folder, **run), context, golden=GOLDEN, command=None)
-        session = Session(replace(plan, judge=replace(plan.judge, ready=judge)), context)
+        session = Session(replace(plan, judge=replace(plan.judge, caller_judge=judge)), context)
         try:
             with run_lock(plan.out):
                 return await session.evaluate(base=asked)

@@ -151,7 +151,7 @@ def settings_of(tmp_path: Path, config: str) -> Settings:
 
 
 def version(settings: Settings) -> str:
-    return project_metrics(settings).own()[0].info.version
+    return project_metrics(settings).custom_metrics()[0].info.version
 
 
 def test_a_metric_has_the_version_of_its_text(tmp_path: Path) -> None:
@@ -177,14 +177,14 @@ def test_a_metric_has_the_version_of_its_text(tmp_path: Path) -> None:
         ('[metrics.tone]\nrubric = "a"\nsees = ["prompt"]\n', "question"),
         ('[metrics.tone]\nrubrik = "a"\n', "Did you mean 'rubric'"),
         ("[metrics.faithfulness]\nmin = 0.5\n", "belong in the policy"),
-        ('[metrics.faithfulness]\nrubric = "a"\n', "a metric of Ragstone's own"),
+        ('[metrics.faithfulness]\nrubric = "a"\n', "the name of a built-in metric"),
         ('[metrics.x]\npython = "evals.gone:f"\n', "evals/gone.py"),
         ('[metrics.x]\npython = "evals checks:f"\n', "names no function"),
     ],
 )
 def test_a_wrong_definition_is_an_error_that_says_what_is_wrong(tmp_path: Path, config: str, said: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
-        project_metrics(settings_of(tmp_path, config)).own()
+        project_metrics(settings_of(tmp_path, config)).custom_metrics()
 
 
 def with_own(path: Path, code: str) -> Path:
@@ -221,7 +221,7 @@ def test_a_worker_that_lies_about_a_grade_gives_no_score(tmp_path: Path) -> None
 
 
 def test_a_grade_outside_the_range_is_no_score() -> None:
-    (metric,) = project_metrics(Settings(metrics={"tone": CustomMetric(rubric="Is it?")})).own()
+    (metric,) = project_metrics(Settings(metrics={"tone": CustomMetric(rubric="Is it?")})).custom_metrics()
     sample, response = ragstone.Sample("a", "Q?"), ragstone.Response("a", "A.")
     graded = [{"tone": Grade(float("nan"))}, {"tone": Grade(None)}, {}]
     found = [type(metric.score(sample, response, Judgements(custom=custom))) for custom in graded]

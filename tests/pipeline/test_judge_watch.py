@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.evaluation.directory import CACHE
 from ragstone.evaluation.round_facts import Planted
-from ragstone.evaluation.rounds.judge_watch import CANARIES, choose_canaries
+from ragstone.evaluation.rounds.judge_watch import DEFAULT_CANARY_COUNT, choose_canaries
 from ragstone.gate.verdict import CheckKind, Status
 from tests.cli.project import ragstone
 from tests.judge.conftest import PLANTED, FakeLlm, fill_in
@@ -53,18 +53,18 @@ def test_the_same_judgements_are_chosen_each_time_and_each_counts_once(project: 
     records = list(project.gate("one").run.records())
     chosen = choose_canaries(records)
     assert chosen == choose_canaries(reversed(records))
-    assert len({canary.record.sample.id for canary in chosen}) == CANARIES
+    assert len({canary.record.sample.id for canary in chosen}) == DEFAULT_CANARY_COUNT
     assert choose_canaries(records, 7) == chosen[:7]
 
 
 def test_a_judge_that_fails_when_asked_again_spoils_no_run(project: Project) -> None:
     project.gate("one")
     project.fake.fill = lambda _schema, _prompt: {}
-    found = project.gate("two", "one", judge__canaries=CANARIES)
+    found = project.gate("two", "one", judge__canaries=DEFAULT_CANARY_COUNT)
     run = found.run
     assert run.manifest.state == "finished"
     assert run.rounds.judge.canaries is not None
-    assert run.rounds.judge.canaries.unanswered == CANARIES
+    assert run.rounds.judge.canaries.unanswered == DEFAULT_CANARY_COUNT
 
 
 def letting_pass(fake: FakeLlm, *, until: int = 99, ordered: bool = False) -> None:

@@ -18,7 +18,7 @@ from ragstone.errors import ENDING_SIGNALS, Interrupted, SystemUnderTestError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.rounds.context import RunContext
-from ragstone.evaluation.rounds.planted import credulous
+from ragstone.evaluation.rounds.planted import credulity_error
 from ragstone.formatting import counted
 from ragstone.pipeline.known_secrets import known_secrets
 from ragstone.printable import shown_name
@@ -55,7 +55,7 @@ def end_of_run(run: RunDirectory) -> int:
         f"{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
         f"{counts.system_failed} without an answer. Written to {shown_name(str(run.path))}."
     )
-    error = credulous(run.manifest.judge, run.rounds.judge.planted)
+    error = credulity_error(run.manifest.judge, run.rounds.judge.planted)
     if error is not None:
         raise error
     answered = counts.scored + counts.partly_failed

@@ -1,5 +1,5 @@
-"""What kind of answer a response gives, whatever its scores: it may say nothing, or
-nothing of its own."""
+"""Classifies answers, whatever their scores: an answer may say nothing, be broken, or
+repeat its input."""
 
 from __future__ import annotations
 
@@ -15,62 +15,64 @@ from ragstone.judge.offline.lexicon import Language, guess_language
 from ragstone.system.response import Context
 
 MIN_COPIED_WORDS = 60
-"""A shorter answer that is made of whole contexts may be all that there is to say."""
-LONGER = 3.0
-"""A copy of contexts is that many times as long as the reference, if there is one."""
-MIN_REPEATED = 3
-"""A sentence that an answer says so often, and little else, is a loop."""
+"""A shorter answer may consist of contexts because there is nothing more to say."""
+MIN_COPY_RATIO = 3.0
+"""An answer that is not so many times as long as the reference is no mere copy of
+contexts."""
+MIN_COPIED_SHARE = 0.8
+MIN_REPETITIONS = 3
+"""A sentence that occurs so often in an answer is counted as a repetition."""
 MIN_EVASIVE_WORDS = 4
-"""A shorter answer without a claim ("Yes, always.") is one."""
+"""A shorter answer without a claim ("Yes, always.") may still answer the question."""
 MAX_CHARACTERS = 200_000
-"""Of a longer answer, the beginning is looked at."""
+"""Of a longer answer, only the beginning is classified."""
 
-MAX_BESIDE_QUESTION = 5
-"""An answer that repeats the question, and has more words than this beside it, answers
-it."""
+MAX_WORDS_BESIDE_QUESTION = 5
+"""An answer that repeats the question and has more other words answers it."""
 MIN_ORDERED_WORDS = 7
 """The order of fewer words shows nothing."""
-MIN_KNOWN, MIN_BY_CHANCE = 0.7, 0.3
-"""Nor does the order of words that are in no context, or of which hardly any two would
-be neighbours by chance."""
+MIN_KNOWN_SHARE = 0.7
+"""With a smaller share of words that are in the contexts, their order is not known."""
+MIN_CHANCE_PAIRS = 0.3
+"""If fewer pairs would be neighbours by chance, their number shows nothing."""
 MIN_CUT_WORDS = 3
-"""A shorter answer may end as it likes."""
+"""A shorter answer may end anywhere."""
 MIN_FUNCTION_WORDS = 3
-"""A text with fewer words of a language's grammar may be in any."""
+"""A text with fewer function words of a language may be in any language."""
 MAX_LANGUAGE_CHARACTERS = 600
 
 _WORD = re.compile(r"[^\W_]+")
 _TOKEN = re.compile(r"\w(?:\S*\w)?")
-_OPEN = ",;(["
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
-_START = re.compile(r"(?:^|[.!?]\s)[^\w\s]*(\w)")
-_ENDS = ".!?:)]*\"'|"
+_OPEN_ENDS = ",;(["
+_SENTENCE_BREAK = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_SENTENCE_START = re.compile(r"(?:^|[.!?]\s)[^\w\s]*(\w)")
+_CLOSED_ENDS = ".!?:)]*\"'|"
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
 
 
 class AnswerKind(StrEnum):
-    """In which way an answer is none, or broken."""
+    """What an answer does instead of answering, or how it is broken."""
 
     EMPTY = "empty"
     ABSTAINS = "abstains"
     ECHOES = "echoes"
-    """It repeats the question, perhaps with a few words that aren't of the
-    reference."""
+    """Repeats the question, perhaps with a few words that are not in the reference."""
     EVADES = "evades"
-    """It claims nothing."""
+    """Claims nothing."""
     DISORDERED = "disordered"
-    """Its words are in no order."""
+    """Has its words in no order."""
     CUT = "cut"
-    """It ends in the middle of a word or sentence."""
+    """Ends in the middle of a word or sentence."""
     TERSE = "terse"
-    """It says nothing but words of the reference: others may rightly be the same."""
+    """Says only words of the reference; many right answers may do so."""
     COPIES = "copies"
-    """It is made of whole contexts."""
+    """Consists of whole contexts."""
     LOOPS = "loops"
-    """It says one sentence again and again."""
+    """Says the same sentences again and again."""
     FOREIGN = "foreign"
-    """It is in another language than the question and the reference."""
+    """Is in another language than the question and the reference."""
     ANSWERS = "answers"
+    """Just answers."""
 
 
 UNANSWERED = frozenset(
@@ -86,37 +88,39 @@ def kind_of(
     contexts: Sequence[Context],
     *,
     abstains: bool,
-    claims: bool,
+    has_claims: bool,
 ) -> AnswerKind:
-    """What `answer` is. `reference` is empty if there is none; `claims` is False if the
-    judge found no claim."""
+    """The kind of `answer`. `reference` is empty if there is none; `has_claims` is
+    False if the judge found no claim."""
     answer = answer[:MAX_CHARACTERS]
     words = _words(answer)
-    wanted = _words(reference)
+    reference_words = _words(reference)
     body = _HEADING.sub("", answer)
     if not _words(body):
         return AnswerKind.EMPTY
     if abstains:
         return AnswerKind.ABSTAINS
-    if _echoes(words, _words(question), wanted):
+    if _is_echo(words, _words(question), reference_words):
         return AnswerKind.ECHOES
     texts = [question, reference, *(context.text for context in contexts)]
     source = "\n".join(texts)[:MAX_CHARACTERS]
-    if _disordered(answer, source):
+    if _is_disordered(answer, source):
         return AnswerKind.DISORDERED
-    if words[-1:] != wanted[-1:] and _cut(answer, words, source):
+    ends_as_reference = words[-1:] == reference_words[-1:]
+    if not ends_as_reference and _is_cut(answer, words, source):
         return AnswerKind.CUT
-    if not Counter(words) - Counter(wanted):
+    has_only_reference_words = not Counter(words) - Counter(reference_words)
+    if has_only_reference_words:
         return AnswerKind.TERSE
-    if not claims and len(words) >= MIN_EVASIVE_WORDS:
+    if not has_claims and len(words) >= MIN_EVASIVE_WORDS:
         return AnswerKind.EVADES
-    is_long = len(words) >= max(MIN_COPIED_WORDS, LONGER * len(wanted))
-    most_words = max(MIN_COPIED_WORDS, 0.8 * len(words))
-    if is_long and _copied_words(words, contexts) >= most_words:
+    is_long = len(words) >= max(MIN_COPIED_WORDS, MIN_COPY_RATIO * len(reference_words))
+    min_copied = max(MIN_COPIED_WORDS, MIN_COPIED_SHARE * len(words))
+    if is_long and _count_copied_words(words, contexts) >= min_copied:
         return AnswerKind.COPIES
-    if 2 * _repeated_words(answer) > len(words):
+    if 2 * _count_repeated_words(answer) > len(words):
         return AnswerKind.LOOPS
-    if _foreign(answer, f"{question} {reference}"):
+    if _is_foreign(answer, f"{question} {reference}"):
         return AnswerKind.FOREIGN
     return AnswerKind.ANSWERS
 
@@ -125,111 +129,119 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _repeated_words(answer: str) -> int:
-    """How many words its sentences have that come again and again."""
-    sentences = Counter(tuple(_words(part)) for part in _SENTENCE.split(answer))
-    repeated = 0
+def _count_repeated_words(answer: str) -> int:
+    """How many words are in sentences that occur MIN_REPETITIONS times or more."""
+    sentences = Counter(tuple(_words(part)) for part in _SENTENCE_BREAK.split(answer))
+    count = 0
     for sentence, times in sentences.items():
-        if times >= MIN_REPEATED and len(sentence) > 1:
-            repeated += times * len(sentence)
-    return repeated
+        if times >= MIN_REPETITIONS and len(sentence) > 1:
+            count += times * len(sentence)
+    return count
 
 
-def _echoes(
-    words: Sequence[str], question_words: Sequence[str], wanted: Sequence[str]
+def _is_echo(
+    words: Sequence[str],
+    question_words: Sequence[str],
+    reference_words: Sequence[str],
 ) -> bool:
-    """Whether they are those of the question; or contain it, with few others, and none
-    that are `wanted`."""
+    """Whether `words` are those of the question, or contain it with a few others, none
+    of which is in the reference."""
     if words == question_words:
         return True
-    asked_words = " ".join(question_words)
-    answer_words = " ".join(words)
-    if f" {asked_words} " not in f" {answer_words} ":
+    if f" {' '.join(question_words)} " not in f" {' '.join(words)} ":
         return False
     additional = Counter(words) - Counter(question_words)
-    is_short = additional.total() <= MAX_BESIDE_QUESTION
-    return is_short and bool(wanted) and additional.keys().isdisjoint(wanted)
+    if additional.total() > MAX_WORDS_BESIDE_QUESTION or not reference_words:
+        return False
+    return additional.keys().isdisjoint(reference_words)
 
 
-def _disordered(answer: str, source: str) -> bool:
-    """Whether hardly more of its neighbouring words are neighbours in `source` than of
-    its words in a random order.
+def _is_disordered(answer: str, source: str) -> bool:
+    """Whether hardly more of the neighbouring words in `answer` are neighbours in
+    `source` than if its words were in a random order.
 
-    Other words for the same have other neighbours, but begin and end as sentences do.
+    A paraphrase also has other neighbours, but its sentences begin and end properly.
     """
     tokens = _TOKEN.findall(answer.casefold())
     if len(tokens) < MIN_ORDERED_WORDS or _is_punctuated(answer):
         return False
-    times = Counter(tokens)
+    token_counts = Counter(tokens)
     source_tokens = _TOKEN.findall(source.casefold())
-    known_words = sum(times[word] for word in set(source_tokens))
+    known_words = sum(token_counts[word] for word in set(source_tokens))
     source_pairs = set(pairwise(source_tokens))
     arrangements = 0
     for first, second in source_pairs:
-        successors = times[second]
+        successors = token_counts[second]
         if first == second:
             successors -= 1
-        arrangements += times[first] * successors
+        arrangements += token_counts[first] * successors
     by_chance = arrangements / len(tokens)
-    if known_words < MIN_KNOWN * len(tokens) or by_chance < MIN_BY_CHANCE:
+    is_known = known_words >= MIN_KNOWN_SHARE * len(tokens)
+    if not is_known or by_chance < MIN_CHANCE_PAIRS:
         return False
     shared_pairs = sum(pair in source_pairs for pair in pairwise(tokens))
+    # Two standard deviations above chance, as a Poisson count has them.
     return shared_pairs <= by_chance + 2.0 * sqrt(by_chance)
 
 
 def _is_punctuated(answer: str) -> bool:
-    """Whether each sentence begins with a capital or a number, and the last one ends;
-    False in scripts without case."""
+    """Whether each sentence begins with a capital letter or a number, and the last one
+    is closed; False in scripts without case."""
     has_case = answer.lower() != answer.upper()
-    ends = answer.rstrip()[-1] in _ENDS
-    has_small_start = any(start.islower() for start in _START.findall(answer))
-    return has_case and ends and not has_small_start
+    is_closed = answer.rstrip()[-1] in _CLOSED_ENDS
+    starts = _SENTENCE_START.findall(answer)
+    has_small_start = any(start.islower() for start in starts)
+    return has_case and is_closed and not has_small_start
 
 
-def _cut(answer: str, words: Sequence[str], source: str) -> bool:
-    """Whether it ends with an open bracket or comma, a word of grammar, or the
+def _is_cut(answer: str, words: Sequence[str], source: str) -> bool:
+    """Whether `answer` ends with an open bracket or comma, a function word, or the
     beginning of a word of `source`."""
     last = words[-1]
     end = answer.rstrip()[-1]
-    if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN):
+    if len(words) < MIN_CUT_WORDS or not (end.isalnum() or end in _OPEN_ENDS):
         return False
     language = guess_language(answer)
     last_line = answer.rstrip().rpartition("\n")[2]
     if is_aside(last_line, language.code):  # "Confidence: high"
         return False
-    if end in _OPEN or last in language.function:
+    if end in _OPEN_ENDS or last in language.function:
         return True
     vocabulary = {*_words(source), *words[:-1]}
     continuations = [word for word in vocabulary if word.startswith(last)]
     longest = max(map(len, continuations), default=0)
+    # One more letter may be an ending: "price" is not a cut "prices".
     return last.isalpha() and last not in vocabulary and longest > len(last) + 1
 
 
-def _foreign(answer: str, question: str) -> bool:
-    """Whether it is shown by words of grammar, or by the script, to be in another
-    language than `question`."""
-    own = guess_language(answer)
+def _is_foreign(answer: str, question: str) -> bool:
+    """Whether function words, or the script, show that `answer` is in another language
+    than `question`."""
+    language = guess_language(answer)
     expected = guess_language(question)
-    if own.code == expected.code or not (own.spaced or expected.spaced):
+    # Two languages without spaces can't be told apart by their words.
+    has_spaces = language.spaced or expected.spaced
+    if language.code == expected.code or not has_spaces:
         return False
-
-    def signs(text: str, language: Language) -> int:
-        words = _words(text[:MAX_LANGUAGE_CHARACTERS])
-        return sum(word in language.function for word in words)
-
-    own_signs = signs(answer, own)
-    for language, count in ((own, own_signs), (expected, signs(question, expected))):
-        if language.function and language.spaced and count < MIN_FUNCTION_WORDS:
+    own_count = _count_function_words(answer, language)
+    expected_count = _count_function_words(question, expected)
+    for guess, count in ((language, own_count), (expected, expected_count)):
+        if guess.function and guess.spaced and count < MIN_FUNCTION_WORDS:
             return False
-    return 2 * signs(answer, expected) <= own_signs
+    return 2 * _count_function_words(answer, expected) <= own_count
 
 
-def _copied_words(words: Sequence[str], contexts: Sequence[Context]) -> int:
-    """How many words the contexts have that are in the answer as a whole."""
+def _count_function_words(text: str, language: Language) -> int:
+    words = _words(text[:MAX_LANGUAGE_CHARACTERS])
+    return sum(word in language.function for word in words)
+
+
+def _count_copied_words(words: Sequence[str], contexts: Sequence[Context]) -> int:
+    """How many words the contexts have that occur in the answer as a whole."""
     answer_text = f" {' '.join(words)} "
-    copied = 0
+    count = 0
     for text in dict.fromkeys(context.text for context in contexts):
-        own = _words(text)
-        if f" {' '.join(own)} " in answer_text:
-            copied += len(own)
-    return copied
+        context_words = _words(text)
+        if f" {' '.join(context_words)} " in answer_text:
+            count += len(context_words)
+    return count

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ragstone.errors import RunDirectoryError, disk_errors, parse_errors
-from ragstone.evaluation.gather import Gathering
+from ragstone.evaluation.gather import ScoreCollector
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup, RecordsFile
@@ -131,12 +131,12 @@ class RunDirectory:
         """The scores in the records, without the facts of the rounds; the fingerprint
         is set with them."""
         digest = hashlib.sha256(self.manifest.created_at.encode())
-        gathering = Gathering(self.manifest)
+        collector = ScoreCollector(self.manifest)
         for record, where in self._records.read(digest.update):
-            gathering.add(record, where)
+            collector.add(record, where)
             if check is not None:
                 check(record)
-        scores = gathering.scores(self.path)
+        scores = collector.scores(self.path)
         counted, records = self.manifest.counts.total, len(scores.samples)
         if self.manifest.state == "finished" and records != counted:
             raise RunDirectoryError(

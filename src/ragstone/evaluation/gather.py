@@ -1,4 +1,4 @@
-"""Gathers the scores of a run, record by record, without the texts of the answers."""
+"""Collects the scores of a run, record by record, without the texts of the answers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from ragstone.metrics.alignment import used_contexts
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 
 
-class Gathering:
-    """The scores of the run that `manifest` describes."""
+class ScoreCollector:
+    """Collects the scores of the run that `manifest` describes."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -50,8 +50,8 @@ class Gathering:
         }
 
     def add(self, record: SampleRecord, where: str) -> None:
-        """Add a record. Raises RunDirectoryError if it does not agree with the manifest
-        or those before."""
+        """Add a record, which was read from `where`. Raises RunDirectoryError if it
+        contradicts the manifest, or its sample was added before."""
         sample = record.sample
         if sample.id in self._samples:
             raise RunDirectoryError(f"duplicate sample '{sample.id}'.", where=where)
@@ -79,32 +79,33 @@ class Gathering:
                     _add_answer_scores(metric, name, record)
 
     def scores(self, path: Path) -> RunScores:
+        """The scores of all records that were added, labelled with `path`."""
         return RunScores(
             str(path), self._metrics, self._samples, self._system, self._manifest
         )
 
 
 def _add_answer_scores(metric: MetricScores, name: str, record: SampleRecord) -> None:
-    """Add the scores of each answer, if there are several."""
-    answers: list[float | None] = []
+    """Add the score of each answer, if there are several answers with one."""
+    values: list[float | None] = []
     for answer in record.answers:
         score = answer.scores.get(name)
-        answers.append(score.value if isinstance(score, Scored) else None)
-    if len(answers) > 1 and set(answers) != {None}:
-        metric.answers[record.sample.id] = tuple(answers)
+        values.append(score.value if isinstance(score, Scored) else None)
+    # A metric that compares answers with each other scores none of them.
+    if len(values) > 1 and set(values) != {None}:
+        metric.answers[record.sample.id] = tuple(values)
 
 
-def _add_answers(
-    system: SystemFacts, sample: Sample, answers: Sequence[Answer]
-) -> None:
-    name, first = sample.id, answers[0]
+def _add_answers(facts: SystemFacts, sample: Sample, answers: Sequence[Answer]) -> None:
+    """Add the facts of the answers to one sample, including failed ones."""
+    sample_id = sample.id
+    first = answers[0]
     response = first.response
-    # A hash of strings differs between processes: it is compared within one only.
-    system.contexts[name] = hash(response.contexts)
+    facts.contexts[sample_id] = hash(response.contexts)
     if response.latency_s is not None:
-        system.latencies_s[name] = response.latency_s
+        facts.latencies_s[sample_id] = response.latency_s
     if response.usage is not None:
-        system.usage[name] = response.usage
+        facts.usage[sample_id] = response.usage
     support = first.judged.support
     if isinstance(support, SupportTable) and support.supports:
         supported = [
@@ -113,61 +114,68 @@ def _add_answers(
             if statement.verdict is Verdict.SUPPORTED
         ]
         unquoted = sum(statement.unquoted for statement in supported)
-        system.verdicts[name] = VerdictCounts(len(supported), unquoted)
+        facts.verdicts[sample_id] = VerdictCounts(len(supported), unquoted)
         if response.contexts:
             texts = [context.text for context in response.contexts]
             supporting = supporting_contexts(support.supports)
-            system.used_contexts[name] = used_contexts(texts, supporting)
-    answered = [answer for answer in answers if answer.response.failure is None]
+            facts.used_contexts[sample_id] = used_contexts(texts, supporting)
+    successful = [answer for answer in answers if answer.response.failure is None]
     failure = failure_of([answer.response for answer in answers])
     if failure is not None:
-        system.failures[name] = failure
-        system.failed_answers[name] = len(answers) - len(answered)
-    if answered:
-        _add_given(system, sample, answered)
+        facts.failures[sample_id] = failure
+        facts.failed_answers[sample_id] = len(answers) - len(successful)
+    if successful:
+        _add_successful_answers(facts, sample, successful)
 
 
-def _add_given(system: SystemFacts, sample: Sample, answered: Sequence[Answer]) -> None:
-    """Add the facts of the answers that the system gave."""
-    name, newest = sample.id, answered[-1]
-    system.answers[name] = tuple(
-        fingerprint(answer.response.answer) for answer in answered
+def _add_successful_answers(
+    facts: SystemFacts, sample: Sample, answers: Sequence[Answer]
+) -> None:
+    """Add the facts of the answers to one sample that did not fail."""
+    sample_id = sample.id
+    # Where a doubt made the gate ask again, the first answer is the one in doubt.
+    last = answers[-1]
+    facts.answers[sample_id] = tuple(
+        fingerprint(answer.response.answer) for answer in answers
     )
-    kinds = tuple(_kind(answer, sample) for answer in answered)
+    kinds = tuple(_kind(answer, sample) for answer in answers)
     if set(kinds) != {AnswerKind.ANSWERS}:
-        system.kinds[name] = kinds
-    response = newest.response
-    system.ranked[name] = ranked_contexts(sample, response, newest.judged)
+        facts.kinds[sample_id] = kinds
+    response = last.response
+    facts.ranked[sample_id] = ranked_contexts(sample, response, last.judged)
     cites = cites_what_is_there(response) if response.contexts else None
     if cites is not None:
-        system.citations[name] = cites
+        facts.citations[sample_id] = cites
     steps = step_facts(sample, response)
     if steps is not None:
-        system.steps[name] = steps
-    rewordings = [rewording_of(answer, sample) for answer in answered]
+        facts.steps[sample_id] = steps
+    rewordings = [rewording_of(answer, sample) for answer in answers]
     if all(rewording.grounded for rewording in rewordings):
         states_reference = all(rewording.states_reference for rewording in rewordings)
-        system.reworded[name] = Rewording(True, states_reference)
+        facts.reworded[sample_id] = Rewording(
+            grounded=True, states_reference=states_reference
+        )
 
 
 def _kind(answer: Answer, sample: Sample) -> AnswerKind:
     response = answer.response
+    # Asking back is the right answer there, though it claims nothing.
     if sample.expects_clarification and asks_back(response.answer):
         return AnswerKind.ANSWERS
     match answer.judged.statements:
         case StatementList(statements, abstains):
-            claims = bool(statements)
+            has_claims = bool(statements)
         case JudgementFailure(not_applicable=nothing_to_judge):
             abstains = answer_abstains(response.answer)
-            claims = not nothing_to_judge
+            has_claims = not nothing_to_judge
         case None:
             abstains = answer_abstains(response.answer)
-            claims = True
+            has_claims = True  # not known to have none
     return kind_of(
         response.answer,
         sample.question,
         sample.reference or "",
         response.contexts,
         abstains=abstains,
-        claims=claims,
+        has_claims=has_claims,
     )

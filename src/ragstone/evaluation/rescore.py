@@ -17,7 +17,7 @@ from ragstone.evaluation.manifest import BaselineFact, SystemManifest
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_stored import judge_stored
 from ragstone.evaluation.rounds.judge_watch import watch_judge
-from ragstone.evaluation.rounds.oracle import divided, with_half
+from ragstone.evaluation.rounds.oracle import add_oracle_half, divisible_metrics
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.session import Session, deadline_of, restore_judgements
@@ -110,11 +110,11 @@ async def _judge(
             plan.out,
             golden,
             resume=plan.resume,
-            recorded=recorded,
-            clears=(ORACLE,),
+            recorded_system=recorded,
+            stale_folders=(ORACLE,),
         )
         rescored = await watch_judge(
-            rescored, session.judge, planted=plan.judge.settings.planted
+            rescored, session.judge, planted_count=plan.judge.settings.planted
         )
         if run is None:
             return rescored
@@ -140,7 +140,7 @@ async def _with_oracle_half(
     """`rescored` with the oracle half of its `source`, if that has one, scored as the
     run itself, with the same samples."""
     half, facts = oracle_half(source), source.rounds.oracle
-    metrics = divided(metrics)
+    metrics = divisible_metrics(metrics)
     if half is None or facts is None or not metrics:
         return rescored
     stored = StoredAnswers.of(half)
@@ -151,10 +151,10 @@ async def _with_oracle_half(
         metrics,
         (rescored.path / ORACLE).absolute(),
         whole.select(lambda sample: sample.id in stored),
-        whole=whole,
-        recorded=half.manifest.system,
+        whole_golden=whole,
+        recorded_system=half.manifest.system,
     )
-    return with_half(rescored, facts)
+    return add_oracle_half(rescored, facts)
 
 
 def _metrics(

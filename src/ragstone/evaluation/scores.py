@@ -1,4 +1,4 @@
-"""The scores of one run, as input for the gate, from any source."""
+"""The scores of one run, as the gate reads them, from any source."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _Value = TypeVar("_Value")
 BySample = dict[str, _Value]
 """Values by the id of their sample."""
 
-_QUESTION_CHARS = 300
+_MAX_QUESTION_CHARACTERS = 300
 
-STEPS = 2520
-"""A history keeps scores in steps of 1/2520, so that a fraction of up to ten verdicts
-is exact."""
+SCORE_STEPS = 2520
+"""A history stores scores in steps of 1/2520, the least common multiple of 1 to 10, so
+that shares of up to ten verdicts are exact."""
 
 
 class SampleFacts(Struct, frozen=True):
-    """The data of a sample that the gate and the reports need, without its record. The
-    question is clipped."""
+    """The data of a sample that the gate and the reports need, without its record."""
 
     question: str = ""
+    """The question, clipped."""
     tags: tuple[str, ...] = ()
     group: str | None = None
     origin: Origin | None = None
@@ -47,18 +47,18 @@ class SampleFacts(Struct, frozen=True):
     reference: str | None = None
     """The fingerprint of the reference answer; None if there is none."""
     draft: bool = False
-    """Whether the sample counts in no check."""
+    """Whether the sample is a draft, which counts in no check."""
     parts: tuple[str, ...] = ()
-    """`Sample.part_hashes`; empty if they are not known."""
+    """The `Sample.part_hashes`; empty if they are not known."""
     bounds: tuple[Bound, ...] = ()
-    """The floors and ceilings of its own scores."""
+    """The floors and ceilings of the sample's own scores."""
     turn: ConversationTurn | None = None
-    """The conversation that it is a turn of."""
+    """The place in a conversation; None for a sample that is no turn."""
 
     @classmethod
     def of(cls, sample: Sample) -> SampleFacts:
         return cls(
-            question=sample.question[:_QUESTION_CHARS],
+            question=sample.question[:_MAX_QUESTION_CHARACTERS],
             tags=sample.tags,
             group=sample.group,
             origin=sample.origin,
@@ -73,18 +73,17 @@ class SampleFacts(Struct, frozen=True):
 
 
 class MetricScores(Struct, frozen=True):
-    """One metric over a run: every sample is in exactly one of the three, by id.
-
-    `answers` has the score of each answer to a sample in `values`, in the order in
-    which the system was asked (None: the metric does not apply to that answer). It is
-    empty if the system was asked each question once.
-    """
+    """One metric over a run: every sample is in either `values`, `not_applicable` or
+    `failed`."""
 
     values: BySample[float]
     not_applicable: BySample[str] = {}
+    """The reasons why the metric does not apply."""
     failed: BySample[Failed] = {}
     version: str | None = None
     answers: BySample[tuple[float | None, ...]] = {}
+    """The score of each answer to a sample in `values`, None for an answer without a
+    score. Empty if the system was asked each question once."""
 
     @property
     def applies_to(self) -> Set[str]:
@@ -108,8 +107,8 @@ _NO_FACTS = SampleFacts()
 
 
 class VerdictCounts(Struct, frozen=True):
-    """Statements of an answer: how many are supported, and of these how many
-    `unquoted`."""
+    """How many statements of an answer are supported, and how many of these without a
+    quote from the contexts."""
 
     supported: int
     unquoted: int = 0
@@ -118,38 +117,40 @@ class VerdictCounts(Struct, frozen=True):
 class SystemFacts(Struct, frozen=True):
     """How the system under test behaved, by sample id.
 
-    `latencies_s` are the seconds of the first answer, and `usage` its tokens, if they
-    were reported: one for each sample, so that they are independent. `failures` are
-    one-line failures, and `failed_answers` how many answers failed, of samples with one
-    or more. `answers` are the fingerprints of the answers that the system gave.
-    `used_contexts` are those that support the first answer, if there are contexts and
-    support verdicts. `contexts` are hashes of its contexts, equal in this process if
-    the contexts are. `kinds` are what the `answers` are, of each sample with one that
-    doesn't just answer. `ranked` has the contexts of the newest answer in their order,
-    and `citations` whether all that the newest answer cites is among its contexts, of
-    each that cites. `reworded` are the samples whose contexts have what all answers
-    say. `verdicts` counts the supported statements of the first answer. `steps` are the
-    facts of the newest answer's steps, and of what a turn takes over from earlier ones.
+    Where the system was asked more than once, latencies, usage, contexts and verdicts
+    are those of the first answer alone: one for each sample, so that they are
+    independent.
     """
 
     latencies_s: BySample[float] = {}
     failures: BySample[str] = {}
+    """The failure in one line, of each sample with a failed answer."""
     failed_answers: BySample[int] = {}
+    """How many answers failed, of each sample with a failed answer."""
     answers: BySample[tuple[str, ...]] = {}
+    """The fingerprint of each answer that did not fail."""
     used_contexts: BySample[UsedContexts] = {}
+    """The contexts that support the answer, if support was judged."""
     usage: BySample[TokenUsage] = {}
+    """The tokens, if the system reports them."""
     contexts: BySample[int] = {}
+    """A hash of the contexts, which can be compared within this process only."""
     kinds: BySample[tuple[AnswerKind, ...]] = {}
+    """The kind of each of the `answers`, unless all just answer."""
     ranked: BySample[RankedContexts] = {}
+    """The contexts of the last answer in their order."""
     citations: BySample[bool] = {}
+    """Whether all that the last answer cites is among its contexts, if it cites."""
     reworded: BySample[Rewording] = {}
+    """What the words of all answers show, if the contexts have what they say."""
     verdicts: BySample[VerdictCounts] = {}
     steps: BySample[StepFacts] = {}
+    """The facts of the steps of the last answer."""
 
 
 def fingerprint(text: str) -> str:
-    """A fingerprint of `text`, ignoring case and the kind of white space; empty without
-    a letter or digit."""
+    """A fingerprint of `text` that ignores case and the kind of white space; empty if
+    there is no letter or digit."""
     if not any(character.isalnum() for character in text):
         return ""
     return hashlib.sha256(
@@ -161,20 +162,21 @@ _Part = TypeVar("_Part", MetricScores, SystemFacts)
 
 
 class RunScores(Struct, frozen=True):
-    """A run for the gate. `manifest` is None for plain score files and mappings;
-    `label` names it in messages. `remarks` are sentences on how a score file was read,
-    `rounds` what the rounds of a run added to it.
+    """A run as the gate reads it.
 
     ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and
     raises ConfigError if the run does not have that metric.
     """
 
     label: str
+    """What messages call the run."""
     metrics: Mapping[str, MetricScores]
     samples: Mapping[str, SampleFacts]
     system: SystemFacts = field(default_factory=SystemFacts)
     manifest: Manifest | None = None
+    """None for scores from a file or a mapping."""
     remarks: tuple[str, ...] = ()
+    """Sentences on how a score file was read."""
     rounds: RoundFacts = field(default_factory=RoundFacts)
 
     def __getitem__(self, metric: str) -> MetricScores:
@@ -207,17 +209,17 @@ class RunScores(Struct, frozen=True):
 
     @property
     def price(self) -> SystemPrice | None:
-        """What the tokens of the system cost; None if it is not known."""
+        """The price of the system's tokens; None if it is not known."""
         return None if self.manifest is None else self.manifest.price
 
     @property
     def offline(self) -> bool:
-        """Whether the offline judge scored it."""
+        """Whether the offline judge scored the run."""
         return self.manifest is not None and self.manifest.judge.offline
 
     @property
     def steady(self) -> bool:
-        """Whether the system is known to say the same when it is asked again."""
+        """Whether the system was asked again and said the same."""
         return self.rounds.confirm.steady
 
     @property
@@ -237,43 +239,44 @@ class RunScores(Struct, frozen=True):
 
 
 NO_RUN = RunScores("no run", {}, {})
-"""Stands for a run that there is not: it has no samples and no scores."""
+"""Stands for a missing run: it has no samples and no scores."""
 
 
-def rekeyed(run: RunScores, name_of: Callable[[str], str | None]) -> RunScores:
-    """`run` with the ids that `name_of` gives to its samples; samples that get None are
-    left out."""
+def rekeyed(run: RunScores, new_id: Callable[[str], str | None]) -> RunScores:
+    """`run` with the ids that `new_id` returns for its samples; samples for which it
+    returns None are left out."""
 
-    def keyed(values: Mapping[str, _Value]) -> dict[str, _Value]:
-        by_name: dict[str, _Value] = {}
-        for old_name, value in values.items():
-            name = name_of(old_name)
-            if name is not None:
-                by_name[name] = value
-        return by_name
+    def rekey_values(values: Mapping[str, _Value]) -> dict[str, _Value]:
+        by_id: dict[str, _Value] = {}
+        for old_id, value in values.items():
+            sample_id = new_id(old_id)
+            if sample_id is not None:
+                by_id[sample_id] = value
+        return by_id
 
-    def within(part: _Part) -> _Part:
+    def rekey_part(part: _Part) -> _Part:
+        """`part`, with each of its mappings by sample rekeyed."""
         values_by_field: dict[str, Any] = {}
         for name, value in asdict(part).items():
             if isinstance(value, Mapping):
-                values_by_field[name] = keyed(value)
+                values_by_field[name] = rekey_values(value)
         return replace(part, **values_by_field)
 
     return replace(
         run,
-        metrics={name: within(scores) for name, scores in run.metrics.items()},
-        samples=keyed(run.samples),
-        system=within(run.system),
+        metrics={name: rekey_part(scores) for name, scores in run.metrics.items()},
+        samples=rekey_values(run.samples),
+        system=rekey_part(run.system),
     )
 
 
 def without_drafts(run: RunScores) -> tuple[RunScores, RunScores]:
-    """`run` without the samples that are drafts, and those alone."""
-    drafts = {name for name, facts in run.samples.items() if facts.draft}
-    if not drafts:
+    """`run` without its drafts, and `run` with its drafts alone."""
+    draft_ids = {name for name, facts in run.samples.items() if facts.draft}
+    if not draft_ids:
         return run, NO_RUN
-    counting = rekeyed(run, lambda name: None if name in drafts else name)
-    return counting, rekeyed(run, lambda name: name if name in drafts else None)
+    without = rekeyed(run, lambda name: None if name in draft_ids else name)
+    return without, rekeyed(run, lambda name: name if name in draft_ids else None)
 
 
 def means(metrics: Mapping[str, MetricScores]) -> str:

@@ -1,8 +1,8 @@
-"""Stored answers: samples and what a system answered them, to be judged again, or for
+"""Stored answers: samples with the answers that a system gave, to be judged again or for
 the first time.
 
-Records of a run stay in their file: what is kept in memory is the samples, and where
-the record of each begins. Recorded interactions are kept in memory.
+The records of a run stay in their file; only the samples, and where the record of each
+begins, are kept in memory. Recorded interactions are all kept in memory.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from ragstone.system.response import Response, SystemFailureKind
 
 
 class StoredAnswers:
-    """A `System` that plays the answers in a file of records back, and the samples that
-    they answer.
+    """A `System` that plays stored answers back, and the samples that they are for.
 
-    `answers` is how many each sample has, `entrypoint` the name of their source in a
-    manifest. Always `close` it.
+    `answers_per_sample` is the same for all samples. `entrypoint` names the source of
+    the answers in a manifest. Always `close` it.
     """
 
     concurrency = 16
@@ -54,8 +53,9 @@ class StoredAnswers:
         self.answers_per_sample = answers_per_sample
         self._samples = samples
         self._mappings = tuple(mappings)
-        self._asked: Counter[str] = Counter()
-        self._number: int | None = None
+        self._times_asked: Counter[str] = Counter()
+        self._session_number: int | None = None
+        """The number of the answers that a session plays back; None outside of one."""
         self._open = ExitStack()
         self._record_of = self._open.enter_context(records)
 
@@ -73,14 +73,14 @@ class StoredAnswers:
 
     @classmethod
     def of_interactions(cls, interactions: Interactions) -> StoredAnswers:
-        """The answers of `interactions`, which are kept in memory. Raises what reading
-        them raises."""
+        """The answers of `interactions`, all kept in memory. Raises what reading them
+        raises."""
         records: dict[str, SampleRecord] = {}
         for sample, response in interactions.answers:
             records[sample.id] = SampleRecord(sample, (Answer(response),))
         return cls(
             nullcontext(records.get),
-            {name: record.sample for name, record in records.items()},
+            {sample_id: record.sample for sample_id, record in records.items()},
             [interactions.mapping],
         )
 
@@ -96,8 +96,8 @@ class StoredAnswers:
         return GoldenSet(tuple(self._samples.values()), self._mappings)
 
     def join(self, golden: GoldenSet) -> int:
-        """Replace the samples by those of `golden` with the same id, or else the same
-        question; returns how many.
+        """Replace samples by those of `golden` with the same id or the same question,
+        and return how many were replaced.
 
         Several answers to one golden question become one group, because they are not
         independent.
@@ -108,33 +108,33 @@ class StoredAnswers:
             match = finder.find(sample_id, stored.question)
             if match is not None:
                 matches[sample_id] = match
-        answers = Counter(match.id for match in matches.values())
+        match_counts = Counter(match.id for match in matches.values())
         for sample_id, match in matches.items():
             group = match.group or self._samples[sample_id].group
-            if answers[match.id] > 1:
+            if match_counts[match.id] > 1:
                 group = match.group or match.id
             self._samples[sample_id] = replace(match, id=sample_id, group=group)
         return len(matches)
 
     def response(self, sample_id: str, number: int = 0) -> Response:
-        """The stored response to the sample `sample_id`: the one with this `number`,
-        from 0.
+        """The stored response to a sample with this `number`, from 0.
 
-        Raises KeyError for a sample that has none, and RunDirectoryError if the file
+        Raises KeyError for a sample without a stored answer, and RunDirectoryError if the file
         can't be read, or was changed.
         """
         record = self._record_of(sample_id)
         if record is None:
             raise KeyError(sample_id)
         if len(record.answers) != self.answers_per_sample:
-            have = counted(len(record.answers), "answer")
+            answers = counted(len(record.answers), "answer")
             raise RunDirectoryError(
-                f"sample '{sample_id}' has {have}, but the others have {self.answers_per_sample}."
+                f"sample '{sample_id}' has {answers}, but the others have {self.answers_per_sample}."
             )
         return record.answers[number].response
 
-    def to(self, sample: Sample) -> Response | None:
-        """The first stored response to `sample`, if it has the same question here."""
+    def first_response(self, sample: Sample) -> Response | None:
+        """The first stored response to `sample`; None if its id is stored with another
+        question, or not at all."""
         stored = self._samples.get(sample.id)
         question = sample.part_hashes()[0]
         if stored is None or stored.part_hashes()[0] != question:
@@ -144,31 +144,32 @@ class StoredAnswers:
     async def start(self) -> None: ...
 
     async def ask(self, sample: Sample) -> Response:
-        """The stored response; of several, the next one each time."""
+        """Return the stored response; of several, the next one each time."""
         return self.numbered(sample, self.next_number(sample) % self.answers_per_sample)
 
     def numbered(self, sample: Sample, number: int) -> Response:
-        """The response with this number, from 0. An earlier turn that is not stored has
-        failed."""
+        """The stored response with this number, from 0. An earlier turn of a
+        conversation that is not stored counts as failed."""
         if sample.id in self._samples or sample.turn is None:
             return self.response(sample.id, number)
         return failed(sample.id, SystemFailureKind.MISSING, "its answer is not stored")
 
     def next_number(self, sample: Sample) -> int:
-        """How often the sample was asked before. All turns of a session have one
-        number: that of their conversation."""
+        """How often `sample` was asked before; for a turn, how often its conversation
+        was. All turns of a session get the same number."""
         if sample.turn is None:
-            self._asked[sample.id] += 1
-            return self._asked[sample.id] - 1
-        if self._number is None:
+            self._times_asked[sample.id] += 1
+            return self._times_asked[sample.id] - 1
+        if self._session_number is None:
             conversation = f"{sample.turn.id}/"
-            self._number = self._asked[conversation]
-            self._asked[conversation] += 1
-        return self._number
+            self._session_number = self._times_asked[conversation]
+            self._times_asked[conversation] += 1
+        return self._session_number
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[StoredAnswers]:
-        """A session, in which the answers to all turns were given together."""
+        """A session, which plays back answers of one time that the conversation was
+        asked."""
         yield copy(self)
 
     async def close(self) -> None:

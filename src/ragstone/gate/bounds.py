@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import STEPS, RunScores
+from ragstone.evaluation.scores import SCORE_STEPS, RunScores
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.grouping import group_labels
 from ragstone.gate.rules import Rule
@@ -109,8 +109,8 @@ def drops_of(pairing: Pairing, rules: Sequence[Rule]) -> Iterator[Drop]:
         then = answer_table(rule, samples, pairing.baseline)
         if then.shape[1] > 1:
             # Runs of the history, whose scores are rounded: equal ones must stay equal.
-            now = np.rint(now * STEPS) / STEPS
-            then = np.rint(then * STEPS) / STEPS
+            now = np.rint(now * SCORE_STEPS) / SCORE_STEPS
+            then = np.rint(then * SCORE_STEPS) / SCORE_STEPS
         units = np.array([index_of[sample_id] for sample_id in samples])
         change = Change(units, after=now, before=then, groups=groups, expected=expected)
         yield Drop(rule, samples, bound, change)

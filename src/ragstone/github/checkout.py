@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.errors import ConfigError
-from ragstone.evaluation.rounds.judge_watch import CANARIES
+from ragstone.evaluation.rounds.judge_watch import DEFAULT_CANARY_COUNT
 from ragstone.gate.policy import Policy
 from ragstone.github.api.client import GitHubApiError
 from ragstone.github.api.event import EventKind
@@ -110,4 +110,4 @@ def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
     their result."""
     if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
-    return settings.having("judge.canaries", CANARIES)
+    return settings.having("judge.canaries", DEFAULT_CANARY_COUNT)

@@ -191,7 +191,9 @@ async def _run(
     if deadline is not None:
         # At least a moment for the run to start and to report that it was stopped.
         plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
-    factory = partial(installed.build, root=source.root, log=log, within=source.within)
+    factory = partial(
+        installed.build, root=source.root, log=log, within=source.allowed_folder
+    )
     try:
         return await gate(
             replace(request, run=plan, base=base),

@@ -86,7 +86,7 @@ async def _decided(
     base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
     if base.refusal is not None:
         raise NothingToPost(base.refusal)
-    custom = project_metrics(settings).own()
+    custom = project_metrics(settings).custom_metrics()
     artifact = newest_artifact(api, head.id, job.inputs.artifact_name)
     if artifact is None:
         raise NothingToPost(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from ragstone.evaluation.scores import STEPS, RunScores
+from ragstone.evaluation.scores import SCORE_STEPS, RunScores
 from ragstone.gate.grouping import group_labels
 from ragstone.history.lines import RunLine, SamplesLine
 from ragstone.stats.arrays import Floats
@@ -65,7 +65,7 @@ def sample_code(sample_id: str, content_hash: str | None) -> str:
 
 def encode(values: Sequence[float | None]) -> str:
     """Encode scores in [0, 1], None for a missing one, as base64 of two bytes each."""
-    steps = np.rint(np.array(values, np.float64) * STEPS)
+    steps = np.rint(np.array(values, np.float64) * SCORE_STEPS)
     numbers = np.where(np.isnan(steps), _NO_SCORE, steps).astype(">u2")
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
@@ -75,6 +75,6 @@ def decode(text: str) -> Floats:
     it does not encode scores."""
     steps = np.frombuffer(base64.b64decode(text, validate=True), ">u2")
     is_missing = steps == _NO_SCORE
-    if np.any(steps[~is_missing] > STEPS):
+    if np.any(steps[~is_missing] > SCORE_STEPS):
         raise ValueError("not valid scores")
-    return np.where(is_missing, np.nan, steps / STEPS)
+    return np.where(is_missing, np.nan, steps / SCORE_STEPS)

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import STEPS, RunScores
+from ragstone.evaluation.scores import SCORE_STEPS, RunScores
 from ragstone.gate.comparability import is_judged
 from ragstone.history.codes import decode, sample_code
 from ragstone.history.file import History
@@ -161,7 +161,7 @@ def at_level(
             if not len(scores):
                 continue
             exact = current.metrics[metric].values.get(sample_id, -1.0)
-            is_equal = np.rint(scores * STEPS) == round(exact * STEPS)
+            is_equal = np.rint(scores * SCORE_STEPS) == round(exact * SCORE_STEPS)
             scores = np.where(is_equal, exact, scores)
             # A mean of equal scores could differ from them in its last digit.
             is_steady = scores.min() == scores.max()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ragstone.errors import BaselineError, ConfigError, RagstoneError
 from ragstone.evaluation.directory import FINGERPRINT_DIGITS
-from ragstone.evaluation.rounds.base_commit import SHORT, BaseSystem
+from ragstone.evaluation.rounds.base_commit import SHORT_COMMIT_LENGTH, BaseSystem
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import BASE_OPTION, recorded_error
 from ragstone.gate.accepted import ACCEPTED_FILE, read_accepted
@@ -213,8 +213,8 @@ def _worktree(git: Git, commit: str, folder: Path) -> Iterator[None]:
         is_submodule = line.startswith(_SUBMODULE_MODE)
         if is_submodule and (git.folder / path / ".git").exists():
             raise BaselineError(
-                f"commit {commit[:SHORT]} has the submodule {path}, which this checkout uses, but submodules of another "
-                "commit are not checked out.",
+                f"commit {commit[:SHORT_COMMIT_LENGTH]} has the submodule {path}, which this checkout uses, but submodules "
+                "of another commit are not checked out.",
                 hint="Compare with a run directory: --baseline RUN_DIR.",
             )
     try:

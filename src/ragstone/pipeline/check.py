@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from ragstone.errors import SystemUnderTestError
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.project_metrics import Measures
-from ragstone.evaluation.rounds.rehearsal import Rehearsed, rehearsals, rehearse
-from ragstone.evaluation.rounds.round import refuse_without_given
+from ragstone.evaluation.rounds.rehearsal import RehearsalResult, rehearsals, rehearse
+from ragstone.evaluation.rounds.round import refuse_missing_contexts
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import refuse_foreign
 from ragstone.formatting import counted, most_common, some
@@ -53,7 +53,7 @@ class CheckResult(Struct, frozen=True):
     golden: GoldenSet
     policy: Policy
     judge: JudgeIdentity
-    first: Rehearsed
+    first: RehearsalResult
     """The first round: its system, the question and the answer."""
     estimate: CostEstimate
     """What judging all rounds costs."""
@@ -92,7 +92,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
     refuse_impossible(plan, request.base)
     refuse_foreign(plan.out)
     metrics = plan.selected_metrics()
-    refuse_without_given(plan.golden, plan.system.settings.part)
+    refuse_missing_contexts(plan.golden, plan.system.settings.part)
     inputs = read(request, context)
     session = Session(replace(plan, cached=False, resume=False), context)
     try:
@@ -112,7 +112,7 @@ async def check(request: GateRequest, context: RunContext) -> CheckResult:
 def _describe(
     inputs: GateInputs,
     session: Session,
-    rehearsed: Sequence[Rehearsed],
+    rehearsed: Sequence[RehearsalResult],
     warnings: Sequence[str],
 ) -> CheckResult:
     """The result of the check, by what each round `rehearsed`."""
@@ -237,13 +237,15 @@ def remarks(
     )
 
 
-async def _call_functions(measures: Measures, judge: Judge, first: Rehearsed) -> None:
+async def _call_functions(
+    measures: Measures, judge: Judge, first: RehearsalResult
+) -> None:
     """Call the function of each custom metric once. Raises SystemUnderTestError if one
     fails."""
     sample, response = first.sample, first.response
     try:
         await measures.start()
-        for name in measures.functions:
+        for name in measures.callers:
             try:
                 await measures.by_name[name](judge, sample, response, Call(sample.id))
             except JudgementFailed as failure:

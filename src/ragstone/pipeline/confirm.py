@@ -59,7 +59,7 @@ class Confirmed(Struct, frozen=True):
 def why_no_round(session: Session, cost: Cost) -> str | None:
     """Why there can't be another round, as a clause, if the run cost `cost` so far;
     None if there can be one."""
-    if session.budget_spent(cost):
+    if session.is_budget_spent(cost):
         return NO_BUDGET
     seconds_left = session.time_left_s
     return NO_TIME if seconds_left is not None and seconds_left <= 0 else None
@@ -81,7 +81,7 @@ async def confirm_run(
     asks_again = policy.gate.asks_again
     if not asks_again or not doubts(verdict, alpha) or settled(verdict, alpha):
         return first
-    if session.plan.recorded is not None:
+    if session.plan.recorded_entrypoint is not None:
         return first.with_sentence(
             "The verdict rests on the first answers: recorded answers can't be asked for again."
         )

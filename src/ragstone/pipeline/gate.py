@@ -15,7 +15,7 @@ from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.lineage import carry, drop_carried
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.manifest import SELECTED
-from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, missing_note
+from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, failure_notes
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.oracle import follow_with_oracle
 from ragstone.evaluation.rounds.plan import RunPlan
@@ -187,7 +187,7 @@ async def evaluate(
             required=True,
             uses_level=False,
         )
-        notes = (*notes, *base.notes, *missing_note(base, asked_base))
+        notes = (*notes, *base.notes, *failure_notes(base, asked_base))
         return run, replace(inputs, terms=terms, notes=notes)
     current = ComparedRun(run.scores(), run)
     rejudged = await rejudge(

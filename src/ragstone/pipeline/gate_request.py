@@ -50,7 +50,7 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
         commit=commit,
         judge=settings.judge.name,
         today=today,
-        metrics=metrics.own(),
+        metrics=metrics.custom_metrics(),
         required=names,
         part=settings.system.part,
         price=settings.system.price,

@@ -140,7 +140,9 @@ async def rejudge(
                 if sample.id in plan.samples
             )
         )
-        custom = {metric.info.name: metric for metric in session.plan.metrics.own()}
+        custom = {
+            metric.info.name: metric for metric in session.plan.metrics.custom_metrics()
+        }
         metrics = [custom.get(name) or find_metric(name) for name in plan.reasons]
         judged = await judge_stored(
             stored, session, list(filter(None, metrics)), folder, samples

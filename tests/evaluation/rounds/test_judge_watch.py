@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import JudgeError
-from ragstone.evaluation.rounds.judge_watch import ask_again, choose_canaries
+from ragstone.evaluation.rounds.judge_watch import choose_canaries, repeat_judgements
 from ragstone.judge.judgements import JudgementFailure, SupportTable
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.scripted import ScriptedJudge
@@ -51,6 +51,6 @@ def test_verdicts_that_differ_and_those_without_an_answer_are_counted() -> None:
             return await super().support(contexts, statements, call=call)
 
     judge = Changed({sample.id: judgement(sample.id != "q3") for sample in GOLDEN})
-    found, _ = asyncio.run(ask_again(judge, choose_canaries(record(sample) for sample in GOLDEN)))
+    found, _ = asyncio.run(repeat_judgements(judge, choose_canaries(record(sample) for sample in GOLDEN)))
     assert (found.asked, found.differing, found.unanswered) == (3, 1, 3)
     assert (found.supported_then, found.supported_now) == (3, 2)

@@ -1,8 +1,8 @@
-"""The round of a base commit: its system is asked the same questions beside the current
-one.
+"""The round of a base commit: its system is asked the same questions at the same time as
+the current one.
 
-A provider's bad hour, or a model that moved since last night, then happens to both, and
-the difference is the change.
+If a provider has a bad hour, or a model has changed since the last run of main, that
+affects both, and what differs is due to the change.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.given import SystemWrapper
 from ragstone.system.response import Response, System
 
-SHORT = 12
-"""Characters of a commit in messages."""
+SHORT_COMMIT_LENGTH = 12
+"""Number of characters of a commit in messages."""
 
 
 class BaseSystem(Struct, frozen=True):
     """The system at the base commit, ready to be asked.
 
-    `make` builds it, not yet started; its output goes to `log`. `lineage` are the
-    fingerprints by which accepted drops know the commit, `spent` the ids of those that
-    it includes. `notes` are for the report.
+    - `make`: builds the system, not yet started.
+    - `log`: the file for the output of the system.
+    - `lineage`: the fingerprints by which accepted drops refer to the commit.
+    - `spent`: the ids of the accepted drops that its scores include.
+    - `notes`: sentences for the report.
     """
 
     commit: str
@@ -58,88 +60,88 @@ class BaseSystem(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return f"commit {self.commit[:SHORT]}"
+        return f"commit {self.commit[:SHORT_COMMIT_LENGTH]}"
 
 
 async def evaluate_both(
     head: Round, base: BaseSystem, context: RunContext
 ) -> RunDirectory:
-    """The round `head`, and the same one of `base`, each question asked of both at
-    about the same time.
+    """Run the round `head` and the same round of `base`, asking each question of both
+    at about the same time, and return the run of `head`.
 
-    The run of the base is written to the folder `base-commit` of the run directory;
-    what judging it costs counts as this run's. Raises the errors of either; both runs
-    can then be resumed.
+    The run of the base is written to the folder `base-commit` in the run directory; the
+    cost of judging it is added to this run. Raises the errors of either round; both can
+    then be resumed.
     """
     out, folder = head.out, head.out / BASE_COMMIT
     if head.resume and (folder / MANIFEST).is_file():
         earlier = read_manifest(folder).system.commit or "unknown"
         if earlier != base.commit:
             raise RunDirectoryError(
-                f"can't resume: it was compared with commit {earlier[:SHORT]}, not with {base.name}.",
+                f"can't resume: the run was compared with commit {earlier[:SHORT_COMMIT_LENGTH]}, not with {base.name}.",
                 where=str(out),
-                hint=f"Use --baseline-commit {earlier[:SHORT]}, or start over without --resume.",
+                hint=f"Use --baseline-commit {earlier[:SHORT_COMMIT_LENGTH]}, or start over without --resume.",
             )
     pace = Pace()
     plan = head.plan
     source = replace(plan.system, settings=base.settings, commit=base.commit)
-    before = replace(
+    base_round = replace(
         head,
-        system=Paced(base.make(), pace, 1),
+        system=Paced(base.make(), pace, _BASE),
         plan=replace(plan, metrics=replace(plan.metrics, system=source)),
         out=folder.absolute(),
-        check=lambda _system: None,
+        check_system=lambda _system: None,
         policy_hash=None,
         baseline=None,
         invocation=None,
     )
     quiet = replace(context.quiet(), system_log=base.log)
 
-    async def of_base() -> RunDirectory:
+    async def run_base() -> RunDirectory:
         try:
-            return await run_round(before, quiet)
+            return await run_round(base_round, quiet)
         except SystemUnderTestError as error:
-            raise at_base(error, base) from None
+            raise blame_base(error, base) from None
 
     try:
         async with asyncio.TaskGroup() as group:
-            paced = replace(head, system=Paced(head.system, pace, 0))
-            of_head = group.create_task(run_round(paced, context))
-            of_before = group.create_task(of_base())
+            head_round = replace(head, system=Paced(head.system, pace, _HEAD))
+            head_task = group.create_task(run_round(head_round, context))
+            base_task = group.create_task(run_base())
     except BaseExceptionGroup as errors:
-        for finished in (of_head, of_before):
-            if not finished.cancelled() and finished.exception() is None:
-                why = "the run that it was to be compared with failed"
-                update_manifest(finished.result(), state="stopped", stop_reason=why)
+        # A round that finished while the other one failed can be resumed, too.
+        for task in (head_task, base_task):
+            if not task.cancelled() and task.exception() is None:
+                reason = "the run that it was to be compared with failed"
+                update_manifest(task.result(), state="stopped", stop_reason=reason)
         raise first_in(errors) from None
-    run, base_result = of_head.result(), of_before.result()
-    counts = base_result.manifest.counts
+    counts = base_task.result().manifest.counts
     if counts.system_failed and not counts.scored + counts.partly_failed:
-        raise at_base(SystemUnderTestError("it gave no answer at all."), base)
-    base_result = await watch_judge(base_result, head.judge)
+        raise blame_base(SystemUnderTestError("it gave no answer at all."), base)
+    base_result = await watch_judge(base_task.result(), head.judge)
     fact = BaselineFact(
         eligible=False, reason=SAME_JOB, lineage=base.lineage, spent=base.spent
     )
     update_manifest(base_result, same_job=True, baseline=fact)
-    return add_cost(run, base_result.manifest.cost)
+    return add_cost(head_task.result(), base_result.manifest.cost)
 
 
 def base_run(run: RunDirectory) -> RunDirectory:
-    """The run of the base commit that `evaluate_both` wrote. Raises
+    """The run of the base commit that `evaluate_both` wrote beside `run`. Raises
     RunDirectoryError."""
     return RunDirectory.open(run.path / BASE_COMMIT)
 
 
-def missing_note(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
-    """A sentence if the base commit's system failed on some samples: those are not
-    compared."""
+def failure_notes(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
+    """A sentence about the samples that the base commit's system failed on; empty if
+    there are none."""
     counts = run.manifest.counts
     note = f"The system at {base.name} failed on {counts.system_failed} of {counts.total} samples; they are not compared."
     return (note,) if counts.system_failed else ()
 
 
-def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
-    """`error`, saying that it is the base's."""
+def blame_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:
+    """`error` with a message that blames the base commit."""
     return SystemUnderTestError(
         f"the system at the base, {base.name}: {error.message}",
         where=error.where,
@@ -148,15 +150,19 @@ def at_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestErr
     )
 
 
+_HEAD, _BASE = 0, 1
+"""The sides of a `Pace`."""
+
+
 class Pace:
-    """Keeps two systems at the same question: none is asked more than one question
-    ahead of the other, until that one is closed."""
+    """Keeps two systems at the same question: neither is asked a question while it is
+    ahead of the other, until the other is closed."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = [0, 0]
-        """How many questions each system was asked; infinite for one that is closed."""
-        self.moved = asyncio.Condition()
-        self.started = asyncio.Barrier(2)
+        self.question_counts: list[float] = [0, 0]
+        """How many questions each side was asked; infinite for one that is closed."""
+        self.count_changed = asyncio.Condition()
+        self.both_started = asyncio.Barrier(2)
 
 
 class Paced(SystemWrapper):
@@ -168,24 +174,25 @@ class Paced(SystemWrapper):
         self._side = side
 
     async def start(self) -> None:
-        """If one of the systems can't start, the other writes nothing."""
+        """Start, and wait for the other system: if it can't start, this one must not
+        write anything either."""
         await self._system.start()
-        await self._pace.started.wait()
+        await self._pace.both_started.wait()
 
     async def ask(self, sample: Sample) -> Response:
-        questions = self._pace.asked
+        counts = self._pace.question_counts
         side = self._side
         opposite = 1 - side
-        async with self._pace.moved:
-            await self._pace.moved.wait_for(
-                lambda: questions[side] <= questions[opposite]
+        async with self._pace.count_changed:
+            await self._pace.count_changed.wait_for(
+                lambda: counts[side] <= counts[opposite]
             )
-            questions[side] += 1
-            self._pace.moved.notify_all()
+            counts[side] += 1
+            self._pace.count_changed.notify_all()
         return await self._system.ask(sample)
 
     async def close(self) -> None:
-        async with self._pace.moved:
-            self._pace.asked[self._side] = math.inf
-            self._pace.moved.notify_all()
+        async with self._pace.count_changed:
+            self._pace.question_counts[self._side] = math.inf
+            self._pace.count_changed.notify_all()
         await self._system.close()

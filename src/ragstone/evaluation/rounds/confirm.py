@@ -21,53 +21,54 @@ from ragstone.system.response import Response, System
 
 
 async def ask_once_more(run: RunDirectory, session: Session, out: Path) -> RunDirectory:
-    """`run` with one more answer to each question, written to `out`; what was judged
-    before is in the judge's cache.
+    """Write a run to `out` with the answers of `run`, and one more to each question.
 
-    Answers of earlier runs, which it may not have, are not played back but added.
+    The answers that `run` got itself are played back, and judged from the judge's
+    cache. Answers that it has of earlier runs are added with their judgements.
 
     Raises JudgeError, SystemUnderTestError, TimeLimitReached.
     """
     plan = session.plan
     stored = StoredAnswers.of(run)
-    own = run.manifest.own_answers
+    own_answers = run.manifest.own_answers
     metrics = plan.selected_metrics()
-    again = session.round(
+    extended_round = session.round(
         plan.golden,
-        _OnceMore(stored, own, session.system),
+        _OneMoreAnswer(stored, own_answers, session.system),
         metrics,
         out,
-        plan=replace(plan, answers_per_sample=own + 1),
+        plan=replace(plan, answers_per_sample=own_answers + 1),
     )
     try:
-        extended = await run_round(again, session.context)
-        return await watch_judge(
-            add_answers(extended, run, metrics, adds_own=False), session.judge
-        )
+        extended = await run_round(extended_round, session.context)
+        pooled = add_answers(extended, run, metrics, adds_own=False)
+        return await watch_judge(pooled, session.judge)
     finally:
         await stored.close()
 
 
-class _OnceMore(SystemWrapper):
-    """Plays back the first answers in `stored`, `own` to each question, and asks
-    `system` for one more.
+class _OneMoreAnswer(SystemWrapper):
+    """Plays back the first `stored_count` answers to each question, and then asks
+    `system` for another one.
 
     A conversation is played back or asked as a whole.
     """
 
-    def __init__(self, stored: StoredAnswers, own: int, system: System) -> None:
+    def __init__(
+        self, stored: StoredAnswers, stored_count: int, system: System
+    ) -> None:
         super().__init__(system)
         self._stored = stored
-        self._own = own
+        self._stored_count = stored_count
 
     async def ask(self, sample: Sample) -> Response:
         number = self._stored.next_number(sample)
-        if number < self._own:
+        if number < self._stored_count:
             return self._stored.numbered(sample, number)
         return await self._system.ask(sample)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
         async with super().session() as session, self._stored.session() as stored:
-            cast(_OnceMore, session)._stored = stored
+            cast(_OneMoreAnswer, session)._stored = stored
             yield session

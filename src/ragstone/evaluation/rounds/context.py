@@ -1,4 +1,4 @@
-"""The environment of a use case, passed in by an entry point."""
+"""What a use case needs from its surroundings: clock, environment, output."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from ragstone.system.response import System
 
 
 class RunContext(Struct, frozen=True):
-    """The environment of a use case, passed in by an entry point.
+    """What a use case needs from its surroundings, passed in by an entry point.
 
-    `redact` removes Ragstone's secrets from a text; `say` shows one line to the user.
-    `trusts_checkout` is False if the files there may come from the author under test
-    (on GitHub): then records found there are not resumed from, and judgements found
-    there are not reused. `system_log` is a private file for the output of the system
-    under test; it is stored in the run directory, redacted. `system_factory` builds
-    systems where the entry point does it in a way of its own (a sandbox, an object of
-    the caller's).
+    - `environ`: the environment variables that may be read.
+    - `say`: shows one line to the user.
+    - `redact`: removes Ragstone's secrets from a text.
+    - `now`: the clock.
+    - `trusts_checkout`: False if the files in the run directory may come from the
+      author under test (on GitHub). Then no run there is resumed, and no judgement
+      reused.
+    - `system_log`: a private file for the output of the system under test. It is
+      redacted and stored in the run directory.
+    - `system_factory`: builds systems instead of their settings, where the entry point
+      has a sandbox, or an object of the caller's.
     """
 
     environ: Mapping[str, str]
@@ -35,13 +39,13 @@ class RunContext(Struct, frozen=True):
     system_log: Path | None = None
     system_factory: Callable[..., System] | None = None
 
-    def quiet(self, log: str | None = None) -> RunContext:
-        """The context of a round beside another one: it says nothing. `log` begins the
-        name of its system's log."""
-        own = self.system_log
-        system_log = (
-            None if own is None or log is None else own.with_name(f"{log}-{own.name}")
-        )
+    def quiet(self, log_prefix: str | None = None) -> RunContext:
+        """This context for an additional round, which shows nothing to the user. The
+        name of its system's log gets `log_prefix`; None for no log."""
+        system_log = None
+        if self.system_log is not None and log_prefix is not None:
+            log_name = f"{log_prefix}-{self.system_log.name}"
+            system_log = self.system_log.with_name(log_name)
         return replace(
             self, progress=Progress(), say=lambda _line: None, system_log=system_log
         )

@@ -1,5 +1,5 @@
-"""The round that judges stored answers: those of a run, of recorded interactions, of a
-baseline."""
+"""The round that judges stored answers: of a run, of a baseline, or of recorded
+interactions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ async def judge_stored(
     metrics: Sequence[Metric],
     out: Path,
     samples: GoldenSet,
-    **more: Any,
+    **fields: Any,
 ) -> RunDirectory:
     """Judge the stored answers to `samples` with the judge of `session`, score them by
     `metrics`, and write a run to `out`.
 
-    `more` are other fields of the round. The answers are closed. Raises what
-    `run_round` raises.
+    `fields` are further fields of the round. Closes `answers`. Raises what `run_round`
+    raises.
     """
     plan = replace(session.plan, answers_per_sample=answers.answers_per_sample)
-    judging = session.round(samples, answers, metrics, out, plan=plan, **more)
-    return await run_round(judging, replace(session.context, system_log=None))
+    round_ = session.round(samples, answers, metrics, out, plan=plan, **fields)
+    return await run_round(round_, replace(session.context, system_log=None))

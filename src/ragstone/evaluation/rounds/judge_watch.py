@@ -1,5 +1,9 @@
-"""What a run records about its judge besides the identity: which model replied, and the
-results of canaries."""
+"""What a run records about its judge besides the identity: which models replied, and how
+canaries and planted answers were judged.
+
+A canary is a judgement of the baseline that is repeated, to notice a judge that has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +29,25 @@ async def watch_judge(
     run: RunDirectory,
     judge: Judge,
     baseline: RunDirectory | None = None,
-    canaries: int = 0,
-    planted: int = 0,
+    *,
+    canary_count: int = 0,
+    planted_count: int = 0,
 ) -> RunDirectory:
-    """Record the observed judge in `run`, repeat `canaries` judgements of `baseline`,
-    and judge `planted` answers.
+    """Record in `run` what was observed of the judge, repeat some judgements of
+    `baseline`, and judge planted answers.
 
-    Nothing is repeated if the judge differs from the baseline's or can't change, and
-    nothing planted if no judgement of the run is new, or it was done before the run was
-    resumed. Where judgements of the baseline were reused, what was observed for it also
-    applies to this run.
+    No judgement is repeated if the judge differs from the baseline's or can't change.
+    No answer is planted if no judgement of the run is new, or if it was done before the
+    run was resumed. If judgements of the baseline were reused, the models observed
+    there are recorded, too.
     """
     sightings: Sightings | None = getattr(judge, "sightings", None)
     facts = run.rounds.judge
-    if planted and facts.planted is None and run.manifest.cost.calls:
-        count, cost = await judge_planted(judge, run, baseline, planted)
-        facts = facts.model_copy(update={"planted": count})
-        run = update_rounds(add_cost(run, Cost.of(cost)), judge=facts)
-    if sightings is None:
+    if planted_count and facts.planted is None and run.manifest.cost.calls:
+        planted, ledger = await judge_planted(judge, run, baseline, planted_count)
+        facts = facts.model_copy(update={"planted": planted})
+        run = update_rounds(add_cost(run, Cost.of(ledger)), judge=facts)
+    if sightings is None:  # a judge that can't change
         return run
     models = set(sightings.models)
     observed = Observed(
@@ -55,32 +60,33 @@ async def watch_judge(
     if observed != Observed():
         facts = facts.model_copy(update={"observed": observed})
     if (
-        canaries
+        canary_count
         and baseline is not None
         and baseline.manifest.judge == run.manifest.judge
     ):
-        sightings.models.clear()
-        chosen = choose_canaries(baseline.records(), canaries)
-        repeated, ledger = await ask_again(judge, chosen)
-        if chosen:
-            now = {"models": tuple(sorted(sightings.models))}
-            facts = facts.model_copy(
-                update={"canaries": repeated.model_copy(update=now)}
+        sightings.models.clear()  # to see which models judge the canaries
+        canaries = choose_canaries(baseline.records(), canary_count)
+        repeated, ledger = await repeat_judgements(judge, canaries)
+        if canaries:
+            repeated = repeated.model_copy(
+                update={"models": tuple(sorted(sightings.models))}
             )
+            facts = facts.model_copy(update={"canaries": repeated})
         sightings.models |= models
         run = add_cost(run, Cost.of(ledger))
     return update_rounds(run, judge=facts)
 
 
-CANARIES = 20
-"""Default number of repeated judgements."""
+DEFAULT_CANARY_COUNT = 20
+"""How many judgements a job on GitHub repeats by default."""
 
 
 class Canary(Struct, frozen=True):
-    """An earlier judgement of support, and the one statement whose verdict is compared.
+    """A judgement of support to repeat, and the one statement whose verdict is
+    compared.
 
-    One verdict per judgement: verdicts in one reply are correlated, and counting all of
-    them would overstate the evidence.
+    The verdicts in one reply are correlated: comparing all of them would overstate the
+    evidence.
     """
 
     record: SampleRecord
@@ -90,13 +96,14 @@ class Canary(Struct, frozen=True):
 
 
 def choose_canaries(
-    records: Iterable[SampleRecord], n: int = CANARIES
+    records: Iterable[SampleRecord], n: int = DEFAULT_CANARY_COUNT
 ) -> tuple[Canary, ...]:
-    """At most `n` of the judgements in `records`, chosen by a hash of their content:
-    the same ones each time."""
+    """Choose at most `n` judgements in `records` by a hash of their ids: the same ones
+    each time."""
     canaries: list[Canary] = []
     for record in records:
-        judged, name = record.answers[0].judged, record.sample.id
+        judged = record.answers[0].judged
+        sample_id = record.sample.id
         statements, table = judged.statements, judged.support
         if (
             isinstance(statements, StatementList)
@@ -106,7 +113,7 @@ def choose_canaries(
         ):
             chosen = min(
                 table.supports,
-                key=lambda support: _hash(f"{name}\0{support.statement_id}"),
+                key=lambda support: _hash(f"{sample_id}\0{support.statement_id}"),
             )
             canaries.append(
                 Canary(record, statements, chosen.statement_id, chosen.verdict)
@@ -115,22 +122,22 @@ def choose_canaries(
     return tuple(canaries[:n])
 
 
-async def ask_again(
+async def repeat_judgements(
     judge: Judge, canaries: Sequence[Canary]
 ) -> tuple[Canaries, Ledger]:
-    """How many verdicts of `judge` differ from those in `canaries`, and the cost.
+    """Judge `canaries` again: how many verdicts differ, and the cost.
 
-    Failed judgements are counted as unanswered, and so are all remaining ones if the
-    judge fails as a whole.
+    A failed judgement counts as unanswered, and so do all that remain if the judge
+    fails as a whole.
     """
     ledger = Ledger()
-    gate = asyncio.Semaphore(max(1, judge.concurrency))
+    semaphore = asyncio.Semaphore(max(1, judge.concurrency))
 
     async def ask(canary: Canary) -> Verdict | None:
         contexts = canary.record.response.contexts
         call = Call(canary.record.sample.id, ledger=ledger, fresh=True)
         try:
-            async with gate:
+            async with semaphore:
                 table = await judge.support(
                     contexts, canary.statements.statements, call=call
                 )
@@ -140,14 +147,19 @@ async def ask_again(
         return verdicts.get(canary.statement_id)
 
     verdicts = await asyncio.gather(*map(ask, canaries))
-    pairs = zip(canaries, verdicts, strict=True)
-    answered = [(canary.verdict, now) for canary, now in pairs if now is not None]
+    verdict_pairs = [
+        (canary.verdict, verdict)
+        for canary, verdict in zip(canaries, verdicts, strict=True)
+        if verdict is not None
+    ]
     return Canaries(
-        asked=len(answered),
-        differing=sum(then is not now for then, now in answered),
-        unanswered=len(canaries) - len(answered),
-        supported_then=sum(then is Verdict.SUPPORTED for then, _ in answered),
-        supported_now=sum(now is Verdict.SUPPORTED for _, now in answered),
+        asked=len(verdict_pairs),
+        differing=sum(earlier is not current for earlier, current in verdict_pairs),
+        unanswered=len(canaries) - len(verdict_pairs),
+        supported_then=sum(
+            earlier is Verdict.SUPPORTED for earlier, _ in verdict_pairs
+        ),
+        supported_now=sum(current is Verdict.SUPPORTED for _, current in verdict_pairs),
     ), ledger
 
 

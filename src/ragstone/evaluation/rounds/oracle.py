@@ -1,9 +1,9 @@
-"""The oracle half of a run: the same questions once more, with the reference contexts
-given to the system.
+"""The oracle half of a run: the system is asked the same questions again, and given the
+reference contexts.
 
 It is a run of generation alone, in the folder `oracle/` of the run directory. It comes
-last, so that neither its load on the system nor its cost can touch what the gate
-decides: whatever keeps it from its end is a line in the report.
+last, so that neither its load on the system nor its cost can affect what the gate
+decides. If it can't be finished, the report says why.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ragstone.system.given import has_other_contexts
 
 
 def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
-    """Raise ConfigError or GoldenSetError if there is nothing that an oracle half could
-    tell."""
+    """Raise ConfigError or GoldenSetError if an oracle half would show nothing: without
+    a metric of the answer, or without reference contexts."""
     if not any(metric.info.is_in_oracle_round for metric in metrics):
         raise ConfigError(
             f"--oracle needs a metric of the answer, found {', '.join(metric.info.name for metric in metrics)}.",
@@ -42,57 +42,58 @@ def refuse_oracle(golden: GoldenSet, metrics: Sequence[Metric]) -> None:
 
 
 async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirectory:
-    """Ask, judge and score the oracle half of `run`, which is finished; with --resume,
-    what is left of it.
+    """Ask, judge and score the oracle half of the finished `run`; with --resume, the
+    rest of it.
 
-    Only samples with reference contexts are asked, and only if the system has answered
-    them without. What it costs counts as this run's. An error of the system or the
-    judge, a budget or a time limit that is used up end it, and are recorded: the run
-    itself is not touched.
+    It has the samples with reference contexts that the system could answer without
+    them. Its cost is added to that of `run`. An error of the system or the judge, or a
+    budget or time limit that is used up, ends it and is recorded; `run` itself is not
+    affected.
     """
     plan, golden, context = session.plan, session.plan.golden, session.context
-    scores, out = run.scores(), run.path / ORACLE
+    scores = run.scores()
+    out = run.path / ORACLE
     evaluated = golden.select(lambda sample: sample.id in scores.samples)
-    with_contexts = asked_again(evaluated)
+    with_contexts = samples_with_contexts(evaluated)
     samples = with_contexts.select(
         lambda sample: sample.id not in scores.system.failures
     )
-    fact = OracleFacts(
+    facts = OracleFacts(
         asked=len(samples),
         without=len(evaluated) - len(with_contexts),
         unanswered=len(with_contexts) - len(samples),
     )
     if not samples:
-        return with_half(run, fact)
+        return add_oracle_half(run, facts)
     context.say(
         f"asking {counted(len(samples), 'sample')} again with the reference contexts (oracle)"
     )
     quiet = replace(context.quiet("oracle"), progress=context.progress)
-    error = None
+    reason = None
     try:
         if not plan.resume or not (out / MANIFEST).is_file():
             drop_carried(run.path, ORACLE)
-        if session.budget_spent(run.manifest.cost):
+        if session.is_budget_spent(run.manifest.cost):
             raise ConfigError("the judge's budget is used up.")
-        metrics = divided(plan.selected_metrics())
-        own = replace(
+        metrics = divisible_metrics(plan.selected_metrics())
+        half_metrics = replace(
             plan.metrics,
             system=plan.system.of_part("generation"),
             selected=tuple(metric.info.name for metric in metrics),
         )
         half = session.round(
             samples,
-            own.system.build(quiet),
+            half_metrics.system.build(quiet),
             metrics,
             out.absolute(),
-            plan=replace(plan, metrics=own),
+            plan=replace(plan, metrics=half_metrics),
             resume=plan.resume,
-            whole=golden,
+            whole_golden=golden,
         )
         await run_round(half, quiet)
-    except RagstoneError as raised:
-        error = context.redact(raised.message.split("\n", 1)[0])
-        context.say(f"the oracle half ended early: {error}")
+    except RagstoneError as error:
+        reason = context.redact(error.message.split("\n", 1)[0])
+        context.say(f"the oracle half ended early: {reason}")
     strangers = 0
     if (out / MANIFEST).is_file():
         for record in RunDirectory.open(out).records():
@@ -100,25 +101,25 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
                 strangers += has_other_contexts(
                     record.response, record.sample.reference_contexts
                 )
-    return with_half(
-        run, fact.model_copy(update={"strangers": strangers, "incomplete": error})
-    )
+    facts = facts.model_copy(update={"strangers": strangers, "incomplete": reason})
+    return add_oracle_half(run, facts)
 
 
-def divided(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    """The metrics whose missing share can be divided into retrieval and generation."""
+def divisible_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
+    """The metrics whose distance from a perfect score can be divided into the shares of
+    retrieval and generation."""
     return tuple(metric for metric in metrics if metric.info.is_in_oracle_round)
 
 
-def asked_again(golden: GoldenSet) -> GoldenSet:
-    """The samples that have contexts to give."""
+def samples_with_contexts(golden: GoldenSet) -> GoldenSet:
+    """The samples that have reference contexts to give to the system."""
     return golden.select(lambda sample: bool(sample.reference_contexts))
 
 
-def with_half(run: RunDirectory, fact: OracleFacts) -> RunDirectory:
-    """`run` with the oracle half in its folder, if there is one, described by `fact`;
-    its cost is that of both."""
-    run = update_rounds(run, oracle=fact)
+def add_oracle_half(run: RunDirectory, facts: OracleFacts) -> RunDirectory:
+    """Record `facts` in `run`, claim the oracle half in its folder, if there is one, as
+    its own, and add the cost of that."""
+    run = update_rounds(run, oracle=facts)
     folder = run.path / ORACLE
     if not (folder / MANIFEST).is_file():
         return run

@@ -1,4 +1,4 @@
-"""What the rounds of one run have in common."""
+"""The plan of a run: what its rounds have in common."""
 
 from __future__ import annotations
 
@@ -24,11 +24,16 @@ ORACLE_OPTION = "--oracle"
 
 
 class RunPlan(Struct, frozen=True):
-    """A run: what its rounds have in common. `oracle`: a round with the reference
-    contexts given follows.
+    """What the rounds of a run have in common.
 
-    `time_limit_s` is for all rounds together. `workers` and `dask` say which processes
-    judge. `invocation` says how the run was started.
+    - `out`: the run directory.
+    - `repeats`: how often each answer is judged.
+    - `answers_per_sample`: how often each question is asked.
+    - `time_limit_s`: the limit for all rounds together.
+    - `workers`, `dask`: the processes that judge; `dask` is the address of a scheduler.
+    - `oracle`: whether a last round gives the reference contexts to the system.
+    - `cached`: whether judgements are stored in the run directory, to be reused.
+    - `invocation`: how the run was started.
     """
 
     golden: GoldenSet
@@ -43,7 +48,6 @@ class RunPlan(Struct, frozen=True):
     dask: str | None = None
     oracle: bool = False
     cached: bool = True
-    """Whether judgements are stored in the run directory, to be reused."""
     invocation: Invocation | None = None
 
     @property
@@ -53,12 +57,12 @@ class RunPlan(Struct, frozen=True):
 
     @property
     def keeps_contexts(self) -> bool:
-        """Whether answers of a conversation are judged with the contexts of its earlier
+        """Whether an answer of a conversation is judged with the contexts of earlier
         turns too."""
         return self.judge.settings.earlier_contexts
 
     def requiring(self, metrics: Sequence[str]) -> RunPlan:
-        """This plan with `metrics` among those that are scored."""
+        """This plan with `metrics` scored too."""
         return replace(self, metrics=replace(self.metrics, required=tuple(metrics)))
 
     def selected_metrics(self) -> tuple[Metric, ...]:
@@ -66,26 +70,26 @@ class RunPlan(Struct, frozen=True):
         return self.metrics.select(self.golden)
 
     @property
-    def recorded(self) -> str | None:
-        """The entrypoint, if its answers were recorded, so that it can't be asked
-        again."""
+    def recorded_entrypoint(self) -> str | None:
+        """The entrypoint if it names recorded answers, which can't be asked for again;
+        None for a system."""
         entrypoint = entrypoint_or_none(self.system.settings.entrypoint)
         if entrypoint is None or entrypoint.kind.can_be_asked_again:
             return None
         return entrypoint.text
 
     def refuse_conflicts(self, *, compares_base: bool = False) -> None:
-        """Raise ConfigError if parts of the run can't be combined. `compares_base`: the
-        system of a base commit is asked too."""
-        recorded = self.recorded
-        asks_again = (
+        """Raise ConfigError if parts of the run can't be combined. With `compares_base`,
+        the system of a base commit is asked too."""
+        entrypoint = self.recorded_entrypoint
+        options_that_ask_again = (
             (self.answers_per_sample > 1, "answers", "run.answers"),
             (compares_base, BASE_OPTION, "gate.baseline_commit"),
             (self.oracle, ORACLE_OPTION, "run.oracle"),
         )
-        for is_chosen, option, where in asks_again:
-            if recorded is not None and is_chosen:
-                raise recorded_error(option, where, recorded)
+        for is_chosen, option, where in options_that_ask_again:
+            if entrypoint is not None and is_chosen:
+                raise recorded_error(option, where, entrypoint)
         part = self.system.settings.part
         if self.oracle and part is not None:
             raise ConfigError(
@@ -95,15 +99,14 @@ class RunPlan(Struct, frozen=True):
             )
 
     def check_started(self, system: System) -> None:
-        """Raise SystemUnderTestError if the started `system` can't take the contexts
-        that an oracle half gives it."""
+        """Raise SystemUnderTestError if an oracle round is planned and the started
+        `system` does not take contexts."""
         if self.oracle:
             refuse_without_contexts(system, ORACLE_OPTION)
 
 
 def recorded_error(option: str, where: str, entrypoint: str) -> ConfigError:
-    """The error of an `option` for which recorded answers would have to be asked for
-    again."""
+    """The error if `option` would have to ask again for recorded answers."""
     return ConfigError(
         f"{option} can't be combined with recorded answers ({entrypoint}): it needs a system that can be asked again.",
         where=where,

@@ -1,5 +1,5 @@
-"""Planted answers: statements that no context can support, so that a judge that
-supports everything is noticed."""
+"""Planted answers: the judge is given statements that no context can support, to notice
+a judge that supports everything."""
 
 from __future__ import annotations
 
@@ -47,15 +47,16 @@ _CLAIMS = (
 )
 
 
-_PASSAGE = "The shop is open from nine to five. Parcels are sent on the day after they were ordered."
-"""A passage of ours: a judge that finds support in it finds support in anything."""
+_UNRELATED_PASSAGE = "The shop is open from nine to five. Parcels are sent on the day after they were ordered."
+"""A judge that finds support for a planted answer in this passage supports anything."""
 
 
 def planted_statement(draw: random.Random) -> str:
-    """A statement about people and places that do not exist, and that nobody who wrote
-    a context could know."""
+    """A statement about people and places that don't exist, drawn anew each time, so
+    that no author of a context can foresee it."""
     names = {
-        name: "".join(draw.choices(_SYLLABLES, k=3)).capitalize() for name in "abc"
+        placeholder: "".join(draw.choices(_SYLLABLES, k=3)).capitalize()
+        for placeholder in "abc"
     }
     return draw.choice(_CLAIMS).format(
         **names, n=draw.randint(1100, 9900), y=draw.randint(10, 99)
@@ -63,29 +64,31 @@ def planted_statement(draw: random.Random) -> str:
 
 
 _Outcome = Literal["refused", "failed", "passed anywhere", "passed once", "steered"]
-"""What became of a planted answer: refused, or passed with any contexts, by a slip, or
-as its contexts order it."""
+"""What the judge did with a planted answer: refused it or failed; or passed it with
+unrelated contexts too, by a slip, or because its contexts order it to."""
 
 
 async def judge_planted(
     judge: Judge, run: RunDirectory, baseline: RunDirectory | None, n: int
 ) -> tuple[Planted | None, Ledger]:
-    """How many of `n` planted answers the judge lets pass, and what that cost; None
-    without a sample that was judged by contexts.
+    """Judge `n` planted answers: how many pass, and what that cost. None if no sample
+    was judged by contexts.
 
-    Each is judged by the contexts of such a sample: half of them are those whose scores
-    rose most above those of `baseline`, and the others are drawn at random. If it
-    passes, it is judged by a passage of ours too: contexts can order a model to support
-    everything, which is not the judge's fault. Nothing is read from a cache or stored
-    there, and nothing counts in a score. A judge that fails has let nothing pass.
+    Each is judged by the contexts of such a sample, its host: half of the hosts are the
+    samples whose scores rose most above those of `baseline`, the others are drawn at
+    random. If it passes, it is also judged by an unrelated passage, because contexts
+    can order a model to support everything, which is not the judge's fault. Nothing is
+    read from a cache or stored there, and nothing counts in a score.
     """
-    ledger, draw = Ledger(), random.SystemRandom()
+    ledger = Ledger()
+    draw = random.SystemRandom()
     hosts = run.find(_choose_hosts(run, baseline, n, draw)).values()
     if not hosts:
         return None, ledger
 
     async def passes(host: SampleRecord, contexts: Sequence[Context]) -> bool | None:
-        """Whether a planted answer to `host` passes; None if the judge fails."""
+        """Whether a new planted answer passes with `contexts`; None if the judge
+        fails."""
         call = Call(host.sample.id, ledger=ledger, fresh=True)
         statement = Statement("s1", planted_statement(draw))
         try:
@@ -96,20 +99,22 @@ async def judge_planted(
 
     async def outcome(host: SampleRecord) -> _Outcome:
         contexts = host.response.contexts
-        first = await passes(host, contexts)
-        if not first:
-            return "failed" if first is None else "refused"
-        if await passes(host, (Context(_PASSAGE),)) is not False:
+        has_passed = await passes(host, contexts)
+        if not has_passed:
+            return "failed" if has_passed is None else "refused"
+        # A judge that fails here gets no benefit of the doubt.
+        if await passes(host, (Context(_UNRELATED_PASSAGE),)) is not False:
             return "passed anywhere"
         return "steered" if await passes(host, contexts) else "passed once"
 
     chosen = list(islice(cycle(hosts), n))
     outcomes: list[_Outcome] = await asyncio.gather(*map(outcome, chosen))
     counts = Counter(outcomes)
-    steered: dict[str, None] = {}
-    for host, result in zip(chosen, outcomes, strict=True):
-        if result == "steered":
-            steered[host.sample.id] = None
+    steered = dict.fromkeys(
+        host.sample.id
+        for host, result in zip(chosen, outcomes, strict=True)
+        if result == "steered"
+    )
     planted = Planted(
         asked=n - counts["failed"],
         passed=counts["passed anywhere"] + counts["passed once"],
@@ -123,33 +128,36 @@ async def judge_planted(
 def _choose_hosts(
     run: RunDirectory, baseline: RunDirectory | None, n: int, draw: random.Random
 ) -> tuple[str, ...]:
-    """The ids of `n` samples that were judged by contexts, fewer if there are fewer."""
-    now = _mean_scores(run)
-    before = {} if baseline is None else _mean_scores(baseline)
+    """The ids of at most `n` samples that were judged by contexts."""
+    scores = _mean_scores(run)
+    baseline_scores = {} if baseline is None else _mean_scores(baseline)
     rises: dict[str, float] = {}
     for record in run.records():
-        name, support = record.sample.id, record.answers[0].judged.support
+        sample_id = record.sample.id
+        support = record.answers[0].judged.support
         if isinstance(support, SupportTable) and record.response.contexts:
-            score_before = before.get(name, math.inf)
-            rises[name] = now.get(name, 0.0) - score_before
+            baseline_score = baseline_scores.get(sample_id, math.inf)
+            rises[sample_id] = scores.get(sample_id, 0.0) - baseline_score
     by_rise = sorted(rises, key=rises.__getitem__, reverse=True)
-    first = [name for name in by_rise[: n // 2] if rises[name] > 0.0]
-    remaining = by_rise[len(first) :]
-    size = min(n - len(first), len(remaining))
-    return (*first, *draw.sample(remaining, size))
+    risen = [sample_id for sample_id in by_rise[: n // 2] if rises[sample_id] > 0.0]
+    candidates = by_rise[len(risen) :]
+    drawn_count = min(n - len(risen), len(candidates))
+    return (*risen, *draw.sample(candidates, drawn_count))
 
 
 def _mean_scores(run: RunDirectory) -> dict[str, float]:
-    """The mean over all metrics of each sample that has a score."""
+    """The mean score of each sample over all metrics; samples without a score are left
+    out."""
     scores: dict[str, list[float]] = {}
     for metric in run.scores().metrics.values():
-        for name, value in metric.values.items():
-            scores.setdefault(name, []).append(value)
-    return {name: fmean(values) for name, values in scores.items()}
+        for sample_id, value in metric.values.items():
+            scores.setdefault(sample_id, []).append(value)
+    return {sample_id: fmean(values) for sample_id, values in scores.items()}
 
 
-def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:
-    """The error of a run whose judge let every planted answer pass."""
+def credulity_error(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | None:
+    """The error of a run whose judge let every planted answer pass with unrelated
+    contexts, too; None for any other run."""
     if (
         planted is None
         or planted.unanswered
@@ -157,12 +165,12 @@ def credulous(judge: JudgeIdentity, planted: Planted | None) -> JudgeError | Non
     ):
         return None
     return JudgeError(
-        f"{judge.label()} finds support for everything: {lenient(planted)}, although the "
+        f"{judge.label()} finds support for everything: {lenience_clause(planted)}, although the "
         "contexts say nothing of the kind. Its scores can't be trusted.",
-        hint="Use another judge, or check what answers at judge.base_url.",
+        hint="Use another judge, or check which model answers at judge.base_url.",
     )
 
 
-def lenient(planted: Planted) -> str:
+def lenience_clause(planted: Planted) -> str:
     """How many of the planted answers the judge let pass, as a clause."""
     return f"it let {planted.passed} of {counted(planted.asked, 'planted wrong answer')} pass"

@@ -1,5 +1,5 @@
-"""The metrics of a run: Ragstone's own and those that the project defines under
-[metrics]."""
+"""The metrics of a run: built-in ones, and custom metrics that the project defines
+under [metrics]."""
 
 from __future__ import annotations
 
@@ -45,50 +45,52 @@ from ragstone.system.response import RETRIEVAL, Response
 
 
 class Measures(Struct, frozen=True):
-    """How the custom metrics of a run get their grades; start it before, and close it
-    after, the run."""
+    """What grades the answers for the custom metrics of a run. Start it before the run,
+    and close it afterwards."""
 
     by_name: Mapping[str, Measure]
-    functions: Mapping[str, MetricFunctions]
-    """What calls the function of each metric that has one."""
+    """The measure of each custom metric."""
+    callers: Mapping[str, MetricFunctions]
+    """What calls the function of each metric that has one; metrics may share it."""
 
     async def start(self) -> None:
-        """Raises SystemUnderTestError if a function can't be imported or called."""
-        for functions in dict.fromkeys(self.functions.values()):
-            await functions.start()
+        """Start the callers. Raises SystemUnderTestError if a function can't be
+        imported or called."""
+        for caller in dict.fromkeys(self.callers.values()):
+            await caller.start()
 
     async def close(self) -> None:
-        callers = dict.fromkeys(self.functions.values())
-        await asyncio.gather(*(functions.close() for functions in callers))
+        callers = dict.fromkeys(self.callers.values())
+        await asyncio.gather(*(caller.close() for caller in callers))
 
 
 class ProjectMetrics(Struct, frozen=True):
-    """The metrics of a run: those that were selected, and how those that the project
-    defines are graded.
+    """The metrics of a run, and how custom metrics are graded.
 
-    `custom` are the tables [metrics.NAME], in their order; `selected` are names, None
-    for the defaults, and `required` those that the policy names. Functions run where
-    `system` runs: in its interpreter and environment, never with the judge's key.
+    Functions of custom metrics run where `system` runs: in its interpreter and
+    environment, never with the judge's key.
     """
 
     system: SystemSource
     custom: Mapping[str, CustomMetric] = {}
+    """The tables [metrics.NAME], in their order."""
     selected: tuple[str, ...] | None = None
+    """The names of the selected metrics; None for the default ones."""
     required: tuple[str, ...] = ()
+    """The names of the metrics that the policy has rules for."""
 
-    def own(self) -> tuple[Metric, ...]:
-        """The metrics that the project defines, in their order. Nothing of the project
-        is imported for it.
+    def custom_metrics(self) -> tuple[Metric, ...]:
+        """The custom metrics, in their order. Does not import code of the project.
 
-        Raises ConfigError for a name that Ragstone uses, and for a function whose file
-        is not there.
+        Raises ConfigError for the name of a built-in metric, and for a function whose
+        file does not exist.
         """
         metrics: list[Metric] = []
         for name, definition in self.custom.items():
             where = f"{METRICS}.{name}"
             if is_known(name):
                 raise ConfigError(
-                    f"'{name}' is a metric of Ragstone's own.",
+                    f"'{name}' is the name of a built-in metric.",
                     where=where,
                     hint="Choose another name.",
                 )
@@ -109,7 +111,7 @@ class ProjectMetrics(Struct, frozen=True):
         return tuple(metrics)
 
     def _digest(self, definition: CustomMetric, where: str) -> str:
-        """That of the function of a metric. Raises ConfigError."""
+        """The digest of a metric's function. Raises ConfigError."""
         if definition.function is not None:
             return function_object_digest(definition.function)
         system = self.system
@@ -118,63 +120,65 @@ class ProjectMetrics(Struct, frozen=True):
             definition.python or "",
             folder,
             where=f"{where}.python",
-            within=system.within,
+            within=system.allowed_folder,
         )
 
     def named(self, names: Sequence[str]) -> tuple[Metric, ...]:
-        """The metrics called `names`; the project's own can be among them. Raises
-        ConfigError, also for a metric that can't be scored without the half of the
-        system that is not evaluated."""
-        metrics = select_metrics(names, self.own())
+        """The built-in and custom metrics called `names`. Raises ConfigError, also for
+        a metric that needs the half of the system that is not evaluated."""
+        metrics = select_metrics(names, self.custom_metrics())
         _refuse_other_parts(metrics, self.system.settings.part)
         return metrics
 
     def select(self, golden: GoldenSet) -> tuple[Metric, ...]:
-        """The metrics that are selected for `golden`; the project's own can be among
-        them.
+        """The metrics to score for `golden`: the selected ones, or else the default ones
+        and all custom ones.
 
-        If none are selected: the default metrics, all of the project's own, and what
-        the labels of `golden` allow: `RANKING` and `LABELLED`; but no member of a
-        family that applies to a few samples, where another one applies to more. If only
-        a half of the system is evaluated, those that are of that half. The metrics that
-        the policy names, and the `min` and `max` of samples, are added. Raises the
-        errors of `named`, and GoldenSetError for a `min` or `max` of no metric.
+        Metrics for labels (`RANKING`, `LABELLED`) are default metrics if `golden` has
+        such labels. Of a family of metrics, default ones that apply to few samples are
+        left out if another one applies to more. If only half of the system is
+        evaluated, only its metrics count. Metrics that the policy, or the `min` or
+        `max` of a sample, names are always added. Raises the errors of `named`, and
+        GoldenSetError for a `min` or `max` of an unknown metric.
         """
-        own = self.own()
+        custom = self.custom_metrics()
         part = self.system.settings.part
-        required = [*self.required, *_bounded(golden, own)]
+        required = [*self.required, *_metrics_with_bounds(golden, custom)]
         if self.selected is not None:
-            self.named(self.selected)  # raises for one of the other half
-            selected = select_metrics([*self.selected, *required], own)
+            self.named(self.selected)  # raises for a metric of the other half
+            selected = select_metrics([*self.selected, *required], custom)
             return tuple(metric for metric in selected if _is_of(part, metric))
-        defaults = [*(metric.info.name for metric in own), *DEFAULT]
-        defaults += [name for name in LABELLED if _applicable(REGISTRY[name], golden)]
+        defaults = [*(metric.info.name for metric in custom), *DEFAULT]
+        defaults += [
+            name for name in LABELLED if _count_applicable(REGISTRY[name], golden)
+        ]
         if part == RETRIEVAL or any(sample.relevant_ids for sample in golden):
             defaults += RANKING
-        # How many samples each metric applies to, and the most of its family.
+        # How many samples each metric applies to, and the maximum in its family.
         counts: dict[Metric, int] = {}
         family_counts: dict[str, int] = {}
-        for metric in select_metrics([*defaults, *required], own):
+        for metric in select_metrics([*defaults, *required], custom):
             if _is_of(part, metric):
-                count = _applicable(metric, golden)
+                count = _count_applicable(metric, golden)
                 counts[metric] = count
                 family = _family(metric)
                 family_counts[family] = max(family_counts.get(family, 0), count)
         metrics: list[Metric] = []
         for metric, count in counts.items():
-            enough = min(MIN_SAMPLES, family_counts[_family(metric)])
-            applies_to_few = 0 < count < enough
+            min_count = min(MIN_SAMPLES, family_counts[_family(metric)])
+            applies_to_few = 0 < count < min_count
             if metric.info.name in required or not applies_to_few:
                 metrics.append(metric)
         if part != RETRIEVAL:
             return tuple(metrics)
-        scored = [metric for metric in metrics if metric in own or counts[metric]]
+        scored = [metric for metric in metrics if metric in custom or counts[metric]]
+        # If none applies, all of them are reported as not applicable.
         return tuple(scored or metrics)
 
     def measures(self, metrics: Sequence[Metric], context: RunContext) -> Measures:
         """The measures of the custom metrics among `metrics`. Raises ConfigError."""
         by_name: dict[str, Measure] = {}
-        functions: dict[str, MetricFunctions] = {}
+        callers: dict[str, MetricFunctions] = {}
         specs_by_timeout: dict[float, dict[str, str]] = {}
         for metric in metrics:
             name = metric.info.name
@@ -184,43 +188,46 @@ class ProjectMetrics(Struct, frozen=True):
                 case FunctionMetric():
                     definition = self.custom[name]
                     timeout_s = definition.timeout_s
-                    to_call = definition.function
-                    if to_call is not None:
-                        functions[name] = local_functions({name: to_call}, timeout_s)
+                    function = definition.function
+                    if function is not None:  # of the API, called in this process
+                        callers[name] = local_functions({name: function}, timeout_s)
                     else:
                         specs = specs_by_timeout.setdefault(timeout_s, {})
                         specs[name] = definition.python or ""
         for timeout_s, specs in specs_by_timeout.items():
-            worker = self.system.calling(specs, timeout_s=timeout_s).build(context)
-            functions |= dict.fromkeys(specs, MetricFunctions(worker))
-        for name, function in functions.items():
-            by_name[name] = partial(_by_function, function, name)
-        return Measures(by_name, functions)
+            source = self.system.for_functions(specs, timeout_s=timeout_s)
+            caller = MetricFunctions(source.build(context))
+            callers |= dict.fromkeys(specs, caller)
+        for name, caller in callers.items():
+            by_name[name] = partial(_grade_by_function, caller, name)
+        return Measures(by_name, callers)
 
 
-def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
-    """The metrics for which samples have a `min` or `max`. Raises GoldenSetError for a
-    name or key that can't be."""
+def _metrics_with_bounds(
+    golden: Iterable[Sample], custom: Sequence[Metric]
+) -> list[str]:
+    """The names of the metrics that samples have a `min` or `max` for. Raises
+    GoldenSetError for an unknown metric, and for a `max` where more is better."""
     origins = {}
     for sample in golden:
         for key, name, _ in sample.bounds:
             origins[key, name] = sample.origin
     for (key, name), origin in origins.items():
         try:
-            select_metrics([name], own)
+            select_metrics([name], custom)
         except ConfigError as error:
             raise GoldenSetError(
                 f"'{key}' of {name}: {error.message}",
                 where=str(origin),
                 hint=error.hint,
             ) from None
-        lower = lower_is_better(name)
-        if lower is None:
+        is_lower_better = lower_is_better(name)
+        if is_lower_better is None:
             continue
-        usable_key, better = ("max", "less") if lower else ("min", "more")
+        usable_key, better = ("max", "less") if is_lower_better else ("min", "more")
         if key != usable_key:
             raise GoldenSetError(
-                f"'{key}' of {name}: {better} is better for it.",
+                f"'{key}' of {name}: {better} is better for this metric.",
                 where=str(origin),
                 hint=f"Use '{usable_key}'.",
             )
@@ -228,14 +235,14 @@ def _bounded(golden: Iterable[Sample], own: Sequence[Metric]) -> list[str]:
 
 
 RANKING = ("recall@5", "ndcg@10")
-"""Default metrics where samples have relevant ids, or the system only retrieves and
-samples are labelled."""
+"""Default metrics if samples have relevant ids, or if only retrieval is evaluated."""
 
 MIN_SAMPLES = 5
-"""A metric of fewer samples says nothing that the other one of its family doesn't."""
+"""A default metric that applies to fewer samples is left out if another one of its
+family applies to more."""
 
 
-def _applicable(metric: Metric, samples: Iterable[Sample]) -> int:
+def _count_applicable(metric: Metric, samples: Iterable[Sample]) -> int:
     """How many of `samples` the metric applies to."""
     return sum(metric.why_not_applicable(sample) is None for sample in samples)
 
@@ -245,27 +252,27 @@ def _family(metric: Metric) -> str:
 
 
 def _refuse_other_parts(metrics: Iterable[Metric], part: str | None) -> None:
-    """Raise ConfigError for metrics that can't be scored for that part of a system."""
+    """Raise ConfigError for metrics that can't be scored if only `part` of the system is
+    evaluated."""
     excluded = [metric.info.name for metric in metrics if not _is_of(part, metric)]
     if not excluded:
         return
     raise ConfigError(
         f'{some(excluded)} can\'t be measured with part = "{part}".',
         where="run.metrics",
-        hint="Leave it out with --metrics, or evaluate the whole system: without part under [system].",
+        hint="Select other metrics with --metrics, or remove `part` under [system] to evaluate the whole system.",
     )
 
 
 def _is_of(part: str | None, metric: Metric) -> bool:
-    """Whether `metric` can be scored for that part of a system, and says something of
-    it."""
+    """Whether `metric` can be scored with `part` alone, and depends on it."""
     if part == RETRIEVAL:
         return metric.info.needs_no_answer
     return part is None or metric.info.blames != RETRIEVAL
 
 
-async def _by_function(
-    functions: MetricFunctions,
+async def _grade_by_function(
+    caller: MetricFunctions,
     name: str,
     _judge: Judge,
     sample: Sample,
@@ -273,6 +280,6 @@ async def _by_function(
     _call: Call,
 ) -> Grade:
     try:
-        return Grade(await functions.call(name, sample, response))
+        return Grade(await caller.call(name, sample, response))
     except FunctionFailed as failure:
         raise JudgementFailed(str(failure)) from None

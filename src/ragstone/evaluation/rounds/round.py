@@ -1,5 +1,5 @@
-"""A round: one time that samples are asked, judged and scored, and written to a run
-directory."""
+"""A round: the system is asked about samples once, and its answers are judged, scored
+and written to a run directory."""
 
 from __future__ import annotations
 
@@ -45,18 +45,19 @@ if TYPE_CHECKING:
 
 
 class Round(Struct, frozen=True):
-    """One time that samples are asked, judged and scored.
+    """What a round evaluates, and how.
 
-    `samples` are asked of `system`, which may play back stored answers: not yet
-    started, and closed at the end. `judge` is open, and stays so. `plan` says how often
-    each question is asked and each answer judged, by whom, and how custom metrics are
-    graded. The run is written to `out`. It ends at `deadline`, a time of the event
-    loop's clock; what judging may cost is up to the judge.
-
-    `whole` is the golden set of which `samples` are a part. `recorded` is the system in
-    the manifest, if it is not the one that is asked. `check` is called with the started
-    system, before anything is written. `clears` are folders of the run directory that belong to an earlier run,
-    and are removed when this one starts.
+    - `judge`: open, and not closed by the round.
+    - `samples`: the samples to evaluate.
+    - `system`: is asked, or plays back stored answers. It is started and closed by the
+      round.
+    - `out`: the run directory to write.
+    - `deadline`: when the round is stopped, on the event loop's clock.
+    - `whole_golden`: the golden set that `samples` are a part of, if they are.
+    - `recorded_system`: the system to write into the manifest, if it is not `system`.
+    - `check_system`: called with the started system before anything is written.
+    - `baseline`: what the run is for later runs until it has a verdict.
+    - `stale_folders`: folders of an earlier run in the directory, which are removed.
     """
 
     plan: RunPlan
@@ -67,19 +68,18 @@ class Round(Struct, frozen=True):
     out: Path
     deadline: float | None = None
     resume: bool = False
-    whole: GoldenSet | None = None
-    recorded: SystemManifest | None = None
-    check: Callable[[System], None] = lambda _system: None
+    whole_golden: GoldenSet | None = None
+    recorded_system: SystemManifest | None = None
+    check_system: Callable[[System], None] = lambda _system: None
     policy_hash: str | None = None
     baseline: BaselineFact | None = None
-    """What it is for later runs as long as it has no verdict."""
     invocation: Invocation | None = None
-    clears: tuple[str, ...] = ()
+    stale_folders: tuple[str, ...] = ()
 
     @property
     def golden(self) -> GoldenSet:
-        """The golden set that the samples are from."""
-        return self.whole or self.samples
+        """The golden set that the samples belong to."""
+        return self.whole_golden or self.samples
 
     def describe(self, context: RunContext) -> Manifest:
         """The manifest of the run that is about to start."""
@@ -96,7 +96,8 @@ class Round(Struct, frozen=True):
                 selected=golden.is_selection,
             ),
             judge=judging_identity(self.judge, self.plan),
-            system=self.recorded or self.plan.system.describe(self.system, golden),
+            system=self.recorded_system
+            or self.plan.system.describe(self.system, golden),
             metrics={metric.info.name: metric.info.version for metric in self.metrics},
             repeats=self.plan.repeats,
             answers=self.plan.answers_per_sample,
@@ -108,8 +109,8 @@ class Round(Struct, frozen=True):
 
 
 def judging_identity(judge: Judge, plan: RunPlan) -> JudgeIdentity:
-    """The identity of `judge` in a manifest: runs that judge with other contexts are
-    not comparable."""
+    """The identity of `judge` for a manifest. It includes whether contexts of earlier
+    turns are kept, since scores with and without them can't be compared."""
     identity = judge.identity
     if plan.keeps_contexts:
         return identity
@@ -117,59 +118,62 @@ def judging_identity(judge: Judge, plan: RunPlan) -> JudgeIdentity:
     return replace(identity, parameters=parameters)
 
 
-async def run_round(this: Round, context: RunContext) -> RunDirectory:
-    """Ask, judge, score, and write the run directory, which the caller has locked.
+async def run_round(round_: Round, context: RunContext) -> RunDirectory:
+    """Ask, judge and score the samples, and write the run directory, which the caller
+    has locked.
 
-    Raises the errors of system and judge as a whole, and TimeLimitReached; finished
-    samples are saved, and the round can be resumed. A system that can't start leaves no
-    files.
+    Raises SystemUnderTestError or JudgeError if the system or the judge fails as a
+    whole, and TimeLimitReached. Finished samples are then saved, and the round can be
+    resumed. If the system can't be started, nothing is written.
     """
-    plan = this.plan
-    with ExitStack() as ended:
+    plan = round_.plan
+    # The system's log is complete when the system is closed.
+    with ExitStack() as after_closing:
         async with AsyncExitStack() as closing:
-            closing.push_async_callback(this.system.close)
-            if this.recorded is None:  # else the answers are there already
-                refuse_without_given(this.samples, plan.system.settings.part)
+            closing.push_async_callback(round_.system.close)
+            if round_.recorded_system is None:  # stored answers need no contexts
+                refuse_missing_contexts(round_.samples, plan.system.settings.part)
             if plan.dask is not None:
                 refuse_without_dask()
-            measures = plan.metrics.measures(this.metrics, context)
+            measures = plan.metrics.measures(round_.metrics, context)
             closing.push_async_callback(measures.close)
-            why_ungraded = NO_MODEL.format(this.judge.identity.label())
-            for metric in this.metrics:
-                is_graded = hasattr(this.judge, "grade")
-                if isinstance(metric, RubricMetric) and not is_graded:
-                    context.say(f"{metric.info.name} is not scored: {why_ungraded}.")
-            async with until(this.deadline):
-                await this.system.start()
-                this.check(this.system)
+            no_grades = NO_MODEL.format(round_.judge.identity.label())
+            can_grade = hasattr(round_.judge, "grade")
+            for metric in round_.metrics:
+                if isinstance(metric, RubricMetric) and not can_grade:
+                    context.say(f"{metric.info.name} is not scored: {no_grades}.")
+            async with limit_time(round_.deadline):
+                await round_.system.start()
+                round_.check_system(round_.system)
                 await measures.start()
-            manifest = this.describe(context)
-            for folder in this.clears:
-                drop_carried(this.out, folder)
-            start = RunWriter.resume if this.resume else RunWriter.create
-            writer = start(this.out, manifest, redact=context.redact)
-            ended.callback(_keep_log, this.out, context)
+            manifest = round_.describe(context)
+            for folder in round_.stale_folders:
+                drop_carried(round_.out, folder)
+            open_writer = RunWriter.resume if round_.resume else RunWriter.create
+            writer = open_writer(round_.out, manifest, redact=context.redact)
+            after_closing.callback(_keep_log, round_.out, context)
             finished = writer.finished_ids
-            pending = [sample for sample in this.samples if sample.id not in finished]
+            pending = [sample for sample in round_.samples if sample.id not in finished]
             work = Work(
                 pending,
-                this.system,
-                this.judge,
-                this.metrics,
-                plan.repeats,
-                plan.answers_per_sample,
-                context.progress,
-                measures.by_name,
-                plan.keeps_contexts,
+                round_.system,
+                round_.judge,
+                round_.metrics,
+                repeats=plan.repeats,
+                answers_per_sample=plan.answers_per_sample,
+                progress=context.progress,
+                custom=measures.by_name,
+                keeps_contexts=plan.keeps_contexts,
             )
-            workers = workers_of(this, len(pending), context.say)
+            workers = build_workers(round_, len(pending), context.say)
             if workers is not None:
                 closing.push_async_callback(workers.close)
-            return await _evaluate(this, work, context, writer, workers)
+            return await _evaluate(round_, work, context, writer, workers)
 
 
 def _keep_log(out: Path, context: RunContext) -> None:
-    """Keep what the closed system wrote, if it wrote anything, in the run directory."""
+    """Store the output of the closed system, redacted, in the run directory; remove an
+    older log if there is no output."""
     if context.system_log is None:
         return
     text = ""
@@ -182,16 +186,17 @@ def _keep_log(out: Path, context: RunContext) -> None:
 
 
 async def _evaluate(
-    this: Round,
+    round_: Round,
     work: Work,
     context: RunContext,
     writer: RunWriter,
     workers: Workers | None,
 ) -> RunDirectory:
-    """Ask, judge and score the samples that the run has not finished, and end it."""
-    golden, started = this.samples, monotonic()
+    """Evaluate the samples that are not finished yet, and finish or stop the run."""
+    golden = round_.samples
+    start_s = monotonic()
     try:
-        async with until(this.deadline):
+        async with limit_time(round_.deadline):
             context.progress.start(len(golden) - len(writer.finished_ids))
             try:
                 if workers is not None:
@@ -203,47 +208,52 @@ async def _evaluate(
         reason = f"interrupted ({type(error).__name__})"
         if isinstance(error, RagstoneError):
             reason = error.message
-        writer.stop(context.redact(reason), wall_s=monotonic() - started)
+        writer.stop(context.redact(reason), wall_s=monotonic() - start_s)
         context.say(
             f"{len(writer.finished_ids)} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
         )
         raise
-    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - started)
+    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - start_s)
 
 
 def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
-    """`run`, whose manifest counts `cost` too: that of a round that belongs to it."""
+    """Add the cost of a round that belongs to `run` to its manifest."""
     return update_manifest(run, cost=run.manifest.cost.plus(cost))
 
 
-def refuse_without_given(golden: GoldenSet, part: str | None) -> None:
+def refuse_missing_contexts(golden: GoldenSet, part: str | None) -> None:
     """Raise GoldenSetError if only generation is evaluated, and an answerable sample
-    has no contexts to give."""
+    has no reference contexts to give to the system."""
     if part != GENERATION:
         return
-    bare = [
+    without_contexts = [
         sample
         for sample in golden
         if sample.answerable and not sample.reference_contexts
     ]
-    if bare:
+    if without_contexts:
         raise GoldenSetError(
-            f"{counted(len(bare), 'sample')} without reference_contexts to give to the system: "
-            f"{some([sample.id for sample in bare])}.",
-            where=str(bare[0].origin or ""),
-            hint='With part = "generation", each answerable sample needs the contexts that its answer is made from.',
+            f"{counted(len(without_contexts), 'sample')} without reference_contexts to give to the system: "
+            f"{some([sample.id for sample in without_contexts])}.",
+            where=str(without_contexts[0].origin or ""),
+            hint='Add them: with part = "generation", each answerable sample needs the contexts to answer from.',
         )
 
 
-def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers | None:
-    """Workers to judge so many samples of a round with, not started yet; None: judge in
-    this process."""
-    plan = this.plan
-    is_judged = any(needed_judgements(this.metrics, sample) for sample in this.samples)
-    count = worker_count(plan.workers, samples * plan.answers_per_sample * plan.repeats)
-    if not samples or not is_judged or (plan.dask is None and not count):
+def build_workers(
+    round_: Round, sample_count: int, say: Callable[[str], None]
+) -> Workers | None:
+    """The workers to judge so many samples of a round with, not yet started; None to
+    judge in this process."""
+    plan = round_.plan
+    is_judged = any(
+        needed_judgements(round_.metrics, sample) for sample in round_.samples
+    )
+    judgement_count = sample_count * plan.answers_per_sample * plan.repeats
+    count = worker_count(plan.workers, judgement_count)
+    if not sample_count or not is_judged or (plan.dask is None and not count):
         return None
-    # Imported here: a small run is judged by this process.
+    # Imported when needed: a small run starts sooner without them.
     from ragstone.evaluation.executors import (
         DaskWorkers,
         ProcessWorkers,
@@ -251,26 +261,28 @@ def workers_of(this: Round, samples: int, say: Callable[[str], None]) -> Workers
     )
     from ragstone.judge.portable import portable_judge
 
-    portable = portable_judge(this.judge)
-    is_custom = any(metric.info.name in plan.metrics.custom for metric in this.metrics)
+    portable = portable_judge(round_.judge)
+    is_custom = any(
+        metric.info.name in plan.metrics.custom for metric in round_.metrics
+    )
     if portable is not None and not is_custom:
-        identity = this.judge.identity
-        task = Task(portable, this.metrics, plan.repeats, identity)
+        identity = round_.judge.identity
+        task = Task(portable, round_.metrics, plan.repeats, identity)
         if plan.dask is not None:
             return DaskWorkers(plan.dask, task)
         return ProcessWorkers(count, task)
     if plan.dask is not None:
         say(
-            "run.dask is not used, and answers are judged in this process: a worker of a cluster has neither the keys "
-            "of a judge nor the project's own metrics."
+            "run.dask is not used, and answers are judged in this process: workers of a cluster get neither the keys of "
+            "a judge nor the project's own metrics."
         )
     return None
 
 
 @asynccontextmanager
-async def until(deadline: float | None) -> AsyncIterator[None]:
-    """Cancel the block at `deadline` of the loop's clock, and raise
-    TimeLimitReached."""
+async def limit_time(deadline: float | None) -> AsyncIterator[None]:
+    """Cancel the block at `deadline`, on the event loop's clock, and raise
+    TimeLimitReached; None for no limit."""
     try:
         async with asyncio.timeout_at(deadline) as limit:
             yield

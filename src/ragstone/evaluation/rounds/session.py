@@ -1,5 +1,5 @@
-"""The rounds of one run, from the first question to the last: one system, one judge,
-one budget, one time limit."""
+"""The session of a run: its rounds share one system, one judge, one budget and one time
+limit."""
 
 from __future__ import annotations
 
@@ -44,41 +44,39 @@ from ragstone.system.given import SystemWrapper
 from ragstone.system.response import System
 
 
-class StaysOpen(SystemWrapper):
-    """`system`, started once and kept open for several evaluations. `stop` closes
-    it."""
+class SharedSystem(SystemWrapper):
+    """`system`, started once and open for several rounds, until `stop` closes it."""
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
-        self._started = False
+        self._is_started = False
 
     async def start(self) -> None:
-        if not self._started:
-            self._started = True
+        if not self._is_started:
+            self._is_started = True
             await self._system.start()
 
     async def close(self) -> None:
-        """Nothing: the next evaluation needs the system."""
+        """Do nothing: the next round needs the system."""
 
     async def stop(self) -> None:
         await self._system.close()
 
 
 class Session(Struct):
-    """The rounds of a run. The judge is built when it is first needed, the system when
-    it is first asked.
-
-    `deadline` is when the time limit of all rounds ends, on the event loop's clock. Use
-    `open_session`.
+    """What the rounds of a run share. Judge and system are built when they are first
+    needed. Use `open_session`.
     """
 
     plan: RunPlan
     context: RunContext
     deadline: float | None = None
+    """When the time limit of all rounds ends, on the event loop's clock."""
     _judge: Judge | None = None
-    _system: StaysOpen | None = None
+    _system: SharedSystem | None = None
     _spent: Ledger = field(default_factory=Ledger)
-    _evaluates: bool = False
+    """The cost of all calls so far, if the judge has a budget."""
+    _has_evaluated: bool = False
 
     @property
     def judge(self) -> Judge:
@@ -89,9 +87,9 @@ class Session(Struct):
             self._judge = plan.judge.build(plan.golden, cache, self.context)
             budget = getattr(self._judge, "budget", None)
             if cache is not None and budget is not None:
-                spent = plan.out / SPENT
-                budget.spent = read_spent(spent) if plan.resume else Ledger()
-                budget.record = partial(write_spent, spent)
+                spent_file = plan.out / SPENT
+                budget.spent = read_spent(spent_file) if plan.resume else Ledger()
+                budget.record = partial(write_spent, spent_file)
                 self._spent = budget.spent
         return self._judge
 
@@ -100,19 +98,18 @@ class Session(Struct):
         """The system under test, which is started once for all rounds that ask it.
         Raises ConfigError."""
         if self._system is None:
-            self._system = StaysOpen(self.plan.system.build(self.context))
+            self._system = SharedSystem(self.plan.system.build(self.context))
         return self._system
 
-    def budget_spent(self, cost: Cost) -> bool:
-        """Whether the judge's budget is used up by `cost`; True too if the cost is not
-        known."""
+    def is_budget_spent(self, cost: Cost) -> bool:
+        """Whether `cost` uses up the judge's budget; an unknown cost might."""
         budget = self.plan.judge.settings.max_cost_usd
         return budget is not None and (cost.usd is None or cost.usd >= budget)
 
     def with_whole_cost(self, run: RunDirectory) -> RunDirectory:
-        """`run`, evaluated here, with the cost of all calls: also for samples and
-        rounds that were lost to a stop."""
-        if not (self._evaluates and self._spent.calls):
+        """`run`, which this session evaluated, with the cost of all calls: also those
+        for samples and rounds that were lost when it was stopped."""
+        if not (self._has_evaluated and self._spent.calls):
             return run
         cached_calls = run.manifest.cost.cached_calls
         cost = Cost.of(dataclasses.replace(self._spent, cached_calls=cached_calls))
@@ -120,7 +117,7 @@ class Session(Struct):
 
     @property
     def time_left_s(self) -> float | None:
-        """What is left of the time limit, in seconds; None: there is none."""
+        """How much of the time limit is left; None without a limit."""
         if self.deadline is None:
             return None
         return self.deadline - asyncio.get_running_loop().time()
@@ -131,21 +128,22 @@ class Session(Struct):
         system: System,
         metrics: Iterable[Metric],
         out: Path,
-        **more: Any,
+        **fields: Any,
     ) -> Round:
-        """A round of this run; `more` are other fields of it than those that the rounds
-        have in common."""
-        common: dict[str, Any] = {
+        """A round of this run. `fields` are further fields of the round, also in place
+        of those that rounds share."""
+        fields = {
             "plan": self.plan,
             "judge": self.judge,
             "deadline": self.deadline,
+            **fields,
         }
         return Round(
             samples=samples,
             system=system,
             metrics=tuple(metrics),
             out=out,
-            **common | more,
+            **fields,
         )
 
     async def evaluate(
@@ -156,66 +154,76 @@ class Session(Struct):
         policy_hash: str | None = None,
         fact: BaselineFact | None = None,
     ) -> RunDirectory:
-        """The first round: every question is asked, of the system and of `base` beside
-        it. `fact` is what the run is for later ones as long as it has no verdict.
+        """Run the first round, which asks every question of the system, and of `base`
+        at the same time. `fact` is what the run is for later runs until it has a
+        verdict.
 
         Judgements of the trusted `baseline` are reused, and some are repeated, as the
         plan says. Raises the errors of `run_round`.
         """
         plan, context = self.plan, self.context
         metrics = plan.selected_metrics()
-        system, self._evaluates = self.system, True
+        system = self.system
+        self._has_evaluated = True
         if baseline is not None:
             restore_judgements(cache_of(baseline), plan.out / CACHE)
         judge = self.judge
-        earlier: StoredAnswers | None = None
+        baseline_answers: StoredAnswers | None = None
         if baseline is not None and any(metric.info.is_relative for metric in metrics):
-            earlier = StoredAnswers.of(baseline)
-            judge = cast(Judge, WithEarlierAnswers(judge, earlier.to))
-        main = self.round(
+            baseline_answers = StoredAnswers.of(baseline)
+            judge = cast(
+                Judge, WithEarlierAnswers(judge, baseline_answers.first_response)
+            )
+        first_round = self.round(
             plan.golden,
             system,
             metrics,
             plan.out,
             judge=judge,
             resume=plan.resume,
-            check=plan.check_started,
+            check_system=plan.check_started,
             policy_hash=policy_hash,
             baseline=fact,
             invocation=plan.invocation,
-            clears=() if plan.oracle and plan.resume else (ORACLE,),
+            # A resumed run goes on with its oracle half.
+            stale_folders=() if plan.oracle and plan.resume else (ORACLE,),
         )
         try:
             if base is None:
-                run = await run_round(main, context)
+                run = await run_round(first_round, context)
             else:
-                run = await evaluate_both(main, base, context)
+                run = await evaluate_both(first_round, base, context)
         finally:
-            if earlier is not None:
-                await earlier.close()
+            if baseline_answers is not None:
+                await baseline_answers.close()
         settings = plan.judge.settings
         run = await watch_judge(
-            run, self.judge, baseline, settings.canaries or 0, settings.planted
+            run,
+            self.judge,
+            baseline,
+            canary_count=settings.canaries or 0,
+            planted_count=settings.planted,
         )
         return self.with_whole_cost(run)
 
     async def close(self, *, finished: bool = False) -> None:
-        """Close system and judge, as far as they were used. A `finished` run drops
-        judgements that none needs now."""
+        """Close the system and the judge if they were used. After a `finished` run,
+        judgements that it did not use are dropped from the cache."""
         if self._system is not None:
             await self._system.stop()
         if self._judge is None:
             return
-        # Adaptations and limitations of an LLM judge.
+        # An LLM judge notes how it adapted to its model, and what that can't do.
         for note in getattr(self._judge, "notes", ()):
             self.context.say(f"judge: {note}")
         cache = getattr(self._judge, "cache", None)
         if finished and isinstance(cache, JudgementCache):
             cache.prune()
         try:
-            if self.plan.judge.ready is None:
+            if self.plan.judge.caller_judge is None:
                 await self._judge.close()
         finally:
+            # The error that stopped the run is more important than one in here.
             with suppress(RunDirectoryError):
                 if not finished:
                     self.with_whole_cost(RunDirectory.open(self.plan.out))
@@ -228,9 +236,9 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
 
     Raises ConfigError before anything is built or written.
     """
-    plan.selected_metrics()
+    plan.selected_metrics()  # raises ConfigError
     if not context.trusts_checkout:
-        # What a run could reuse may not be trusted.
+        # A run must not reuse what the author under test may have put there.
         for name in (*JUDGED, HISTORY):
             with writing_to(plan.out / name):
                 (plan.out / name).unlink(missing_ok=True)
@@ -247,15 +255,16 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
 
 
 def deadline_of(plan: RunPlan) -> float | None:
-    """When the time limit of a run that begins now ends, on the event loop's clock;
-    None: there is none."""
+    """When the time limit of a run that starts now ends, on the event loop's clock;
+    None without a limit."""
     if plan.time_limit_s is None:
         return None
     return asyncio.get_running_loop().time() + plan.time_limit_s
 
 
 def restore_judgements(source: Path, cache: Path) -> None:
-    """Copy the judgements of a trusted baseline, if any, to this run's cache."""
+    """Copy the judgements of a trusted baseline from the file `source`, if it exists, to
+    this run's `cache`."""
     if not source.is_file() or (cache.exists() and source.samefile(cache)):
         return
     cache.parent.mkdir(parents=True, exist_ok=True)

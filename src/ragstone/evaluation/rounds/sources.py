@@ -1,4 +1,5 @@
-"""What builds the parties of a round: the system that is asked, and the judge."""
+"""Builds the two sides of a round from their settings: the system that is asked, and the
+judge."""
 
 from __future__ import annotations
 
@@ -23,17 +24,15 @@ SystemPart = Literal["retrieval", "generation"]
 
 
 class SystemSource(Struct, frozen=True):
-    """The system under test as it is configured. Relative paths in `settings` start
-    from `root`.
-
-    `within` is the folder that every named file must be in. `commit` is the version
-    that is asked, if it is known.
-    """
+    """The system under test as it is configured."""
 
     settings: SystemSettings
     root: Path = Path()
-    within: Path | None = None
+    """The folder that relative paths in `settings` start from."""
+    allowed_folder: Path | None = None
+    """The folder that all files of the system must be in; None for any."""
     commit: str | None = None
+    """The commit of the system, if it is known."""
 
     def build(self, context: RunContext) -> System:
         """The system, not yet started. Raises ConfigError."""
@@ -50,62 +49,62 @@ class SystemSource(Struct, frozen=True):
             root=self.root,
             environ=context.environ,
             log=context.system_log,
-            within=self.within,
+            within=self.allowed_folder,
         )
 
     def of_part(self, part: SystemPart | None) -> SystemSource:
-        """This system, of which only `part` is evaluated."""
+        """The source of this system with only `part` evaluated; None for all of it."""
         return replace(self, settings=self.settings.model_copy(update={"part": part}))
 
-    def calling(
+    def for_functions(
         self, functions: Mapping[str, str], *, timeout_s: float
     ) -> SystemSource:
-        """A worker in the system's interpreter and environment that calls `functions`
-        of custom metrics."""
+        """The source of a worker in the system's interpreter and environment that calls
+        the `functions` of custom metrics instead of the system."""
         return replace(
             self, settings=self.settings.calling(functions, timeout_s=timeout_s)
         )
 
     def describe(self, system: System, golden: GoldenSet) -> SystemManifest:
-        """`system`, built from this and started, in a manifest."""
-        conversations = 0
+        """Describe the started `system`, built from this source, for a manifest."""
+        samples_with_history = 0
         for sample in golden:
-            # A system that keeps sessions apart may remember what was said before.
+            # A system with sessions may remember the messages that it was asked itself.
             is_own = sample.turn is not None and sample.turn.own_history
             if sample.history and not (is_own and takes_extra(system, "session")):
-                conversations += 1
+                samples_with_history += 1
         return SystemManifest(
             entrypoint=system.entrypoint,
             commit=self.commit,
             version=self.settings.version,
             part=self.settings.part,
-            conversations=conversations,
+            conversations=samples_with_history,
             takes_history=takes_extra(system, "history"),
         )
 
 
 class JudgeSource(Struct, frozen=True):
-    """The judge as it is configured. A script and a fitted judge must lie below
-    `within`.
-
-    `ready` is a judge of the caller's, used in place of what `settings` name.
-    """
+    """The judge as it is configured."""
 
     settings: JudgeSettings
-    within: Path | None = None
-    ready: Judge | None = None
+    allowed_folder: Path | None = None
+    """The folder that the files of a scripted or fitted judge must be in; None for
+    any."""
+    caller_judge: Judge | None = None
+    """A judge of the caller's, used instead of the one that `settings` name."""
 
     def build(
         self, golden: GoldenSet, cache: Path | None, context: RunContext
     ) -> Judge:
-        """The judge for the texts of `golden`, with its cache. Raises ConfigError."""
-        if self.ready is not None:
-            return self.ready
+        """The judge for the texts of `golden`, which stores judgements in the file
+        `cache`. Raises ConfigError."""
+        if self.caller_judge is not None:
+            return self.caller_judge
         return build_judge(
             self.settings,
             golden_set=golden,
             cache=cache,
             environ=context.environ,
             tell_secret=context.redact.add,
-            within=self.within,
+            within=self.allowed_folder,
         )

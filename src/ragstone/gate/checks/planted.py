@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.rounds.planted import credulous, lenient
+from ragstone.evaluation.rounds.planted import credulity_error, lenience_clause
 from ragstone.formatting import counted, some
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
@@ -29,7 +29,7 @@ class PlantedAnswers(Checker):
         planted = evidence.current.rounds.judge.planted
         if planted is None:
             return
-        error = None if manifest is None else credulous(manifest.judge, planted)
+        error = None if manifest is None else credulity_error(manifest.judge, planted)
         if error is not None:
             status = Status.ERROR
             reason = f"{error.message} {error.hint}"
@@ -53,4 +53,4 @@ def planted_warnings(evidence: Evidence) -> Iterator[str]:
     if planted is None or planted.passed == 0:
         return
     if planted.passed < planted.asked + planted.unanswered:
-        yield f"The judge is too lenient: {lenient(planted)}. `ragstone calibrate` measures it."
+        yield f"The judge is too lenient: {lenience_clause(planted)}. `ragstone calibrate` measures it."
