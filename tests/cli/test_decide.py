@@ -59,11 +59,11 @@ HOW = '--commit "$(git rev-parse HEAD)"'
         (["--decide", "--commit", "HEAD"], HOW),
         (["--decide", "--commit", "abc1234"], HOW),
         (["--decide", "--commit", ""], HOW),
-        (["--policy", "thresholds.toml"], "--policy: it says what a run is decided by."),
-        (["--golden", "golden.jsonl"], "--golden: it says what"),
-        (["--baseline", "baseline"], "--baseline: it says what"),
-        (["--judge", "offline"], "--judge: it says what"),
-        (["--commit", "a" * 40], "--commit: it says what"),
+        (["--policy", "thresholds.toml"], "--policy: has an effect only with --decide."),
+        (["--golden", "golden.jsonl"], "--golden: has an effect only"),
+        (["--baseline", "baseline"], "--baseline: has an effect only"),
+        (["--judge", "offline"], "--judge: has an effect only"),
+        (["--commit", "a" * 40], "--commit: has an effect only"),
     ],
 )
 def test_the_commit_is_named_in_full_and_what_decides_needs_decide(world: World, options: list[str], says: str) -> None:

@@ -110,7 +110,7 @@ def test_the_place_of_the_html_report_is_a_path_in_a_pipe_and_a_link_on_a_termin
 
 def test_a_job_on_github_takes_neither(tmp_path: Path) -> None:
     found = ragstone(["gate", "--github", "--format", "md"], make_project(tmp_path, n=2), exit_code=2)
-    assert "not for --github" in found.stderr
+    assert "can't be combined with --github" in found.stderr
 
 
 HEAVY = ("scipy", "numpy", "jinja2", "github", "openai", "anthropic")

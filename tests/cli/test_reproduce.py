@@ -33,7 +33,7 @@ from tests.cli.project import SYSTEM, append, commit, environment, git, make_pro
 NOT_SETTINGS = {
     "config": "says where the settings are",
     "github": "is for a job",
-    "form": "is about the report",
+    "format_name": "is about the report",
     "output": "is about the report",
     "verbose": "is about what is printed",
     "failed": "is written as the ids that it stands for: --only",

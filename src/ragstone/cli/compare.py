@@ -1,4 +1,4 @@
-"""`ragstone compare`: only the decision."""
+"""`ragstone compare`: decide on two runs or score files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragstone.cli.output import show_report
     value="FILE",
     type=str,
     multiple=True,
-    help="Golden set of score files, can be repeated.",
+    help="Golden set whose samples the score files are about, can be repeated.",
 )
 @POLICY
 @with_options(REPORT)
@@ -30,8 +30,8 @@ def command(
     output: Path | None,
     verbose: bool,
 ) -> int:
-    """Compare RUN with a policy and with BASELINE, and decide. RUN alone is compared
-    with the floors only.
+    """Compare RUN with a policy and with BASELINE, and decide. Without BASELINE, RUN is
+    only compared with the floors of the policy.
 
     Each is a run directory, or a score file from any evaluator: JSON Lines, or a table,
     with id, metric, value (in [0, 1]) and, if samples belong together, group; or with

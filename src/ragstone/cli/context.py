@@ -1,5 +1,5 @@
-"""What the command line passes to a use case: environment, terminal, signals,
-secrets."""
+"""What the command line passes to a use case: the environment, the terminal, the signals
+and the secrets of its process."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Result = TypeVar("Result")
 
 
 def redactor(settings: Settings) -> Redactor:
-    """Removes the secrets that are known here from a text: those of the environment,
-    and of the config."""
+    """A redactor that removes the secrets of the environment and the config from a
+    text."""
     return Redactor(known_secrets(os.environ, settings))
 
 
 @contextlib.contextmanager
 def run_context(settings: Settings) -> Iterator[RunContext]:
-    """The surroundings of a command at a terminal or in a CI job."""
+    """What a run is given by its process, at a terminal or in a CI job."""
     with tempfile.TemporaryDirectory(prefix="ragstone-") as private:
         yield RunContext(
             environ=os.environ,
@@ -48,8 +48,8 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
 
 
 def end_of_run(run: RunDirectory) -> int:
-    """Say what was scored, and return the exit code. Raises JudgeError for a judge that
-    let planted wrong answers pass."""
+    """Print what was scored, and return the exit code. Raises JudgeError if the judge
+    let the planted wrong answers pass."""
     counts = run.manifest.counts
     say(
         f"{counted(counts.scored, 'sample')} scored, {counts.partly_failed} with a failed score, "
@@ -65,31 +65,30 @@ def end_of_run(run: RunDirectory) -> int:
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run `work`; Ctrl-C and the signals of ENDING_SIGNALS cancel it, let it save, and
-    raise Interrupted."""
-    received = signal.SIGINT
+    """Run `work`. Ctrl-C and ENDING_SIGNALS cancel it, so that it can save what it has,
+    and then raise Interrupted."""
+    ending_signal = signal.SIGINT
 
-    async def guarded() -> Result:
-        task: Any = asyncio.current_task()  # is this
+    async def work_until_signal() -> Result:
+        task: Any = asyncio.current_task()
 
-        def end(number: signal.Signals) -> None:
-            nonlocal received
-            received = number
+        def cancel(signal_number: signal.Signals) -> None:
+            nonlocal ending_signal
+            ending_signal = signal_number
             task.cancel()
 
         loop = asyncio.get_running_loop()
         for number in ENDING_SIGNALS:
             if signal.getsignal(number) is signal.SIG_IGN:
-                continue  # as nohup leaves it
-            with contextlib.suppress(
-                NotImplementedError
-            ):  # Windows has no signal handlers in the loop
-                loop.add_signal_handler(number, end, number)
+                continue  # nohup ignores SIGHUP, and so do we
+            # On Windows, event loops have no signal handlers.
+            with contextlib.suppress(NotImplementedError):
+                loop.add_signal_handler(number, cancel, number)
         return await work
 
     try:
-        return asyncio.run(guarded())
+        return asyncio.run(work_until_signal())
     except asyncio.CancelledError:
-        raise Interrupted(received) from None
+        raise Interrupted(ending_signal) from None
     except KeyboardInterrupt:
         raise Interrupted(signal.SIGINT) from None

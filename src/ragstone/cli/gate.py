@@ -28,7 +28,8 @@ from ragstone.cli.output import check_output, linked, print_text
 @option(
     "--github",
     is_flag=True,
-    help="For a `run:` step on GitHub: use the baseline from artifacts; write summary, annotations, comment, outputs.",
+    help="For a `run:` step on GitHub: take the baseline from artifacts, and write summary, annotations, comment and "
+    "outputs.",
 )
 @with_options(REPORT)
 def command(
@@ -60,24 +61,23 @@ def command(
 
     if github and failed is not None:
         raise ConfigError(
-            "--failed is not for --github, which evaluates the whole golden set.",
-            hint="Leave it out.",
+            "--failed can't be combined with --github, which evaluates the whole golden set.",
+            hint="Leave out --failed.",
         )
     if github and (format_name != "text" or output is not None):
         raise ConfigError(
-            "--format and --output are not for --github, which writes all formats to the run directory.",
-            hint="Leave them out; the output 'run-directory' says where the reports are.",
+            "--format and --output can't be combined with --github, which writes all formats to the run directory.",
+            hint="Leave them out. The step's output 'run-directory' says where the reports are.",
         )
     if github:
         from ragstone.github.run_job import end_job, run_on_github, workspace_of
 
-        def job() -> int:
+        def run_job() -> int:
             settings = settings_from(flags, within=workspace_of(os.environ))
-            return run_to_end(
-                run_on_github(settings, environ=os.environ, out=sys.stdout)
-            )
+            job = run_on_github(settings, environ=os.environ, out=sys.stdout)
+            return run_to_end(job)
 
-        return end_job(job, os.environ, sys.stdout)
+        return end_job(run_job, os.environ, sys.stdout)
     if output is not None:
         check_output(output)
     settings = settings_of_run(flags, failed)

@@ -55,14 +55,14 @@ from ragstone.tools.generate.plan import (
 @option(
     "--pairs",
     value="FILE",
-    help="Also write answers made worse on purpose and diluted contexts, as pairs for calibrate.",
+    help="Also write pairs for `ragstone calibrate`: each answer with a worse one, each context with a diluted one.",
 )
 @option(
     "--perturb",
     "perturbations",
     value="KINDS",
     type=str,
-    help=f"Write questions of the golden set with changes instead: {', '.join(Perturbation)}.",
+    help=f"Instead, write changed questions of the golden set. Kinds: {', '.join(Perturbation)}.",
 )
 @option(
     "--dry-run", is_flag=True, help="Show the plan and its cost, and write nothing."
@@ -87,15 +87,16 @@ def command(
 ) -> int:
     """Write questions from the team's own documents, as drafts for a review.
 
-    DOCS are files or folders: Markdown, text, HTML, PDF and DOCX, one document each.
-    Questions are on one passage, on two, or unanswerable. Each has a reference answer,
-    evidence word for word, and relevant ids, and is checked by rule and by a second
-    reading. Drafts count in no check until a person has reviewed them. An interrupted
-    run can be hint_to_continue: the replies are cached in the run directory of the config.
+    DOCS are files or folders of Markdown, text, HTML, PDF and DOCX; each file is one
+    document. A question is about one passage or two, or is unanswerable. It has a
+    reference answer, verbatim evidence and relevant ids, and is checked by rules and by
+    a second reading. Drafts count in no check until a person has reviewed them. An
+    interrupted command can be continued: the replies are cached in the run directory of
+    the config.
 
-    With --perturb, the questions are those of up to --n samples of the golden set, with
-    typos, in capitals and so on. A slice of the policy can gate each kind by its tag,
-    such as perturbed:typos. No language model is needed for it.
+    With --perturb, up to --n questions of the golden set are written with typos, in
+    capitals and so on. A slice of the policy can gate each kind by its tag, such as
+    perturbed:typos. This needs no language model.
 
     \b
     Examples:
@@ -106,7 +107,8 @@ def command(
     if perturbations is not None:
         if docs or pairs:
             raise ConfigError(
-                "--perturb takes its questions from the golden set: leave out DOCS and --pairs."
+                "--perturb takes its questions from the golden set.",
+                hint="Leave out DOCS and --pairs.",
             )
         check_target(output, force=force or dry_run)
         kinds = _perturbations(perturbations)
@@ -116,8 +118,8 @@ def command(
         drawn = draw_samples(golden, count, seed=0)
         if not drawn:
             raise ConfigError(
-                "there is no question to change.",
-                hint="Name a golden set with --golden.",
+                "the golden set has no question to change.",
+                hint="Name another one with --golden.",
             )
         perturbed = perturb(drawn, kinds)
         say(perturbed.text())
@@ -128,7 +130,7 @@ def command(
         return 0
     if not docs:
         raise ConfigError(
-            "no documents.",
+            "no documents are named.",
             hint="Name files or folders: ragstone generate DOCS -o FILE",
         )
     require_writer(settings.judge)
@@ -153,7 +155,8 @@ def _generate(
     wanted: WantedQuestions,
     existing: Sequence[Sample],
 ) -> GenerationResult:
-    """What the judge in `settings` writes. It caches its replies."""
+    """Let the judge in `settings` write questions. Its replies are cached, so that an
+    interrupted command can be continued."""
     redact = redactor(settings)
     cache = settings.path(settings.run.out) / CACHE
     judge = build_judge(
@@ -181,9 +184,9 @@ def _generate(
     try:
         generated = run_to_end(write())
     except Interrupted:
-        place = shown_name(str(cache.parent))
+        folder = shown_name(str(cache.parent))
         say(
-            f"The replies are cached in {place}: run the same command again to continue.",
+            f"The replies are cached in {folder}. Run the same command again to continue.",
             err=True,
         )
         raise
@@ -193,25 +196,27 @@ def _generate(
 
 
 def _perturbations(text: str) -> frozenset[Perturbation]:
+    """The kinds that --perturb names. Raises ConfigError."""
     kinds = set()
     for name in text.replace(",", " ").split():
         if name not in list(Perturbation):
             raise ConfigError(
-                f"--perturb {text}: unknown kind '{name}'.",
+                f"unknown kind '{name}'.",
+                where="--perturb",
                 hint=suggestion(name, Perturbation),
             )
         kinds.add(Perturbation(name))
     if not kinds:
         raise ConfigError(
             "--perturb names no kind.",
-            hint=f"One or more of: {', '.join(Perturbation)}.",
+            hint=f"Name one or more of: {', '.join(Perturbation)}.",
         )
     return frozenset(kinds)
 
 
 def _write(generated: GenerationResult, output: Path, pairs: Path | None) -> int:
-    """Write what was made; the exit code. Raises JudgeError if the judge ended the
-    work, or nothing was accepted."""
+    """Write the drafts and the pairs, and return the exit code. Raises JudgeError if
+    the judge stopped early, or no question was accepted."""
     if generated.samples:
         write_samples(generated.samples, output, force=True)
         say(
@@ -220,15 +225,15 @@ def _write(generated: GenerationResult, output: Path, pairs: Path | None) -> int
     if pairs is not None and generated.pairs:
         replace_text(pairs, pair_lines(generated.pairs))
         questions = counted(len(generated.pairs), "question")
-        then = f"ragstone calibrate {shell_word(str(pairs))} --method statements"
+        command = f"ragstone calibrate {shell_word(str(pairs))} --method statements"
         pairs_file = shown_name(str(pairs))
-        say(f"wrote pairs of {questions} to {pairs_file}. Then: {then}")
+        say(f"wrote pairs of {questions} to {pairs_file}. Then: {command}")
     if generated.stopped is not None:
         raise hint_to_continue(generated.stopped)
     if not generated.samples:
         raise JudgeError(
             "no question was accepted, so nothing was written.",
-            hint="The reasons are above. Another model, or documents with more text, may help.",
+            hint="The reasons are above. Try another model, or documents with more text.",
         )
     say(f"Review them: ragstone review {shell_word(str(output))}")
     return 0

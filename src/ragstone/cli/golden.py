@@ -1,5 +1,4 @@
-"""`ragstone golden`: what is in a golden set, what in it needs a look, and the set as
-native JSON Lines."""
+"""`ragstone golden`: report on a golden set, or convert it to native JSON Lines."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.golden_file import explain, write_golden_set
+from ragstone.cli.golden_file import print_columns, write_golden_set
 from ragstone.cli.options import (
     COLUMNS,
     CONFIG,
@@ -18,7 +17,7 @@ from ragstone.cli.options import (
     settings_from,
 )
 from ragstone.cli.output import show
-from ragstone.errors import ConfigError
+from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.golden.sample import GoldenSet
 from ragstone.history.file import read_history
 from ragstone.judge.names import split_name
@@ -63,15 +62,15 @@ def command(
     format_name: str,
     history: Path | None,
 ) -> int:
-    """Report on a golden set: tags, near-duplicates, lost references, the record of
-    each question, what loss it shows; or convert it.
+    """Report on a golden set: its tags, near-duplicates, lost references, the record of
+    each question, and the loss that it can show; or convert it.
 
-    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx);
-    without it, the golden set of the config. The mapping of columns to fields is
-    printed to standard error. With --output, the set is written in the native format,
-    and not reported on. With --corpus, relevant ids and reference contexts are looked up
-    in the documents. With a history, questions are named that no version ever answered,
-    that every one answers, and that flip-flop.
+    FILE is a name or a glob: JSONL, JSON, YAML, CSV, TSV, Parquet or Excel (.xlsx).
+    Without it, the golden set of the config is used. The mapping of columns to fields
+    is printed to standard error. With --output, the set is written in the native format
+    instead of a report. With --corpus, relevant ids and reference contexts are looked up
+    in the documents. With a history, the report names the questions that no version
+    ever answered, that every version answers, and whose answers change back and forth.
 
     \b
     Examples:
@@ -79,9 +78,9 @@ def command(
       ragstone golden golden.jsonl --corpus docs --history main-run/history.jsonl
     """
     settings = settings_from({"config": config})
-    named = {**settings.golden.columns, **columns_from(columns)}
-    golden = read_golden_set(settings.having("golden.columns", named), files)
-    explain(golden)
+    all_columns = {**settings.golden.columns, **columns_from(columns)}
+    golden = read_golden_set(settings.having("golden.columns", all_columns), files)
+    print_columns(golden)
     if output is not None:
         write_golden_set(golden, output, force=force)
         return 0
@@ -98,18 +97,21 @@ def command(
     )
     show(format_name, report.json, report.text)
     references = report.references
-    lost = references is not None and (
+    is_lost = references is not None and (
         references.missing_ids or references.missing_passages
     )
-    return 3 if strict and (report.repeats or lost) else 0
+    if strict and (report.repeats or is_lost):
+        return GoldenSetError.exit_code
+    return 0
 
 
 def _visible_losses(settings: Settings, golden: GoldenSet) -> tuple[PlannedMetric, ...]:
-    """Which loss the samples that count show in each metric; nothing if the policy
-    allows no drop anywhere."""
+    """The loss that the samples can show in each metric; nothing if the policy limits no
+    drop."""
     policy = read_policy(settings, of_stored=True)
     is_offline = split_name(settings.judge.name)[0] == "offline"
     try:
+        # Any drop will do: only what the samples detect is used.
         return plan(policy, drop=1.0, offline=is_offline, size=golden.size()).metrics
     except ConfigError:
         return ()

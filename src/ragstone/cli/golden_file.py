@@ -1,4 +1,5 @@
-"""A golden set as a file: which columns it was read from, and native JSON Lines."""
+"""Writes golden sets as native JSON Lines, and prints which columns they were read
+from."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ _OTHER_FORMATS = (BY_ENDING.keys() - LINES.endings) | {".xls"}
 
 
 def check_target(target: Path, *, force: bool) -> None:
-    """Raise ConfigError if `target` exists, is a link, or is named like another format,
-    as which it would be read."""
+    """Raise ConfigError if `target` exists (unless `force`), is a link, or has the
+    ending of another format, as which it would be read."""
     ending = target.suffix.lower()
     if ending in _OTHER_FORMATS:
         raise ConfigError(
-            f"can't write {ending}: the native format is JSON Lines.",
+            f"can't write {ending}: golden sets are written as JSON Lines.",
             where=str(target),
-            hint=f"Write to {target.with_suffix('.jsonl').name}, for example.",
+            hint=f"Use another ending, such as {target.with_suffix('.jsonl').name}.",
         )
     check_output(target)
     if target.exists() and not force:
@@ -42,9 +43,10 @@ def check_target(target: Path, *, force: bool) -> None:
 def write_samples(
     samples: Iterable[Sample], target: Path, *, force: bool = False
 ) -> None:
-    """Write native JSONL to `target` atomically. Raises ConfigError as `check_target`,
-    or if it can't be written."""
+    """Write native JSON Lines to `target` atomically. Raises ConfigError like
+    `check_target`, and if it can't be written."""
     check_target(target, force=force)
+    # The new file keeps the permissions of the one that it replaces.
     mode = target.stat().st_mode & 0o777 if target.exists() else None
     replace_texts(target, (f"{line}\n" for line in native_lines(samples)))
     if mode is not None:
@@ -52,8 +54,8 @@ def write_samples(
 
 
 def write_golden_set(golden: GoldenSet, target: Path, *, force: bool) -> None:
-    """Write `golden` to `target`, or to standard output if that is ``-``, and say so.
-    Raises ConfigError as `write_samples`."""
+    """Write `golden` to `target` and say so, or to standard output if `target` is
+    ``-``. Raises ConfigError like `write_samples`."""
     if str(target) == "-":
         with click.open_file("-", "wb") as stream:
             stream.writelines(f"{line}\n".encode() for line in native_lines(golden))
@@ -64,31 +66,24 @@ def write_golden_set(golden: GoldenSet, target: Path, *, force: bool) -> None:
     )
 
 
-def explain(golden: GoldenSet) -> None:
-    """Say on standard error which columns the fields of each file were read from."""
+def print_columns(golden: GoldenSet) -> None:
+    """Print to standard error which columns the fields of each file were read from."""
     counts = Counter(
         sample.origin.file for sample in golden if sample.origin is not None
     )
     for mapping in golden.mappings:
-        _explain(mapping, counts[mapping.file])
+        _print_mapping(mapping, counts[mapping.file])
 
 
-def _explain(mapping: ColumnMapping, samples: int) -> None:
+def _print_mapping(mapping: ColumnMapping, samples: int) -> None:
     rows = list(mapping.columns.items())
     if mapping.recorded:
-        left_out = ", ".join(
-            f"{field} in {column}" for field, column in mapping.recorded.items()
-        )
-        rows.append(("recorded, left out", left_out))
+        columns = mapping.recorded.items()
+        recorded = ", ".join(f"{field} in {column}" for field, column in columns)
+        rows.append(("recorded, left out", recorded))
     if mapping.ignored:
-        rows.append(
-            (
-                "ignored",
-                ", ".join(
-                    name or "(a column without a name)" for name in mapping.ignored
-                ),
-            )
-        )
+        names = [name or "(a column without a name)" for name in mapping.ignored]
+        rows.append(("ignored", ", ".join(names)))
     rows += [("note", note) for note in mapping.notes]
     say(
         f"{shown_name(mapping.file)}: {counted(samples, 'sample')} ({mapping.format})",

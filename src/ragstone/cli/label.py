@@ -25,10 +25,13 @@ from ragstone.tools.judging.draw import DrawMethod, draw_answers, write_tables
     value="N",
     type=click.IntRange(min=2),
     default=100,
-    help="How many answers.",
+    help="How many answers to draw.",
 )
 @option(
-    "--annotators", value="NAMES", default="me", help="Who labels, separated by commas."
+    "--annotators",
+    value="NAMES",
+    default="me",
+    help="Names of the people who label, separated by commas.",
 )
 @option(
     "--overlap",
@@ -41,14 +44,14 @@ from ragstone.tools.judging.draw import DrawMethod, draw_answers, write_tables
     "--by",
     choices=["random", "unsure"],
     default="random",
-    help="Draw any answers, or more where the judge is unsure.",
+    help="Draw answers at random, or more of those about which the judge is unsure.",
 )
 @option(
     "--metrics",
     value="NAMES",
     default="",
     show_default=False,
-    help="What to label  [default: the first metric of the run]",
+    help="Metrics to label, separated by commas  [default: the first metric of the run]",
 )
 @option("-o", "--output", type=PATH, default=Path("labels"), help="Folder to write.")
 @CONFIG
@@ -91,7 +94,7 @@ def command(
     for table, assigned in zip(tables, draw.assigned.values(), strict=True):
         answers = counted(len(assigned), "answer")
         click.echo(f"  {linked(table)}  {answers}")
-    click.echo(f"  {linked(page)}  opens, fills in and saves a table")
+    click.echo(f"  {linked(page)}  a page that opens, fills in and saves a table")
     say(
         f"Then: ragstone calibrate {shell_word(str(output))} --run {shell_word(str(run))}"
     )
@@ -99,4 +102,5 @@ def command(
 
 
 def _names(text: str) -> tuple[str, ...]:
+    """The names in a text that separates them by commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

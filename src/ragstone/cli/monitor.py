@@ -34,12 +34,12 @@ from ragstone.tools.monitor.window import period_before
     "--since",
     value="TIME",
     default="1d",
-    help="How long the window is, in whole hours, days or weeks: 6h, 1d, 1w.",
+    help="Length of the window in whole hours, days or weeks, such as 6h, 1d or 1w.",
 )
 @option(
     "--until",
     value="TIME",
-    help="When the window is over at the latest, such as 2026-11-29  [default: now]",
+    help="Latest end of the window, such as 2026-11-29  [default: now]",
 )
 @option(
     "--history",
@@ -55,7 +55,7 @@ from ragstone.tools.monitor.window import period_before
 @option(
     "--drafts",
     value="FILE",
-    help="Add bad answers, as drafts of golden samples, to this JSON Lines file.",
+    help="Add the questions with bad answers to this JSON Lines file, as drafts of golden samples.",
 )
 @CONFIG
 @setting("thresholds")
@@ -77,8 +77,8 @@ def command(
     """Judge a window of logged interactions, and compare it with the windows before it.
 
     LOG is a file or a glob: JSON Lines (also compressed), a JSON list, CSV, TSV,
-    Parquet, or traces (OTLP JSON). The window becomes a line of the history. Limits are
-    in [monitor] of thresholds.toml. The exit code is 1 for an alert.
+    Parquet, or traces (OTLP JSON). The window becomes a line of the history. The limits
+    are in [monitor] of thresholds.toml. Exits with 1 if a limit is exceeded.
 
     \b
     Examples:
@@ -89,18 +89,11 @@ def command(
     settings = settings_from(flags)
     policy = read_policy(settings)
     if history is None:
-        named = settings.run.history
-        history = out / HISTORY if named is None else settings.path(named)
+        history = settings.path_or_none(settings.run.history) or out / HISTORY
     for path in filter(None, (history, drafts, output)):
         check_output(path)
-    plan = MonitorPlan(
-        logs,
-        period_before(_time(until), since),
-        policy,
-        history,
-        out.absolute(),
-        drafts,
-    )
+    period = period_before(_parse_time(until), since)
+    plan = MonitorPlan(logs, period, policy, history, out.absolute(), drafts)
     provider = find_provider(settings.judge.name.partition(":")[0])
     with run_context(settings) as context:
         if policy.monitor.sample and provider is not None and provider.api is not None:
@@ -109,9 +102,8 @@ def command(
                 "rules find."
             )
         monitored = run_to_end(monitor(plan, settings, context))
-        text = context.redact(
-            (monitor_text if format_name == "text" else monitor_markdown)(monitored)
-        )
+        render = monitor_text if format_name == "text" else monitor_markdown
+        text = context.redact(render(monitored))
         address = os.environ.get(NOTIFY, "").strip()
         if address and monitored.verdict.exit_code:
             problem = notify(address, context.redact(headline(monitored)))
@@ -126,12 +118,16 @@ def command(
     return monitored.verdict.exit_code
 
 
-def _time(text: str | None) -> datetime:
+def _parse_time(text: str | None) -> datetime:
+    """The time that --until names, in UTC unless it says otherwise; by default, now.
+    Raises ConfigError."""
     if text is None:
         return datetime.now(UTC)
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         hint = "Write a date such as 2026-11-29, or a time such as 2026-11-29T06:00Z."
-        raise ConfigError(f"'{text}' is no time.", where="--until", hint=hint) from None
+        raise ConfigError(
+            f"'{text}' is not a date or a time.", where="--until", hint=hint
+        ) from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time

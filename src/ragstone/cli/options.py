@@ -32,26 +32,30 @@ FLAGS = {
 
 
 def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
-    """The option that sets `FLAGS[flag]`: its type, help and default are the setting's,
-    unless they are `changes`.
+    """The click option for the setting `FLAGS[flag]`.
 
-    A `help` may end with a default of its own.
+    Type, help and default are those of the setting, unless they are in `changes`. A
+    `help` in `changes` may end with a default, as ``Help  [default: x]``.
     """
     option = option_of(FLAGS[flag])
-    text, own, default = changes.pop("help", "").partition("  [default: ")
-    default = default.removesuffix("]") if own else option.default.replace("`", "")
+    text, has_default, default = changes.pop("help", "").partition("  [default: ")
+    default = default.removesuffix("]")
+    if not has_default:
+        default = option.default.replace("`", "")
     arguments: dict[str, Any] = {
         **_type_of(option.field.annotation),
         "metavar": option.metavar,
         **changes,
     }
     text = text or option.sentence.replace("`", "")
-    if any(
-        get_origin(part) is tuple
-        for part in (option.field.annotation, *get_args(option.field.annotation))
-    ):
-        arguments["multiple"] = option.is_path  # a path can contain a comma
-        text += ", can be repeated" if option.is_path else ", separated by commas"
+    annotation = option.field.annotation
+    types = (annotation, *get_args(annotation))
+    is_list = any(get_origin(part) is tuple for part in types)
+    if is_list and option.is_path:  # a path can contain a comma
+        arguments["multiple"] = True
+        text += ", can be repeated"
+    elif is_list:
+        text += ", separated by commas"
     arguments["help"] = f"{text}."
     if default:
         arguments["help"] = f"{text}  [default: {default}]"
@@ -59,8 +63,8 @@ def setting(flag: str, **changes: Any) -> Callable[[Function], Function]:
 
 
 def _type_of(annotation: object) -> dict[str, Any]:
-    """What click is to know of a setting of this type; all else is validated with the
-    other sources."""
+    """The arguments by which click knows the type of a setting. Its values are
+    validated later, like those from a file."""
     is_union = get_origin(annotation) in (Union, UnionType)
     parts = get_args(annotation) if is_union else (annotation,)
     types = [part for part in parts if part is not NoneType]
@@ -68,14 +72,18 @@ def _type_of(annotation: object) -> dict[str, Any]:
         return {"is_flag": True, "default": None}
     if len(types) == 1 and get_origin(types[0]) is Literal:
         return {"type": click.Choice(get_args(types[0]))}
-    plain = {
-        getattr(part, "__origin__", part) for part in types
-    }  # without what Annotated adds
-    return {"type": next((part for part in (int, float) if part in plain), str)}
+    # Without the constraints that Annotated adds.
+    plain_types = {getattr(part, "__origin__", part) for part in types}
+    for number in (int, float):
+        if number in plain_types:
+            return {"type": number}
+    return {"type": str}
 
 
 PATH = click.Path(path_type=Path)
-_PATHS = ("FILE", "DIR", "FOLDER", "RUN")
+
+_PATH_VALUES = ("FILE", "DIR", "FOLDER", "RUN")
+"""Names of values that are paths."""
 
 
 def option(
@@ -85,10 +93,12 @@ def option(
     choices: Sequence[str] = (),
     **attributes: Any,
 ) -> Callable[[Function], Function]:
-    """An option of one command. `value` stands for its value in help, and is a path if
-    it is called so."""
-    if choices or value in _PATHS:
-        attributes = {"type": click.Choice(choices) if choices else PATH, **attributes}
+    """An option of one command. `value` is the name of its value in help; unless there
+    is a `type`, it is a path if its name is one of _PATH_VALUES."""
+    if choices:
+        attributes = {"type": click.Choice(choices), **attributes}
+    elif value in _PATH_VALUES:
+        attributes = {"type": PATH, **attributes}
     if "default" in attributes:
         attributes = {"show_default": True, **attributes}
     return click.option(*names, metavar=value, help=help, **attributes)
@@ -101,7 +111,8 @@ CONFIG = click.option(
 )
 
 
-def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
+def _settings_in(*tables: str) -> tuple[Callable[[Function], Function], ...]:
+    """The options of all settings in `tables` that the decision alone does not need."""
     return tuple(
         setting(flag)
         for flag, key in FLAGS.items()
@@ -109,13 +120,13 @@ def _settings(*tables: str) -> tuple[Callable[[Function], Function], ...]:
     )
 
 
-EVALUATION = _settings("golden", "system", "judge", "run")
+EVALUATION = _settings_in("golden", "system", "judge", "run")
 
 GATE = tuple(setting(name) for name, key in FLAGS.items() if option_of(key).of_gate)
 
 CHECK = tuple(map(setting, ("golden", "entrypoint", "judge", "thresholds", "baseline")))
-"""What changes what `ragstone check` finds; the file and the environment say the rest,
-as for the gate."""
+"""The settings that are also flags of `ragstone check`. It reads all others from the
+file and the environment, like the gate."""
 
 OUTPUT = option(
     "-o", "--output", value="FILE", help="Output file  [default: standard output]"
@@ -136,7 +147,8 @@ FORCE = option("--force", is_flag=True, help="Overwrite the output file.")
 def output_format(
     *names: str, what: str = "Output format."
 ) -> Callable[[Function], Function]:
-    """`--format`, the parameter `format_name`: one of `names`, the first by default."""
+    """The option `--format`, as the parameter `format_name`: one of `names`, by default
+    the first."""
     return option("--format", "format_name", choices=names, default=names[0], help=what)
 
 
@@ -151,15 +163,18 @@ REPORT = (
     OUTPUT,
     VERBOSE,
 )
-"""Which report, and where to. A file has the whole report."""
+"""Options for the format of a report and where to write it. A file gets the whole
+report."""
 
 POLICY = setting("thresholds", type=PATH)
-"""For commands that read no other setting."""
+"""The path of the policy, for commands that read no other setting."""
 
 
 def with_options(
     *groups: tuple[Callable[[Function], Function], ...],
 ) -> Callable[[Function], Function]:
+    """A decorator that adds all options of `groups` to a command, in their order."""
+
     def apply(function: Function) -> Function:
         options = list(chain.from_iterable(groups))
         for option in reversed(options):
@@ -177,8 +192,8 @@ FAILED = option(
 
 
 def settings_of_run(flags: Mapping[str, object], failed: Path | None) -> Settings:
-    """`settings_from` for a run, of the samples that did not pass in `failed`, if it is
-    named. Raises ConfigError."""
+    """The settings of a command that evaluates. With a run `failed`, only the samples
+    that did not pass in it are evaluated. Raises ConfigError."""
     if failed is None:
         return settings_from(flags)
     from ragstone.evaluation.directory import RunDirectory
@@ -193,8 +208,8 @@ def settings_from(
     *,
     within: Path | None = None,
 ) -> Settings:
-    """Settings from the flags of a command and the process's environment; files must be
-    inside `within`."""
+    """The settings from the flags of a command, the environment and the config file.
+    With `within`, all files must be inside that folder."""
     overrides = {
         key: flags[flag]
         for flag, key in FLAGS.items()
@@ -211,13 +226,14 @@ def settings_from(
 
 
 def columns_from(options: tuple[str, ...]) -> dict[str, str]:
-    """The column of each field that --column names. Raises ConfigError."""
+    """The column of each field, from the values of --column. Raises ConfigError."""
     columns = {}
     for text in options:
-        field, sign, column = text.partition("=")
-        if not sign:
+        field, equals_sign, column = text.partition("=")
+        if not equals_sign:
             raise ConfigError(
-                f"--column {text}: expected FIELD=COLUMN.",
+                f"'{text}' must have the form FIELD=COLUMN.",
+                where="--column",
                 hint="For example: --column question=frage",
             )
         columns[field.strip()] = column.strip()

@@ -1,4 +1,4 @@
-"""Lines for the user: wrapped at words on a terminal, as they are in a file or a
+"""Prints lines for the user: wrapped at words on a terminal, unchanged in a file or a
 pipe."""
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
     from ragstone.report.templates import Templates
 
 _LABEL = re.compile(r"^\S+(?: \S+)* {2,}(?=\S)")
-_NARROWEST = 40
+"""Words at the beginning of a line that two or more spaces separate from the rest."""
+
+_MIN_COLUMNS = 40
 
 
 def say(text: str, *, err: bool = False, label: str = "") -> None:
-    """Print `text`, which may be foreign, to standard output or standard error. The
-    `label` it starts with is red."""
+    """Print `text`, made safe for a terminal, to standard output or standard error. If
+    it starts with `label`, that is red."""
     stream = sys.stderr if err else sys.stdout
     shown = terminal(text)
     if stream.isatty():
-        width = max(_NARROWEST, shutil.get_terminal_size().columns)
+        width = max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
         lines = [wrapped(line, width) for line in shown.split("\n")]
         shown = "\n".join(chain.from_iterable(lines))
     styled = click.style(label, fg="red", bold=True)
@@ -42,7 +44,7 @@ def say(text: str, *, err: bool = False, label: str = "") -> None:
 
 
 def print_text(text: str, output: Path | None) -> None:
-    """Write `text` to the file that an option names, or print it as it is."""
+    """Write `text` to the file `output`, or print it unchanged if there is none."""
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -58,8 +60,8 @@ def show_report(
     page: Iterable[str] = (),
     templates: Templates | None = None,
 ) -> None:
-    """Print a report, or write the whole of it to the file that an option names.
-    `page` are the samples of an HTML report."""
+    """Print a report, or write the whole report to the file `output`. `page` are the
+    samples of an HTML report."""
     from ragstone.report.render import render
     from ragstone.report.terminal import print_report
 
@@ -73,7 +75,8 @@ def show_report(
 def show(
     format_name: str, document: Callable[[], object], text: Callable[[], str]
 ) -> None:
-    """Print a result in the format `format_name`: `document` as JSON, else `text`."""
+    """Print the result of a command: `document` as JSON in the format ``json``, else
+    `text`."""
     if format_name == "json":
         click.echo(json.dumps(document(), indent=2))
     else:
@@ -81,13 +84,13 @@ def show(
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """`line` in lines of at most `width` columns, broken between words only. What
-    follows a label stays below it."""
+    """`line` in lines of at most `width` columns, broken between words only. They are
+    indented like the first one, or up to the end of its label."""
     label = _LABEL.match(line)
-    label_width = len(line) - len(line.lstrip())
+    indent_width = len(line) - len(line.lstrip())
     if label:
-        label_width = len(label.group())
-    indent = " " * label_width
+        indent_width = len(label.group())
+    indent = " " * indent_width
     return textwrap.wrap(
         line,
         width,
@@ -99,8 +102,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def linked(path: Path) -> str:
-    """`path` for standard output: on a terminal, a link to the file (OSC 8), which
-    shows as the path."""
+    """`path` for standard output. On a terminal, it is a link to the file (OSC 8)."""
     shown = terminal(shown_name(str(path)))
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return shown
@@ -108,7 +110,7 @@ def linked(path: Path) -> str:
 
 
 def check_output(path: Path) -> None:
-    """Raise ConfigError if `path`, which an option names, is a link."""
+    """Raise ConfigError if `path`, to be written to, is a link."""
     from ragstone.errors import disk_errors
     from ragstone.files import refuse_link
 
@@ -117,7 +119,7 @@ def check_output(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the file that an option names. Raises ConfigError, also for a link."""
+    """Write `text` to `path`. Raises ConfigError, also if it is a link."""
     from ragstone.errors import disk_errors
 
     check_output(path)

@@ -1,4 +1,4 @@
-"""`ragstone report`: render a stored run in any format, or decide it anew."""
+"""`ragstone report`: render a stored run in any format, or decide on it again."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
     from ragstone.evaluation.directory import RunDirectory
     from ragstone.evaluation.redact import Redactor
 
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_OF_DECIDE = {
+_FULL_COMMIT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+_DECIDE_OPTIONS = {
     "thresholds": "--policy",
     "golden": "--golden",
     "baseline": "--baseline",
     "judge": "--judge",
     "commit": "--commit",
 }
+"""The options that say what to decide by, by the names of their parameters."""
 
 
 @click.command(name="report")
@@ -47,7 +49,7 @@ _OF_DECIDE = {
 @option(
     "--decide",
     is_flag=True,
-    help="Decide anew by what you name, and exit with the verdict's exit code.",
+    help="Decide on the run again, by what you name, and exit with the verdict's exit code.",
 )
 @option(
     "--policy",
@@ -64,7 +66,7 @@ _OF_DECIDE = {
 @option(
     "--commit",
     value="SHA",
-    help="Commit, in full, that must have been evaluated, with no changed file.",
+    help="Commit id, in full, that must have been evaluated, without changed files.",
 )
 def command(
     run: Path | None,
@@ -78,11 +80,11 @@ def command(
 ) -> int:
     """Show the run in RUN, a directory written by `ragstone run` or `ragstone gate`  [default: as in the config]
 
-    Nothing is evaluated again. Shows the verdict that the gate stored, and exits with 0, whatever it is.
+    Evaluates nothing. Shows the verdict that the gate stored, and exits with 0 whatever that is.
 
-    With --decide, nothing that the run says of itself counts: scores must follow from the stored judgements, the
-    questions must be those of the golden set, all of them, and the policy, the baseline and the commit are those that
-    you name. Exits with 0 pass · 1 fail · 2 another commit, or changed files · 3 other questions · 5 unfinished, or
+    With --decide, the run is trusted only for its answers and judgements: scores must follow from the judgements, the
+    questions must be exactly those of the golden set, and the policy, the baseline and the commit are those that you
+    name. Exits with 0 pass · 1 fail · 2 another commit, or changed files · 3 other questions · 5 unfinished, or
     another judge · 6 no baseline for the policy's drops · 8 inconclusive.
 
     \b
@@ -137,6 +139,8 @@ def command(
 def _sample_text(
     run: RunDirectory, sample_id: str, baseline: Path | None, redact: Redactor
 ) -> str:
+    """One sample of `run`, with its answers in `baseline`, as text. Raises
+    ConfigError."""
     from ragstone.evaluation.directory import RunDirectory
     from ragstone.report.templates import PACKAGE, render_text_template
     from ragstone.report.texts import sample_texts
@@ -163,20 +167,24 @@ def _sample_text(
 
 
 def _refuse_without_decide(commit: str | None, flags: dict[str, object]) -> None:
+    """Raise ConfigError for an option that has an effect only with --decide."""
     flags = {**flags, "commit": commit}
-    named = [option_name for name, option_name in _OF_DECIDE.items() if flags.get(name)]
-    if named:
-        raise ConfigError(
-            "it says what a run is decided by.", where=named[0], hint="Add --decide."
-        )
+    for parameter, option_name in _DECIDE_OPTIONS.items():
+        if flags.get(parameter):
+            raise ConfigError(
+                "has an effect only with --decide.",
+                where=option_name,
+                hint="Add --decide.",
+            )
 
 
 def _full_commit(commit: str | None) -> str:
-    hint = 'Give it in full: --commit "$(git rev-parse HEAD)".'
+    """`commit`, if it is a whole commit id. Raises ConfigError."""
+    hint = 'Name it in full: --commit "$(git rev-parse HEAD)".'
     if commit is None:
-        raise ConfigError("it is not named.", where="--commit", hint=hint)
-    if _COMMIT.fullmatch(commit) is None:
+        raise ConfigError("--decide needs --commit.", hint=hint)
+    if _FULL_COMMIT_ID.fullmatch(commit) is None:
         raise ConfigError(
-            f"'{commit[:80]}' is no commit id.", where="--commit", hint=hint
+            f"'{commit[:80]}' is not a whole commit id.", where="--commit", hint=hint
         )
     return commit

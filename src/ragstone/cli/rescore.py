@@ -1,4 +1,4 @@
-"""`ragstone rescore`."""
+"""`ragstone rescore`: score stored answers again."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def command(source: Path, golden: tuple[str, ...], **flags: object) -> int:
 
     RUN is a run directory, or a file of recorded interactions: one object per line with
     question, answer and contexts. Other fields, such as a model or a time, are kept.
-    Without --metrics, the metrics of the run are used, or the default ones that apply:
-    an interaction without a reference is not scored against one.
+    Without --metrics, the metrics of the run are used, or for a file the default metrics
+    that apply: those that need a reference are left out if there is none.
 
     \b
     Examples:

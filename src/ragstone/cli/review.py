@@ -21,7 +21,11 @@ from ragstone.tools.generate.review import (
     write_review,
 )
 
-_TABLE = Path("review.csv")
+_DEFAULT_TABLE = Path("review.csv")
+
+
+_MAX_NAMED = 20
+"""How many rejected samples are named; the others are counted."""
 
 
 @click.command(name="review")
@@ -29,20 +33,20 @@ _TABLE = Path("review.csv")
 @option(
     "--decisions",
     value="FILE",
-    help="The edited table: put its decisions into the golden set.",
+    help="The edited table, whose decisions are applied to the golden set.",
 )
 @option(
     "--reviewer",
     value="NAME",
     default="",
     show_default=False,
-    help="Who reviewed, for the golden set.",
+    help="Who reviewed; stored in the golden set.",
 )
 @option(
     "-o",
     "--output",
     value="FILE",
-    help=f"The table  [default: {_TABLE}]; with --decisions, the golden set.",
+    help=f"The table  [default: {_DEFAULT_TABLE}]; with --decisions, the golden set.",
 )
 @FORCE
 @CONFIG
@@ -54,13 +58,12 @@ def command(
     force: bool,
     config: Path | None,
 ) -> int:
-    """List the drafts of a golden set, which count in no check before, and write a
-    table to decide on them.
+    """List the drafts of a golden set, and write a table to decide on them. Drafts count
+    in no check until they are accepted.
 
-    In the table, write accept or reject in the column decision, and edit question,
-    reference, answerable and tags where they are wrong. With --decisions, accepted
-    samples get the status "reviewed", rejected ones are left out, and others stay
-    drafts.
+    In the table, write accept or reject in the column decision, and correct question,
+    reference, answerable and tags. With --decisions, accepted samples get the status
+    "reviewed", rejected ones are left out, and all others stay drafts.
 
     \b
     Examples:
@@ -69,21 +72,24 @@ def command(
     """
     golden = read_golden_set(settings_from({"config": config}), files)
     if decisions is None:
-        table = output or _TABLE
+        table = output or _DEFAULT_TABLE
         check_output(table)
         drafts = drafts_of(golden)
         write_review(table, drafts)
         say(drafts_text(drafts))
         names = " ".join(map(shell_word, files))
         say(
-            f"wrote {counted(len(drafts), 'draft')} to {shown_name(str(table))}: write accept or reject there."
+            f"wrote {counted(len(drafts), 'draft')} to {shown_name(str(table))}: write accept or reject beside each."
         )
         say(
             f"Then: ragstone review {names} --decisions {shell_word(str(table))} -o reviewed.jsonl"
         )
         return 0
     if output is None:
-        raise ConfigError("--decisions needs -o: the file for the golden set.")
+        raise ConfigError(
+            "--decisions needs --output.",
+            hint="Name the file for the reviewed golden set: -o reviewed.jsonl",
+        )
     day = datetime.now(UTC).date().isoformat()
     reviewed = apply_decisions(golden, decisions, reviewer=reviewer, day=day)
     write_samples(reviewed.samples, output, force=force)
@@ -92,7 +98,7 @@ def command(
         f"{counted(reviewed.undecided, 'draft')} without a decision"
     )
     if reviewed.rejected:
-        say(f"rejected: {some(list(reviewed.rejected), 20)}")
+        say(f"rejected: {some(list(reviewed.rejected), _MAX_NAMED)}")
     say(
         f"wrote {counted(len(reviewed.samples), 'sample')} to {shown_name(str(output))}"
     )

@@ -1,4 +1,4 @@
-"""`ragstone run`."""
+"""`ragstone run`: evaluate without a decision."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def command(failed: Path | None, **flags: object) -> int:
     """Evaluate the system under test and write a run directory.
 
     Asks the question of every sample in the golden set, and judges and scores the
-    answers. Makes no decision: use `ragstone gate` for that, or `ragstone compare` on
-    the directory afterwards. Exits with 4 if the system gave no answer at all.
+    answers. Decides nothing: use `ragstone gate` for that, or `ragstone compare` on the
+    directory afterwards. Exits with 4 if the system gave no answer at all.
 
-    With --oracle, the questions are asked once more with the reference contexts given,
-    and what is missing from the best score is divided into retrieval and generation.
+    With --oracle, the system is asked again, with the reference contexts instead of its
+    own. What is missing from the best score is then divided into retrieval and
+    generation.
     """
     from ragstone.cli.context import end_of_run, run_context, run_to_end
     from ragstone.pipeline.run import evaluate_run

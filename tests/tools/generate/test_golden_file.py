@@ -52,8 +52,8 @@ def test_the_lines_can_go_to_standard_output(tmp_path: Path, config: str) -> Non
         (("a.csv", "-o", "nowhere/golden.jsonl"), 2, "nowhere"),
         (("a.csv", "--column", "question"), 2, "question"),
         (("a.csv", "-o", "precious.jsonl"), 2, "already exists"),
-        (("a.csv", "-o", "golden.csv", "--force"), 2, "can't write .csv: the native format is JSON Lines."),
-        (("a.csv", "-o", "golden.XLSX", "--force"), 2, "Write to golden.jsonl"),
+        (("a.csv", "-o", "golden.csv", "--force"), 2, "can't write .csv: golden sets are written as JSON Lines."),
+        (("a.csv", "-o", "golden.XLSX", "--force"), 2, "Use another ending, such as golden.jsonl"),
         (("bad.jsonl", "-o", "golden.jsonl"), 3, "bad.jsonl:2"),
     ],
 )

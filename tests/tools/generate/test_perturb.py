@@ -142,8 +142,8 @@ def test_the_command_writes_the_rows_of_each_kind_without_a_key(tmp_path: Path) 
     [
         (("--perturb", "typo"), "Did you mean 'typos'?"),
         (("--perturb", ","), "--perturb names no kind"),
-        (("--perturb", "case", "docs"), "leave out DOCS and --pairs"),
-        (("--perturb", "case", "--pairs", "pairs.jsonl"), "leave out DOCS and --pairs"),
+        (("--perturb", "case", "docs"), "Leave out DOCS and --pairs"),
+        (("--perturb", "case", "--pairs", "pairs.jsonl"), "Leave out DOCS and --pairs"),
         ((), "no documents"),
     ],
 )

@@ -127,7 +127,7 @@ def test_the_command_lists_the_drafts_and_takes_the_decisions(tmp_path: Path) ->
     golden = load_golden_set("golden.jsonl", root=tmp_path)
     decided(tmp_path, golden, b={"decision": "accept"}, c={"decision": "reject"})
     decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "ann"]
-    assert "--decisions needs -o" in ragstone(decide, tmp_path).stderr
+    assert "--decisions needs --output" in ragstone(decide, tmp_path).stderr
     ragstone([*decide, "-o", "golden.jsonl"], tmp_path, exit_code=2)  # it exists
     done = ragstone([*decide, "-o", "golden.jsonl", "--force"], tmp_path, exit_code=0)
     assert "1 accepted (0 of them edited), 1 rejected, 0 drafts without a decision" in done.stdout

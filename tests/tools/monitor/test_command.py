@@ -42,7 +42,7 @@ def test_an_alert_exits_with_1_and_the_window_is_in_the_history(project: Path) -
 
 def test_what_is_missing_or_no_time_is_an_error(project: Path) -> None:
     assert "logs/*.jsonl: log not found." in ragstone(["monitor", "logs/*.jsonl"], project, exit_code=2).stderr
-    assert "is no time" in monitor(project, "--until", "tomorrow", exit_code=2).stderr
+    assert "is not a date or a time" in monitor(project, "--until", "tomorrow", exit_code=2).stderr
 
 
 def test_the_policy_and_the_history_of_the_project_are_used(project: Path) -> None:
