@@ -29,10 +29,11 @@ MAX_RUNS = 200
 """So many runs of the history are read, the newest."""
 
 _MIN_FLIPS = 3
-"""A question that flip-flops changed between answered and not answered so often."""
+"""A question flip-flops if it changed between answered and not answered so often, or
+more, and if `_MIN_FLIP_SHARE` is reached, too."""
 
 _MIN_FLIP_SHARE = 0.2
-"""It also changed in at least this share of the steps from one run to the next."""
+"""The least share of steps from one run to the next in which it changed."""
 
 _MIN_KNOWN_SHARE = 0.5
 """If a smaller share of the relevant ids are those of documents, they are written in

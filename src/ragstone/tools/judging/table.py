@@ -35,7 +35,7 @@ TEXTS = ("question", "answer", "reference", "contexts")
 """The columns with texts of a sample. A change in them has no effect."""
 
 RESERVED_COLUMNS = ("id", "probability", "comment", "disagreement", *TEXTS)
-"""The columns that no metric can be called like."""
+"""Names of columns that no metric can have."""
 
 _EXPECTED = "Expected a table of `ragstone label`, or one with id and a column for each metric, as CSV or JSON Lines."
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
@@ -126,7 +126,7 @@ def label_files(places: Sequence[Path]) -> list[Path]:
             raise ConfigError(
                 "has no CSV file of labels.",
                 where=str(place),
-                hint="Draw one: ragstone label RUN",
+                hint="Draw answers to label: ragstone label RUN",
             )
         files += tables
     return files
@@ -138,7 +138,7 @@ def read_labels(
     metrics: Collection[str],
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> Labels:
-    """Read the labels in `files`. Each is of one annotator, whose name it has.
+    """Read the labels in `files`, each of which is named after its annotator.
 
     A file has a row for each answer, with its id and a column for each labelled metric
     of `metrics`, the metrics of the run. A label is a number within `scale` (mapped to
