@@ -21,7 +21,7 @@ from tests.report.browser import Page
 from tests.report.conftest import Text, helpdesk_report, record
 from tests.report.hostile import every_fragment
 from tests.report.paged import paged
-from tests.tools.history_page.histories import POLICY, made
+from tests.tools.history_page.histories import POLICY, make_history
 from tests.tools.judging.tables import open_table
 
 pytestmark = pytest.mark.browser
@@ -54,7 +54,7 @@ def report() -> str:
 
 
 def history() -> str:
-    found = made(6)
+    found = make_history(6)
     evil = BEGIN[:480]
     runs = tuple(
         run.model_copy(

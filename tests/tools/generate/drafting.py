@@ -70,14 +70,14 @@ def block(data: str, name: str) -> str | None:
 
 
 def passages(data: str) -> list[str]:
-    return [text for at in range(1, 20) if (text := block(data, f"passage p{at}")) is not None]
+    return [text for number in range(1, 20) if (text := block(data, f"passage p{number}")) is not None]
 
 
 def facts_in(text: str) -> list[Fact]:
     return [fact for fact in FACTS.values() if fact.sentence in text]
 
 
-def asked_for(question: str) -> list[Fact]:
+def facts_asked_for(question: str) -> list[Fact]:
     found = [fact for fact in FACTS.values() if fact.question in question]
     return sorted(found, key=lambda fact: question.find(fact.question))
 
@@ -96,22 +96,24 @@ class Writer:
         return self.faults[task](reply, data) if task in self.faults else reply
 
     def question(self, data: str) -> dict[str, Any]:
-        shown = passages(data)
+        texts = passages(data)
         known = block(data, "asked") or ""
-        facts = [facts_in(text)[:1] for text in shown]
+        facts = [facts_in(text)[:1] for text in texts]
         if not all(facts) or facts[0][0].question in known:
             return {"draft": {"possible": "no", "question": "", "answer": "", "quotes": [], "difficulty": "easy"}}
-        used = [found[0] for found in facts]
-        question = used[0].question
-        if len(used) == 2:
-            question = f"I ask {used[0].case}: {question} And {used[1].case}: {used[1].question}"
+        chosen = [found[0] for found in facts]
+        question = chosen[0].question
+        if len(chosen) == 2:
+            question = f"I ask {chosen[0].case}: {question} And {chosen[1].case}: {chosen[1].question}"
         return {
             "draft": {
                 "possible": "yes",
                 "question": question,
-                "answer": " ".join(fact.answer for fact in used),
-                "quotes": [{"passage": f"p{at}", "quote": fact.sentence} for at, fact in enumerate(used, start=1)],
-                "difficulty": "easy" if len(used) == 1 else "hard",
+                "answer": " ".join(fact.answer for fact in chosen),
+                "quotes": [
+                    {"passage": f"p{number}", "quote": fact.sentence} for number, fact in enumerate(chosen, start=1)
+                ],
+                "difficulty": "easy" if len(chosen) == 1 else "hard",
             }
         }
 
@@ -120,18 +122,18 @@ class Writer:
         return {"draft": {"possible": "yes", "question": f"Which person first invented {heading} in history?"}}
 
     def attempt(self, data: str) -> dict[str, Any]:
-        facts = asked_for(block(data, "question") or "")
-        known = bool(facts) and all(fact.sentence in "\n".join(passages(data)) for fact in facts)
+        facts = facts_asked_for(block(data, "question") or "")
+        is_answered = bool(facts) and all(fact.sentence in "\n".join(passages(data)) for fact in facts)
         return {
             "attempt": {
-                "answerable": "yes" if known else "no",
-                "answer": " ".join(fact.answer for fact in facts) if known else "",
+                "answerable": "yes" if is_answered else "no",
+                "answer": " ".join(fact.answer for fact in facts) if is_answered else "",
             }
         }
 
     def inspection(self, data: str) -> dict[str, Any]:
         reference = block(data, "reference")
-        answers = [(f"a{at}", block(data, f"answer a{at}")) for at in range(1, 4)]
+        answers = [(f"a{number}", block(data, f"answer a{number}")) for number in range(1, 4)]
         return {
             "checks": [
                 {"id": "question", "reason": "It is clear.", "standalone": "yes", "sensible": "yes", "trivial": "no"}

@@ -19,17 +19,17 @@ from ragstone.tools.generate.documents import docx_text, html_text, read_documen
 
 def pdf(*pages: str) -> bytes:
     """A PDF with a line of text on each page, written by hand."""
-    kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
+    kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
-    for at, text in enumerate(pages):
+    for index, text in enumerate(pages):
         stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else ""
         objects.append(
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
-            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * at} 0 R >>"
+            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * index} 0 R >>"
         )
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
     body, places = "%PDF-1.4\n", []
@@ -66,16 +66,16 @@ def test_every_kind_of_document_in_a_folder(tmp_path: Path) -> None:
     (folder / ".hidden.md").write_text("secret")
     (folder / "f.md").symlink_to(tmp_path / "secret.md")
     (folder / "g.png").write_bytes(b"\x89PNG")
-    found = read_documents([folder])
-    assert found.texts == {
+    result = read_documents([folder])
+    assert result.texts == {
         "a.md": "# A\n\nText.",
         "b.txt": "plain",
         "c.html": "One bold line.\n\nNext",
         "sub/d.pdf": "The first page.\n\nThe second page.",
         "e.docx": "## Leave\n\nTrainees get 20 days.\n\nInterns | 5 days\n\nAsk Ada.",
     }
-    assert list(found.unreadable.values()) == ["it is outside the workspace"]
-    assert found.skipped_files == 1
+    assert list(result.unreadable.values()) == ["it is outside the workspace"]
+    assert result.skipped_files == 1
 
 
 def test_files_keep_their_path_if_several_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,11 +124,11 @@ def test_a_damaged_file_is_listed_and_the_others_are_read(
     with pytest.raises(ConfigError, match="there is no document to read"):
         read_documents([tmp_path])
     (tmp_path / "good.md").write_text("good")
-    found = read_documents([tmp_path])
-    assert list(found.texts) == ["good.md"]
-    ((path, why),) = found.unreadable.items()
+    result = read_documents([tmp_path])
+    assert list(result.texts) == ["good.md"]
+    ((path, problem),) = result.unreadable.items()
     assert path.endswith(name)
-    assert why.startswith(reason)
+    assert problem.startswith(reason)
 
 
 def test_entities_of_word_files_are_not_expanded(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ def test_too_few_runs_drafts_and_another_judge_say_nothing() -> None:
     golden = golden_of(3)
     assert records_of(History(), golden).always_answered == []
     assert records_of(history_of(golden, 4, scored), golden).never_answered == []
-    drafts = GoldenSet(tuple(Sample(one.id, one.question, reference="Yes.", review=Review("draft")) for one in golden))
+    drafts = GoldenSet(
+        tuple(Sample(sample.id, sample.question, reference="Yes.", review=Review("draft")) for sample in golden)
+    )
     assert records_of(history_of(golden, 30, scored), drafts).never_answered == []
     history = history_of(golden, 30, scored, judge_key=lambda number: ("a" if number < 27 else "b") * 16)
     assert records_of(history, golden).never_answered == []
@@ -134,7 +136,7 @@ def test_passages_that_no_document_holds_are_missing_and_unknown_ids_are_no_news
     assert (references.ids_checked, references.missing_ids) == (False, [])
 
 
-def reported(folder: Path, *arguments: str, exit_code: int = 0) -> Completed:
+def run_golden(folder: Path, *arguments: str, exit_code: int = 0) -> Completed:
     return ragstone(["golden", "golden.jsonl", *arguments], folder, exit_code=exit_code)
 
 
@@ -142,11 +144,11 @@ def test_the_command_says_all_of_it_once_and_strict_has_a_code(tmp_path: Path) -
     golden = golden_of(40)
     write_rows(
         tmp_path / "golden.jsonl",
-        [{"id": one.id, "question": one.question, "reference": one.reference} for one in golden],
+        [{"id": sample.id, "question": sample.question, "reference": sample.reference} for sample in golden],
     )
     write_history(tmp_path / "history.jsonl", history_of(golden, 30, scored))
     corpus(tmp_path / "docs")
-    done = reported(tmp_path, "--history", "history.jsonl", "--corpus", "docs", "--strict")
+    done = run_golden(tmp_path, "--history", "history.jsonl", "--corpus", "docs", "--strict")
     lines = done.stdout.splitlines()
     assert lines[0] == "40 samples; 0 unanswerable, 0 without a reference."
     assert any("shows a loss of 0." in line for line in lines)
@@ -154,25 +156,25 @@ def test_the_command_says_all_of_it_once_and_strict_has_a_code(tmp_path: Path) -
     assert "Never answered: repair reference or documents: 2" in lines
     assert "  q2, 19 of 29 times" in lines
     assert "  and 30 more (--format json lists all)" in lines
-    document = json.loads(reported(tmp_path, "--history", "history.jsonl", "--format", "json").stdout)
+    document = json.loads(run_golden(tmp_path, "--history", "history.jsonl", "--format", "json").stdout)
     assert document["records"]["never_answered"] == ["q1", "q5"]
     assert document["samples"] == 40
     assert 0.0 < document["shows"]["faithfulness"] < 1.0
     write_rows(tmp_path / "golden.jsonl", [{"id": "a", "question": "Why so?"}, {"id": "b", "question": "why so"}])
-    reported(tmp_path, "--strict", exit_code=3)
-    reported(tmp_path)
+    run_golden(tmp_path, "--strict", exit_code=3)
+    run_golden(tmp_path)
 
 
 def test_a_missing_history_and_an_empty_corpus_are_errors(tmp_path: Path) -> None:
     write_rows(tmp_path / "golden.jsonl", [{"id": "a", "question": "Why?"}])
     (tmp_path / "docs").mkdir()
-    assert "there is no such history" in reported(tmp_path, "--history", "none.jsonl", exit_code=2).stderr
-    assert "there is no document to read" in reported(tmp_path, "--corpus", "docs", exit_code=2).stderr
+    assert "there is no such history" in run_golden(tmp_path, "--history", "none.jsonl", exit_code=2).stderr
+    assert "there is no document to read" in run_golden(tmp_path, "--corpus", "docs", exit_code=2).stderr
 
 
 def test_drafts_are_not_counted_and_a_group_counts_as_one() -> None:
-    alone = golden_of(40).samples
-    pairs = [replace(sample, group=f"pair-{place // 2}") for place, sample in enumerate(alone)]
-    drafts = [replace(sample, review=Review("draft")) for sample in alone[20:]]
+    samples = golden_of(40).samples
+    pairs = [replace(sample, group=f"pair-{place // 2}") for place, sample in enumerate(samples)]
+    drafts = [replace(sample, review=Review("draft")) for sample in samples[20:]]
     assert GoldenSet(tuple(pairs)).size() == GoldenSize(sample_count=40, group_count=20)
-    assert GoldenSet((*alone[:20], *drafts)).size() == GoldenSize(sample_count=20, group_count=20)
+    assert GoldenSet((*samples[:20], *drafts)).size() == GoldenSize(sample_count=20, group_count=20)

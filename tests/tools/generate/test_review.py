@@ -61,8 +61,8 @@ SET = GoldenSet(
 )
 
 
-def decided(folder: Path, golden: GoldenSet = SET, **edits: dict[str, str]) -> Path:
-    """The table of the drafts of `golden`, with cells as a person edited them."""
+def write_decisions(folder: Path, golden: GoldenSet = SET, **edits: dict[str, str]) -> Path:
+    """Write the table of the drafts of `golden`, with cells as a person edits them, by sample id."""
     path = folder / "review.csv"
     path.unlink(missing_ok=True)
     write_review(path, drafts_of(golden))
@@ -77,31 +77,31 @@ def decided(folder: Path, golden: GoldenSet = SET, **edits: dict[str, str]) -> P
     return path
 
 
-def applied(path: Path, golden: GoldenSet = SET) -> ReviewedSet:
+def apply_table(path: Path, golden: GoldenSet = SET) -> ReviewedSet:
     return apply_decisions(golden, path, reviewer="ann", day="2026-11-22")
 
 
 def test_decisions_become_status_reviewer_and_date(tmp_path: Path) -> None:
     edits = {"decision": "Accept", "question": " What is A? ", "tags": "x, y", "answerable": "no"}
-    reviewed = applied(decided(tmp_path, a=edits, b={"decision": "reject"}, c={"comment": "hm"}))
+    reviewed = apply_table(write_decisions(tmp_path, a=edits, b={"decision": "reject"}, c={"comment": "hm"}))
     assert [sample.id for sample in reviewed.samples] == ["a", "=c", "d"]
     first = reviewed.samples[0]
     assert (first.question, first.reference, first.tags, first.answerable) == ("What is A?", "A.", ("x", "y"), False)
     assert first.review == Review("reviewed", "ann", "2026-11-22")
     assert reviewed.samples[1] == SET.samples[2]
     assert (reviewed.accepted, reviewed.edited, reviewed.rejected, reviewed.undecided) == (1, 1, ("b",), 1)
-    again = applied(decided(tmp_path, c={"decision": "accept"}))
+    again = apply_table(write_decisions(tmp_path, c={"decision": "accept"}))
     assert (again.accepted, again.edited) == (1, 0)
     assert replace(again.samples[2], review=None) == replace(SET.samples[2], review=None)
 
 
 def test_a_sample_that_changed_or_is_gone_is_an_error(tmp_path: Path) -> None:
-    table = decided(tmp_path, a={"decision": "accept"})
+    table = write_decisions(tmp_path, a={"decision": "accept"})
     changed = GoldenSet((Sample("a", "What is another a?", review=Review("draft")),))
     with pytest.raises(ConfigError, match="'a' has changed since the table was written"):
-        applied(table, changed)
+        apply_table(table, changed)
     with pytest.raises(ConfigError, match="'a' is not in the golden set"):
-        applied(table, GoldenSet(SET.samples[1:]))
+        apply_table(table, GoldenSet(SET.samples[1:]))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_sample_that_changed_or_is_gone_is_an_error(tmp_path: Path) -> None:
 )
 def test_a_table_with_anything_else_is_refused_with_its_line(tmp_path: Path, cells: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as refused:
-        applied(decided(tmp_path, a=cells))
+        apply_table(write_decisions(tmp_path, a=cells))
     assert (refused.value.where or "").endswith("review.csv:2")
 
 
@@ -125,7 +125,7 @@ def test_the_command_lists_the_drafts_and_takes_the_decisions(tmp_path: Path) ->
     assert "2. c\n   Question:   What is c?\n   Reference:  It is." in done.stdout
     ragstone(["review", "golden.jsonl"], tmp_path, exit_code=2)  # the table may have decisions
     golden = load_golden_set("golden.jsonl", root=tmp_path)
-    decided(tmp_path, golden, b={"decision": "accept"}, c={"decision": "reject"})
+    write_decisions(tmp_path, golden, b={"decision": "accept"}, c={"decision": "reject"})
     decide = ["review", "golden.jsonl", "--decisions", "review.csv", "--reviewer", "ann"]
     assert "--decisions needs --output" in ragstone(decide, tmp_path).stderr
     ragstone([*decide, "-o", "golden.jsonl"], tmp_path, exit_code=2)  # it exists

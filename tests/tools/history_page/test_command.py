@@ -1,4 +1,4 @@
-"""A history kept on one's own machine: held against, added to, listed."""
+"""A history kept on one's own machine: compared with, added to, listed."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mende
     assert lines(gated)[-1]["eligible"]
 
 
-def test_every_gate_is_held_against_the_history_which_is_listed_and_exported(gated: Path) -> None:
-    assert [one["kind"] for one in lines(gated)] == ["samples", "run", "run"]
+def test_every_gate_is_compared_with_the_history_which_is_listed_and_exported(gated: Path) -> None:
+    assert [line["kind"] for line in lines(gated)] == ["samples", "run", "run"]
     (drift,) = [
         check for check in read_json(gated / "ragstone-run" / "report.json")["checks"] if check["kind"] == "drift"
     ]
@@ -92,7 +92,7 @@ def test_a_page_of_the_newest_runs_compares_them_with_older_versions(gated: Path
     (gated / "kept" / "history.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     page = page_of(gated, "--last", "1", "--versions", "v1,v2")
     assert "no question has both scores" not in page
-    assert "not kept any more" not in page
+    assert "no longer stored" not in page
 
 
 def test_options_of_the_list_are_refused_before_a_subcommand(gated: Path) -> None:
@@ -119,9 +119,14 @@ def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -
     (project / "houses.py").write_text(BROKEN, encoding="utf-8")
     ragstone(["gate", "--out", "two"], project, env={"RAGSTONE_HISTORY": "elsewhere/two.jsonl"})
     added = ragstone(["history", "add", "two", "one", "two", "--release", "v1"], project)
-    assert [one.split()[0] for one in added.stdout.splitlines()] == ["Added", "Added", "Replaced", "kept/history.jsonl"]
+    assert [line.split()[0] for line in added.stdout.splitlines()] == [
+        "Added",
+        "Added",
+        "Replaced",
+        "kept/history.jsonl",
+    ]
     assert "now has 2 runs" in added.stdout
-    assert [one["release"] for one in lines(project)[1:]] == ["v1", "v1"]
+    assert [line["release"] for line in lines(project)[1:]] == ["v1", "v1"]
     assert "Replaced the run of" in ragstone(["history", "add", "two", "--release", "v2"], project).stdout
     assert '<span class="pill worse">worse</span>' in page_of(project, "--versions", "v1,v2")
     assert '<span class="pill better">better</span>' in page_of(project, "--versions", "v2,v1")
@@ -132,8 +137,8 @@ def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -
 def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path) -> None:
     samples, *runs = lines(gated)
     runs[-1]["commit"] = "0123456789abcdef0123456789abcdef01234567"
-    kept = [json.dumps(one) for one in (samples, *runs)]
-    (gated / "sk-private-0123.jsonl").write_text("\n".join([*kept, "damaged"]), encoding="utf-8")
+    text_lines = [json.dumps(line) for line in (samples, *runs)]
+    (gated / "sk-private-0123.jsonl").write_text("\n".join([*text_lines, "damaged"]), encoding="utf-8")
     job = {"GITHUB_SERVER_URL": "https://github.example", "RAGSTONE_JUDGE_API_KEY": "sk-private-0123"}
     for repository, link in (("acme/shop", True), ("sk-private-0123", False)):
         page = page_of(gated, "--history", "sk-private-0123.jsonl", env={**job, "GITHUB_REPOSITORY": repository})

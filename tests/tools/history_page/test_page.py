@@ -15,8 +15,8 @@ from ragstone.report.html_page import html_environment
 from ragstone.tools.history_page.marks import marks
 from ragstone.tools.history_page.page import MAX_METRICS, MAX_ROWS, HistoryPage, history_page, render_history
 from tests.report.hostile import every_fragment
-from tests.tools.history_page.histories import ACCEPTED, POLICY, made
-from tests.tools.history_page.test_versions import by_the_gate
+from tests.tools.history_page.histories import ACCEPTED, POLICY, make_history
+from tests.tools.history_page.test_versions import interval_by_gate
 
 
 def page_of(history: History, *versions: int, repository: str | None = None) -> HistoryPage:
@@ -42,10 +42,10 @@ def renamed(run: RunLine, metric: str, **fields: object) -> RunLine:
 
 
 def test_each_version_is_beside_the_one_before_it() -> None:
-    history = made(40)
+    history = make_history(40)
     page = page_of(history)
     assert [row.run for row in page.rows] == list(history.runs[::-1])
-    wanted = by_the_gate(history, 38, 39, "faithfulness").estimate
+    wanted = interval_by_gate(history, 38, 39, "faithfulness").estimate
     assert page.rows[0].changes["faithfulness"] == pytest.approx(wanted)
     assert page.rows[-1].changes == {}
     assert page.rows[19].changes == {}, "another judge"
@@ -55,7 +55,7 @@ def test_each_version_is_beside_the_one_before_it() -> None:
 
 
 def test_where_less_is_better_a_rise_is_worse() -> None:
-    history = made(40)
+    history = make_history(40)
     runs = tuple(renamed(run, "noise_sensitivity") for run in history.runs)
     policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
     for first, second, word in ((24, 26, "better"), (26, 24, "worse")):
@@ -65,13 +65,13 @@ def test_where_less_is_better_a_rise_is_worse() -> None:
 
 
 def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
-    history = made(40)
+    history = make_history(40)
     page = page_of(history, 35, 38, 39)
     first = page.comparison["Faithfulness"]
     assert first[2].mean == score(history.runs[39].metrics["faithfulness"].mean, 3)
     assert first[0].difference is None
     for place, cell in zip((38, 39), first[1:], strict=True):
-        wanted = by_the_gate(history, 35, place, "faithfulness")
+        wanted = interval_by_gate(history, 35, place, "faithfulness")
         assert cell.difference == wanted
         assert (cell.word == "") is (wanted.low <= 0.0 <= wanted.high)
         assert change(wanted.low, 3) in render_history(page)
@@ -81,7 +81,7 @@ def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
 
 
 def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> None:
-    history = made(40)
+    history = make_history(40)
     charts = page_of(history).charts
     faithfulness, relevancy, *_ = charts
     newest = score(history.runs[-1].metrics["faithfulness"].mean)
@@ -98,13 +98,13 @@ def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> No
 
 
 def test_a_metric_below_its_level_is_marked_until_it_is_over() -> None:
-    rows = page_of(with_loss(made(40), 32, 36, until=36)).rows
+    rows = page_of(with_loss(make_history(40), 32, 36, until=36)).rows
     assert ["faithfulness" in row.below for row in rows] == [39 - place in range(32, 36) for place in range(40)]
-    assert "below its level" in render_history(page_of(with_loss(made(40), 38, 39)))
+    assert "below its level" in render_history(page_of(with_loss(make_history(40), 38, 39)))
 
 
 def test_windows_of_production_have_trends_of_their_own() -> None:
-    history = made(4)
+    history = make_history(4)
     window = WindowPart(end=history.runs[0].time, figures={"errors": FigurePart(value=0.12, n=200)}, alerts=("errors",))
     windows = tuple(run.model_copy(update={"run": f"f{run.run[1:]}", "window": window}) for run in history.runs)
     page = page_of(replace(history, runs=(*history.runs, *windows)))
@@ -115,22 +115,22 @@ def test_windows_of_production_have_trends_of_their_own() -> None:
 
 
 def test_the_page_is_small_and_bounded_and_says_so() -> None:
-    page = page_of(made(200), 150, 199, repository="https://github.example/acme/shop")
+    page = page_of(make_history(200), 150, 199, repository="https://github.example/acme/shop")
     assert len(render_history(page).encode()) <= 76_000
     assert len(page.rows) == MAX_ROWS
-    first, second = made(2).runs
+    first, second = make_history(2).runs
     many = {f"m{number}": first.metrics["faithfulness"] for number in range(MAX_METRICS - 3)}
     first = first.model_copy(update={"metrics": {**many, **first.metrics}})
-    page = page_of(replace(made(2), runs=(*[first] * MAX_ROWS, second)))
+    page = page_of(replace(make_history(2), runs=(*[first] * MAX_ROWS, second)))
     assert (page.metrics[0], len(page.metrics), len(page.rows)) == ("faithfulness", MAX_METRICS, MAX_ROWS)
     runs, metrics = page.notes
     assert f"{MAX_ROWS} of {MAX_ROWS + 1} runs" in runs
     assert f"{MAX_METRICS} of {MAX_METRICS + 1} metrics" in metrics
-    assert page_of(made(4)).notes == []
+    assert page_of(make_history(4)).notes == []
 
 
 def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
-    first, second = made(2).runs
+    first, second = make_history(2).runs
     new = {"judge": "openai judge-9", "judge_key": "9" * 16, "golden": "9" * 64, "system": "m-9", "release": "v9"}
     versions = {**second.versions, "faithfulness": "2"}
     more = {"part": "retrieval", "versions": versions, "accepted": ACCEPTED}
@@ -151,7 +151,7 @@ def test_runs_are_marked_where_they_differ_from_the_run_before() -> None:
 
 
 def test_links_lead_into_the_repository_only_and_only_to_what_is_a_commit() -> None:
-    history = made(3)
+    history = make_history(3)
     odd = history.runs[-1].model_copy(update={"commit": "../../evil?x", "pull_request": 7})
     history = replace(history, runs=(*history.runs[:-1], odd))
     html = render_history(page_of(history, repository="https://github.example/acme/shop"))
@@ -167,14 +167,14 @@ def test_links_lead_into_the_repository_only_and_only_to_what_is_a_commit() -> N
 
 @pytest.mark.parametrize("address", [None, "", "javascript:alert(1)//", "https://x y", "//evil.example"])
 def test_an_address_that_is_none_gives_no_links(address: str | None) -> None:
-    assert "href" not in render_history(page_of(made(1), repository=address))
+    assert "href" not in render_history(page_of(make_history(1), repository=address))
 
 
 def test_a_history_or_a_run_without_anything_is_shown() -> None:
     empty = render_history(history_page(History(), POLICY, notes=["The history is damaged: <b>."]))
     assert "The history is empty" in empty
     assert "damaged: &lt;b&gt;." in empty
-    (run,) = made(1, kept=0).runs
+    (run,) = make_history(1, runs_with_scores=0).runs
     nothing = dict.fromkeys(("commit", "pull_request", "release", "system", "latency_p50_s", "cost_usd"))
     html = render_history(page_of(History((run.model_copy(update={**nothing, "metrics": {}, "verdict": "none"}),))))
     assert "no verdict" in html
@@ -182,8 +182,8 @@ def test_a_history_or_a_run_without_anything_is_shown() -> None:
 
 
 def test_the_page_has_no_script_and_asks_the_network_for_nothing() -> None:
-    html = render_history(page_of(made(5), 1, 4))
-    assert html == render_history(page_of(made(5), 1, 4))
+    html = render_history(page_of(make_history(5), 1, 4))
+    assert html == render_history(page_of(make_history(5), 1, 4))
     assert "default-src &#39;none&#39;; style-src &#39;sha256-" in html
     assert "unsafe" not in html.partition("</head>")[0]
     for word in ("<script", "src=", "<link", "@import", "url(", " on"):
@@ -193,7 +193,7 @@ def test_the_page_has_no_script_and_asks_the_network_for_nothing() -> None:
 @pytest.mark.attack(by="history", tries="act in the page of the history", stopped_by="escaped, no script")
 def test_every_text_is_escaped() -> None:
     assert html_environment("ragstone.tools.history_page").autoescape is True
-    history = made(6)
+    history = make_history(6)
     evil = f"</script><script>alert(1)</script> {every_fragment}".encode("utf-8", "replace").decode()[:400]
     below = (BelowPart(metric=evil, since=history.runs[0].run, commit=evil, loss=0.1, shown=True),)
     runs = tuple(

@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.tools.history_page.page import history_page, render_history
 from tests.report.browser import Page, chromium
-from tests.tools.history_page.histories import POLICY, made
+from tests.tools.history_page.histories import POLICY, make_history
 from tests.tools.history_page.test_page import with_loss
 
 pytestmark = pytest.mark.browser
@@ -24,7 +24,7 @@ def page() -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    history = with_loss(made(40), 38, 39)
+    history = with_loss(make_history(40), 38, 39)
     versions = [history.runs[place] for place in (25, 35, 39)]
     shown = history_page(history, POLICY, versions=versions, repository="https://github.example/acme/shop")
     path = tmp_path_factory.mktemp("page") / "index.html"

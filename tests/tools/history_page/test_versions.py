@@ -12,10 +12,10 @@ from ragstone.history.file import History
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 from ragstone.tools.history_page.versions import find_version, paired_changes, run_before, why_not_paired
-from tests.tools.history_page.histories import made
+from tests.tools.history_page.histories import make_history
 
 
-def by_the_gate(history: History, before: int, after: int, metric: str) -> Estimate:
+def interval_by_gate(history: History, before: int, after: int, metric: str) -> Estimate:
     """The interval of the difference between two runs, by the gate's statistics."""
     then, now = (
         dict(zip(history.samples[run.samples or ""].ids, decode(run.scores[metric]), strict=True))
@@ -31,16 +31,16 @@ def by_the_gate(history: History, before: int, after: int, metric: str) -> Estim
 
 @pytest.mark.parametrize("groups", [0, 3])
 def test_an_interval_is_the_one_that_the_gate_finds(groups: int) -> None:
-    history = made(40, groups=groups) if groups else made(40)
+    history = make_history(40, groups=groups) if groups else make_history(40)
     for before, after in ((35, 39), (38, 39), (37, 38), (24, 27), (38, 35)):
         paired = paired_changes(history, history.runs[before], history.runs[after], "faithfulness")
         assert paired is not None
-        wanted = by_the_gate(history, before, after, "faithfulness")
+        wanted = interval_by_gate(history, before, after, "faithfulness")
         assert paired.interval() == wanted
 
 
 def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> None:
-    history = made(4)
+    history = make_history(4)
     plain = history.runs[2].model_copy(update={"verdict": "none"})
     history = replace(history, runs=(*history.runs[:2], plain, history.runs[3]))
     assert run_before(history.runs, 3) == history.runs[1]
@@ -63,7 +63,7 @@ def test_a_run_is_compared_with_the_newest_before_it_that_has_a_verdict() -> Non
 def test_runs_that_differ_in_more_than_the_system_are_not_compared(
     change: dict[str, object], metric: str, reason: str
 ) -> None:
-    history = made(6)
+    history = make_history(6)
     before, after = history.runs[4], history.runs[5].model_copy(update=change)
     for first, second in ((before, after), (after, before)):
         assert paired_changes(history, first, second, metric) is None
@@ -72,7 +72,7 @@ def test_runs_that_differ_in_more_than_the_system_are_not_compared(
 
 
 def test_a_version_is_named_by_release_system_commit_or_run_and_the_newest_is_meant() -> None:
-    history = made(40)
+    history = make_history(40)
     commit = history.runs[17].commit or ""
     assert history.runs[2].commit == history.runs[3].commit
     names = ["v1.2", "model-1, prompt 0001", commit, commit[:7], commit[:4], history.runs[3].run]

@@ -22,9 +22,9 @@ from tests.pipeline.conftest import WriteRun
 IDS = [f"q{i}" for i in range(40)]
 
 
-def calibrated(*arguments: object) -> str:
-    """What the command says."""
-    return CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False).stdout
+def run_calibrate(*arguments: object) -> str:
+    """Run the command, and return what it prints."""
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False).stdout
 
 
 def labels_of(labels: dict[str, float], metric: str = "m") -> Labels:
@@ -50,13 +50,13 @@ def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirecto
     for who in ("ann", "bob"):
         (labels / f"{who}.csv").write_text("\n".join(["id,faithfulness", *rows]))
     out = tmp_path / "calibration.json"
-    said = calibrated(labels, "--run", run.path, "-o", out)
-    assert "faithfulness: 20 labelled samples" in said
-    assert said.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
+    text = run_calibrate(labels, "--run", run.path, "-o", out)
+    assert "faithfulness: 20 labelled samples" in text
+    assert text.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
     written = read_calibration(out)
     assert written.judge == run.manifest.judge
     assert len(written.metrics["faithfulness"].pairs) == 20
-    document = json.loads(calibrated(labels, "--run", run.path, "--format", "json"))
+    document = json.loads(run_calibrate(labels, "--run", run.path, "--format", "json"))
     assert document["metrics"]["faithfulness"]["kappa"]["value"] == 1.0
     assert document["metrics"]["faithfulness"]["people_kappas"]["ann and bob"]["value"] == 1.0
     assert document["conclusion"].startswith("This judge may not block yet")
@@ -170,14 +170,14 @@ def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
     labels = tmp_path / "labels.csv"
     labels.write_text(rows)
     with pytest.raises(ConfigError, match=says):
-        calibrated(labels, "--run", run.path)
+        run_calibrate(labels, "--run", run.path)
 
 
 def test_what_is_settled_is_in_a_file_of_this_name(run: RunDirectory, tmp_path: Path) -> None:
     for who, label in (("ann", "pass"), ("bob", "fail")):
         (tmp_path / f"{who}.csv").write_text(f"id,faithfulness\nq1,{label}\n")
     with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
-        calibrated(tmp_path / "ann.csv", tmp_path / "bob.csv", "--run", run.path, "--settle", "open.csv")
+        run_calibrate(tmp_path / "ann.csv", tmp_path / "bob.csv", "--run", run.path, "--settle", "open.csv")
 
 
 def test_the_command_says_when_there_is_nothing_to_settle(run: RunDirectory, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_table_or_a_calibration_does_not_go_with_fit(run: RunDirectory, tmp_pa
     labels.write_text("id,faithfulness\nq1,pass\n")
     for option in ("--output", "--settle"):
         with pytest.raises(ConfigError, match=f"{option} does not go with --fit"):
-            calibrated(labels, "--run", run.path, "--fit", tmp_path / "judge.json", option, tmp_path / "x")
+            run_calibrate(labels, "--run", run.path, "--fit", tmp_path / "judge.json", option, tmp_path / "x")
 
 
 def test_the_command_names_the_file_as_the_policy_does(

@@ -25,9 +25,9 @@ def write_project(root: Path) -> None:
     golden, recorded, labels = [], [], []
     for i in range(N):
         short = f"Lamp {i} is from {1900 + i}."
-        whole = f"{short} Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
+        complete = f"{short} Lamp {i} weighs {i + 3} kilograms. The keeper of lamp {i} lives nearby."
         golden.append({"id": f"q{i}", "question": f"When was lamp {i} made?"})
-        recorded.append({"id": f"q{i}", "answer": short if i % 2 else whole, "contexts": [whole]})
+        recorded.append({"id": f"q{i}", "answer": short if i % 2 else complete, "contexts": [complete]})
         labels.append({"id": f"q{i}", "faithfulness": "fail" if i % 2 else "pass"})
     for name, rows in (("golden", golden), ("answers", recorded), ("labels", labels)):
         write_rows(root / f"{name}.jsonl", rows)
@@ -139,8 +139,8 @@ def test_a_judge_outside_the_workspace_is_not_read(tmp_path: Path) -> None:
 
 def test_labels_of_noise_are_not_called_a_gain(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
-    rows = [{"own": float(one[0]), "other": float(one[1])} for one in rng.normal(size=(200, 2))]
-    labels = [float(one > 0.5) for one in rng.random(200)]
+    rows = [{"own": float(first), "other": float(second)} for first, second in rng.normal(size=(200, 2))]
+    labels = [float(value > 0.5) for value in rng.random(200)]
     model = fit_model(rows, labels, [str(i) for i in range(200)])
     assert abs(model.cross_validated.auroc - 0.5) < 0.12
 
@@ -160,15 +160,15 @@ def test_labels_of_one_conversation_are_refused() -> None:
 
 
 def test_a_group_is_never_in_two_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    folds: list[tuple[set[float], set[float]]] = []
 
-    def spy(table: Any, labels: Any, others: Any) -> Any:
-        seen.append((set(table[:, 0]), set(others[:, 0])))
-        return np.zeros(len(others))
+    def spy(table: Any, labels: Any, held_out: Any) -> Any:
+        folds.append((set(table[:, 0]), set(held_out[:, 0])))
+        return np.zeros(len(held_out))
 
     monkeypatch.setattr(fit, "predict", spy)
     groups = np.repeat(np.arange(30), 3)
     cross_validate(groups[:, None].astype(float), np.zeros(90), groups.astype(str))
-    assert len(seen) == 10
-    assert all(not mine & others for mine, others in seen)
-    assert set().union(*(others for _, others in seen)) == set(range(30))
+    assert len(folds) == 10
+    assert all(not training & held_out for training, held_out in folds)
+    assert set().union(*(held_out for _, held_out in folds)) == set(range(30))

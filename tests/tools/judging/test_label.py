@@ -27,19 +27,20 @@ def run(write_run: WriteRun, tmp_path: Path) -> RunDirectory:
     return write_run(tmp_path / "run", {"faithfulness": values, "answer_correctness": values})
 
 
-def said(folder: Path, *arguments: str, exit_code: int = 0) -> str:
-    """What the command prints, or why it refuses."""
+def run_command(folder: Path, *arguments: str, exit_code: int = 0) -> str:
+    """Run the command, and return what it prints, or its error."""
     done = ragstone(arguments, folder, exit_code=exit_code)
     return done.stderr if exit_code else done.stdout
 
 
-def rows_of(path: Path) -> Rows:
+def read_table(path: Path) -> Rows:
     with path.open(encoding="utf-8-sig", newline="") as stream:
         return list(csv.DictReader(stream))
 
 
 def fill_in(path: Path, label: Callable[[str], str], metric: str = "faithfulness") -> None:
-    rows = rows_of(path)
+    """Write the label of each answer, by its id, into the table in `path`."""
+    rows = read_table(path)
     for row in rows:
         row[metric] = label(row["id"])
     with path.open("w", encoding="utf-8-sig", newline="") as stream:
@@ -48,38 +49,39 @@ def fill_in(path: Path, label: Callable[[str], str], metric: str = "faithfulness
         writer.writerows(rows)
 
 
-def judged(run: RunDirectory) -> Callable[[str], str]:
+def labels_of_judge(run: RunDirectory) -> Callable[[str], str]:
+    """Label each answer as the judge does."""
     values = run.scores().metrics["faithfulness"].values
     return lambda name: "pass" if values[name] >= 0.5 else "fail"
 
 
 def test_answers_are_drawn_labelled_settled_and_compared(run: RunDirectory, tmp_path: Path) -> None:
-    out = said(tmp_path, "label", "run", "--n", "40", "--annotators", "ann,bob", "--by", "unsure")
+    out = run_command(tmp_path, "label", "run", "--n", "40", "--annotators", "ann,bob", "--by", "unsure")
     assert "drew 40 answers of 80 for faithfulness" in out
     folder = tmp_path / "labels"
     assert sorted(path.name for path in folder.iterdir()) == ["ann.csv", "bob.csv", "label.html"]
-    ann, bob = ({row["id"] for row in rows_of(folder / name)} for name in ("ann.csv", "bob.csv"))
+    ann, bob = ({row["id"] for row in read_table(folder / name)} for name in ("ann.csv", "bob.csv"))
     assert (len(ann), len(bob), len(ann & bob), len(ann | bob)) == (24, 24, 8, 40)
-    assert rows_of(folder / "ann.csv")[0]["answer"]
-    said(tmp_path, "calibrate", "labels", "--run", "run", exit_code=2)  # nobody has labelled anything
+    assert read_table(folder / "ann.csv")[0]["answer"]
+    run_command(tmp_path, "calibrate", "labels", "--run", "run", exit_code=2)  # nobody has labelled anything
 
-    people = judged(run)
+    people = labels_of_judge(run)
     contested = sorted(ann & bob)[:3]
     fill_in(folder / "ann.csv", people)
     opposite = {"pass": "fail", "fail": "pass"}
     fill_in(folder / "bob.csv", lambda name: opposite[people(name)] if name in contested else people(name))
-    out = said(tmp_path, "calibrate", "labels", "--run", "run", "--settle", "labels/settled.csv")
+    out = run_command(tmp_path, "calibrate", "labels", "--run", "run", "--settle", "labels/settled.csv")
     assert "ann and bob" in out
     assert "people with each other          Krippendorff's alpha" in out
     assert "3 labels to settle" in out
-    settled = rows_of(folder / "settled.csv")
+    settled = read_table(folder / "settled.csv")
     assert [row["id"] for row in settled] == contested
     assert all(row["disagreement"].strip() == "faithfulness: fail, pass" for row in settled)
     assert all(row["question"] for row in settled)
     assert not any(name in row["disagreement"] for row in settled for name in ("ann", "bob"))
 
     fill_in(folder / "settled.csv", people)
-    out = said(tmp_path, "calibrate", "labels", "--run", "run", "-o", "calibration.json")
+    out = run_command(tmp_path, "calibrate", "labels", "--run", "run", "-o", "calibration.json")
     assert "to settle" not in out
     assert "; the judge passes 0 that people fail" in out
     assert out.splitlines()[-1].startswith("This judge may block on faithfulness at a floor of 0.")
@@ -89,9 +91,9 @@ def test_answers_are_drawn_labelled_settled_and_compared(run: RunDirectory, tmp_
 
 
 def test_a_table_with_labels_is_not_overwritten(run: RunDirectory, tmp_path: Path) -> None:
-    said(tmp_path, "label", "run", "--n", "5")
+    run_command(tmp_path, "label", "run", "--n", "5")
     before = (tmp_path / "labels" / "me.csv").read_bytes()
-    assert "already exists" in said(tmp_path, "label", "run", "--n", "6", exit_code=2)
+    assert "already exists" in run_command(tmp_path, "label", "run", "--n", "6", exit_code=2)
     assert (tmp_path / "labels" / "me.csv").read_bytes() == before
 
 
@@ -107,7 +109,7 @@ def test_a_table_with_labels_is_not_overwritten(run: RunDirectory, tmp_path: Pat
 def test_what_can_not_be_drawn_is_refused(
     run: RunDirectory, tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
-    assert says in said(tmp_path, "label", "run", *arguments, exit_code=2)
+    assert says in run_command(tmp_path, "label", "run", *arguments, exit_code=2)
 
 
 def test_a_metric_with_the_name_of_a_column_is_refused(write_run: WriteRun, tmp_path: Path) -> None:
@@ -119,19 +121,19 @@ def test_a_metric_with_the_name_of_a_column_is_refused(write_run: WriteRun, tmp_
 def test_unsure_answers_are_drawn_more_often_and_with_their_probability(run: RunDirectory) -> None:
     values = run.scores().metrics["faithfulness"].values
     unsure = {name for name, value in values.items() if 0.2 < value < 0.8}
-    draw = draw_answers(run, n=30, annotators=["ann"], by="unsure", seed=3)
-    drawn = set(draw.assigned["ann"])
-    assert len(drawn) == 30
-    assert len(drawn & unsure) == 20
-    assert {draw.probabilities[name] for name in drawn & unsure} == {20 / len(unsure)}
-    assert {draw.probabilities[name] for name in drawn - unsure} == {10 / (80 - len(unsure))}
-    assert draw == draw_answers(run, n=30, annotators=["ann"], by="unsure", seed=3)
+    drawn = draw_answers(run, n=30, annotators=["ann"], by="unsure", seed=3)
+    ids = set(drawn.assigned["ann"])
+    assert len(ids) == 30
+    assert len(ids & unsure) == 20
+    assert {drawn.probabilities[name] for name in ids & unsure} == {20 / len(unsure)}
+    assert {drawn.probabilities[name] for name in ids - unsure} == {10 / (80 - len(unsure))}
+    assert drawn == draw_answers(run, n=30, annotators=["ann"], by="unsure", seed=3)
     assert set(draw_answers(run, n=500, annotators=["ann"]).probabilities.values()) == {1.0}
 
 
 def test_no_table_has_a_secret(run: RunDirectory) -> None:
-    draw = draw_answers(run, n=80, annotators=["ann"], redact=lambda text: text.replace("q7", "***"))
-    assert not [name for name in draw.probabilities if name.startswith("q7")]
+    drawn = draw_answers(run, n=80, annotators=["ann"], redact=lambda text: text.replace("q7", "***"))
+    assert not [name for name in drawn.probabilities if name.startswith("q7")]
 
 
 def test_every_default_metric_has_a_question_for_people() -> None:

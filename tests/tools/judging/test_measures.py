@@ -41,30 +41,33 @@ def test_a_pair_that_people_did_not_decide_does_not_count_and_a_tie_counts_half(
 
 
 def test_intervals_are_seeded_and_resample_whole_groups() -> None:
-    dice = np.random.default_rng(1)
-    labels = dice.integers(0, 2, 60).astype(float)
-    scores = labels + dice.normal(0, 1, 60)
-    each = [str(row) for row in range(60)]
-    in_tens = [str(row // 10) for row in range(60)]
-    first = estimate(auroc, scores, labels, each)
-    assert first == estimate(auroc, scores, labels, each)
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 60).astype(float)
+    scores = labels + rng.normal(0, 1, 60)
+    single_groups = [str(row) for row in range(60)]
+    groups_of_ten = [str(row // 10) for row in range(60)]
+    first = estimate(auroc, scores, labels, single_groups)
+    assert first == estimate(auroc, scores, labels, single_groups)
     assert covers(first, first.value)
-    assert estimate(auroc, scores, labels, in_tens) != first
+    assert estimate(auroc, scores, labels, groups_of_ten) != first
     assert estimate(auroc, scores, labels, ["one"] * 60).low is None
 
 
-def covers(found: Measurement | None, value: float) -> bool:
-    return found is not None and found.low is not None and found.high is not None and found.low <= value <= found.high
+def covers(measured: Measurement | None, value: float) -> bool:
+    """Whether there is an interval, and `value` is in it."""
+    if measured is None or measured.low is None or measured.high is None:
+        return False
+    return measured.low <= value <= measured.high
 
 
 def test_kappa_of_the_textbook_example_and_of_chance() -> None:
     # Twenty yes/yes, five yes/no, ten no/yes, fifteen no/no: observed 0.7, expected 0.5.
     first = np.array([1.0] * 25 + [0.0] * 25)
     second = np.array([1.0] * 20 + [0.0] * 5 + [1.0] * 10 + [0.0] * 15)
-    found = cohen_kappa(first, second)
-    assert found is not None
-    assert found.value == pytest.approx(0.4)
-    assert covers(found, 0.4)
+    kappa = cohen_kappa(first, second)
+    assert kappa is not None
+    assert kappa.value == pytest.approx(0.4)
+    assert covers(kappa, 0.4)
     rng = np.random.default_rng(1)
     assert covers(cohen_kappa(*rng.integers(0, 2, (2, 400)).astype(float)), 0.0)
 
@@ -86,9 +89,9 @@ def test_agreement_is_not_defined_where_all_ratings_are_the_same() -> None:
 @pytest.mark.heavy
 def test_intervals_cover_the_coefficient_of_the_population() -> None:
     rng = np.random.default_rng(2)
-    inside = 0
+    covered = 0
     for _ in range(24):
         truth = rng.integers(0, 2, 80)
         first, second = (np.where(rng.random(80) < 0.9, truth, 1 - truth).astype(float) for _ in range(2))
-        inside += covers(cohen_kappa(first, second), 0.64)
-    assert inside >= 20
+        covered += covers(cohen_kappa(first, second), 0.64)
+    assert covered >= 20

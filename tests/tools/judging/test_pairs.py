@@ -36,12 +36,12 @@ def write(folder: Path, *rows: Mapping[str, Any]) -> Path:
     return path
 
 
-def measured(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> PairResults:
+def measure(judge: OfflineJudge, pairs: Sequence[Pair], method: str) -> PairResults:
     return asyncio.run(measure_judge(judge, pairs, method, file="pairs.jsonl"))
 
 
-def accuracies(found: PairResults) -> dict[str, float]:
-    return {result.metric: result.accuracy.value for result in found.results if result.accuracy is not None}
+def accuracies(results: PairResults) -> dict[str, float]:
+    return {result.metric: result.accuracy.value for result in results.results if result.accuracy is not None}
 
 
 def test_a_row_of_wikieval_is_three_pairs(tmp_path: Path) -> None:
@@ -54,8 +54,11 @@ def test_a_row_of_wikieval_is_three_pairs(tmp_path: Path) -> None:
         "answer_relevancy": Case(question, ROW["poor_answer"], (PAGE,)),
         "context_relevance": Case(question, answer, tuple(ROW["context_v2"])),
     }
-    some = {name: value for name, value in ROW.items() if name not in ("id", "poor_answer", "context_v2")}
-    assert [pair.id for pair in read_pairs(write(tmp_path, some, some), {})] == ["1/faithfulness", "2/faithfulness"]
+    partial = {name: value for name, value in ROW.items() if name not in ("id", "poor_answer", "context_v2")}
+    assert [pair.id for pair in read_pairs(write(tmp_path, partial, partial), {})] == [
+        "1/faithfulness",
+        "2/faithfulness",
+    ]
 
 
 def test_fields_may_be_in_other_columns(tmp_path: Path) -> None:
@@ -84,12 +87,12 @@ def test_what_has_no_pairs_is_refused_with_its_line(
     assert "Expected rows with question, answer, context_v1" in (caught.value.hint or "")
 
 
-class Direct(OfflineJudge):
-    """Also a direct judge: likes answers on the lighthouse, or the first that it sees if `by_place`."""
+class DirectFakeJudge(OfflineJudge):
+    """Also a direct judge: likes answers on the lighthouse, or the first that it sees if `prefers_first`."""
 
-    def __init__(self, *, by_place: bool = False) -> None:
+    def __init__(self, *, prefers_first: bool = False) -> None:
         super().__init__()
-        self.by_place = by_place
+        self.prefers_first = prefers_first
         self.shown: list[str] = []
 
     async def direct_score(self, _: str, __: str, answer: str, contexts: Sequence[str], *, call: Call) -> float:
@@ -103,16 +106,20 @@ class Direct(OfflineJudge):
         self.shown.append(first[0])
         if first[0] == second[0]:
             return Preference.NEITHER
-        return Preference.FIRST if self.by_place or "lighthouse" in first[0] else Preference.SECOND
+        return Preference.FIRST if self.prefers_first or "lighthouse" in first[0] else Preference.SECOND
 
 
 @pytest.mark.parametrize(
     ("judge", "method", "expected"),
     [
         (OfflineJudge(), "statements", {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 1.0}),
-        (Direct(), "score", {"faithfulness": 1.0, "answer_relevancy": 1.0}),
-        (Direct(), "ranking", {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 0.5}),
-        (Direct(by_place=True), "ranking", {"faithfulness": 0.5, "answer_relevancy": 0.5, "context_relevance": 0.5}),
+        (DirectFakeJudge(), "score", {"faithfulness": 1.0, "answer_relevancy": 1.0}),
+        (DirectFakeJudge(), "ranking", {"faithfulness": 1.0, "answer_relevancy": 1.0, "context_relevance": 0.5}),
+        (
+            DirectFakeJudge(prefers_first=True),
+            "ranking",
+            {"faithfulness": 0.5, "answer_relevancy": 0.5, "context_relevance": 0.5},
+        ),
     ],
     ids=["statements", "grades", "both orders, and a tie is a half", "a place is right by chance"],
 )
@@ -120,21 +127,21 @@ def test_a_judge_prefers_the_better_of_two(
     tmp_path: Path, judge: OfflineJudge, method: str, expected: dict[str, float]
 ) -> None:
     pairs = read_pairs(write(tmp_path, *({**ROW, "id": f"w{number}"} for number in range(10))), {})
-    found = measured(judge, pairs, method)
-    assert accuracies(found) == expected
+    results = measure(judge, pairs, method)
+    assert accuracies(results) == expected
     if method == "score":
-        failed = found.results[2]
+        failed = results.results[2]
         assert (failed.scored, failed.failed, failed.not_applicable) == (0, 10, 0)
         assert failed.reasons == ("the reply was cut off",)
-        assert "context_relevance no pair was scored; 0 not applicable, 10 failed" in found.text()
-    if isinstance(judge, Direct) and method == "ranking":
+        assert "context_relevance no pair was scored; 0 not applicable, 10 failed" in results.text()
+    if isinstance(judge, DirectFakeJudge) and method == "ranking":
         assert {ROW["answer"], ROW["ungrounded_answer"]} <= set(judge.shown)
 
 
 def test_the_baselines_need_a_judge_that_offers_them(tmp_path: Path) -> None:
     for method in ("score", "ranking"):
         with pytest.raises(ConfigError, match=f"does not support the method '{method}'"):
-            measured(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), method)
+            measure(OfflineJudge(), read_pairs(write(tmp_path, ROW), {}), method)
 
 
 @pytest.mark.parametrize(

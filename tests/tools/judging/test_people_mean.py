@@ -40,30 +40,34 @@ def test_few_labels_that_all_agree_still_leave_a_width() -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("error", [0.1, 0.4])
-@pytest.mark.parametrize("in_group", [1, 5])
+@pytest.mark.parametrize("group_size", [1, 5])
 @pytest.mark.parametrize("unsure_more_often", [False, True])
 def test_each_end_misses_the_mean_at_most_as_often_as_it_says(
-    error: float, in_group: int, unsure_more_often: bool
+    error: float, group_size: int, unsure_more_often: bool
 ) -> None:
     missed = np.zeros(2)
-    runs, every, n = 200, 300, 60
+    runs = 200
+    size = 300
+    n = 60
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        members = np.repeat(np.arange(every // in_group), in_group)
-        typical = (rng.random(every // in_group) < 0.8)[members]
-        labels = np.where(rng.random(every) < 0.8, typical, rng.random(every) < 0.8).astype(float)
-        scores = np.clip(0.8 * labels + 0.1 + rng.normal(0, error, every), 0, 1)
+        group_count = size // group_size
+        groups = np.repeat(np.arange(group_count), group_size)
+        typical = (rng.random(group_count) < 0.8)[groups]
+        labels = np.where(rng.random(size) < 0.8, typical, rng.random(size) < 0.8).astype(float)
+        scores = np.clip(0.8 * labels + 0.1 + rng.normal(0, error, size), 0, 1)
         unsure = np.flatnonzero((scores > 0.2) & (scores < 0.8))
-        drawn, probabilities = rng.choice(every, n, replace=False), np.ones(n)
+        drawn = rng.choice(size, n, replace=False)
+        probabilities = np.ones(n)
         if unsure_more_often:
-            sure = np.setdiff1d(np.arange(every), unsure)
-            first = min(len(unsure), 2 * n // 3)
-            strata = ((unsure, first), (sure, n - first))
-            drawn = np.concatenate([rng.choice(stratum, size, replace=False) for stratum, size in strata])
-            probabilities = np.concatenate([np.full(size, size / len(stratum)) for stratum, size in strata])
+            sure = np.setdiff1d(np.arange(size), unsure)
+            unsure_size = min(len(unsure), 2 * n // 3)
+            strata = ((unsure, unsure_size), (sure, n - unsure_size))
+            drawn = np.concatenate([rng.choice(stratum, count, replace=False) for stratum, count in strata])
+            probabilities = np.concatenate([np.full(count, count / len(stratum)) for stratum, count in strata])
         weights = inverse_weights(probabilities)
-        mean = people_mean(labels[drawn], scores[drawn], weights, scores, groups=members[drawn], all_groups=members)
-        missed += mean.low > 0.8, mean.high < 0.8
+        mean = people_mean(labels[drawn], scores[drawn], weights, scores, groups=groups[drawn], all_groups=groups)
+        missed += (mean.low > 0.8, mean.high < 0.8)
     assert np.all(missed / runs <= 0.04)  # 2.5 %, and the noise of 200 runs
 
 

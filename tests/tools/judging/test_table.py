@@ -30,9 +30,9 @@ def read(tmp_path: Path, text: str, **options: object) -> Labels:
 def test_labels_may_be_words_booleans_or_numbers(tmp_path: Path) -> None:
     labels = {"a": "PASS", "b": False, "c": 0.25, "d": None, "e": 0, "f": "1"}
     rows = [*({"id": name, "m": label} for name, label in labels.items()), {"id": 5, "m": "yes"}]
-    found = read(tmp_path, "\n".join(map(json.dumps, rows)))
-    assert found.mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "e": 0.0, "f": 1.0, "5": 1.0}
-    assert found.annotators("m") == ("labels",)
+    read_back = read(tmp_path, "\n".join(map(json.dumps, rows)))
+    assert read_back.mean("m") == {"a": 1.0, "b": 0.0, "c": 0.25, "e": 0.0, "f": 1.0, "5": 1.0}
+    assert read_back.annotators("m") == ("labels",)
 
 
 def test_a_settled_label_decides_and_is_nobodys_own(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ ANSWER = "Shoes can be returned for 30 days after delivery."
 WRONG = "Bananas were invented in 1834 by the king of Norway."
 
 
-def logged(day: float, question: str = "How long may I return shoes?", **more: Any) -> dict[str, Any]:
+def interaction(day: float, question: str = "How long may I return shoes?", **more: Any) -> dict[str, Any]:
     """An interaction, `day` days after START."""
     time = START + timedelta(days=day)
     return {"id": f"{day:.6f}", "timestamp": time.isoformat(), "query": question, "answer": ANSWER, **more}
@@ -33,7 +33,7 @@ def write(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
     return path
 
 
-def watch(
+def monitor_day(
     folder: Path,
     *logs: Path | str,
     day: float = 1.0,
@@ -43,7 +43,7 @@ def watch(
     golden: str | None = None,
     secrets: Iterable[str] = (),
 ) -> MonitoredWindow:
-    """The window that is over `day` days after START; without a policy, no answer is judged."""
+    """Monitor the window that ends `day` days after START; without a policy, no answer is judged."""
     plan = MonitorPlan(
         logs=[str(log) for log in logs],
         period=period_before(START + timedelta(days=day), since),

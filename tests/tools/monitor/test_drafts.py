@@ -13,12 +13,12 @@ from ragstone.golden.sample import Message, Sample
 from ragstone.settings.settings import Settings
 from ragstone.tools.monitor.drafts import MAX_DRAFTS, read_samples
 from ragstone.tools.monitor.report import monitor_text
-from tests.tools.monitor.production import SOURCE, WRONG, logged, watch, write
+from tests.tools.monitor.production import SOURCE, WRONG, interaction, monitor_day, write
 
 BAD = [
-    logged(0.1, "Why was the parcel delivered to a neighbour?", feedback=False),
-    logged(0.2, "How many days do returns of shoes take?", answer=WRONG, sources=[SOURCE]),
-    logged(0.3, "May a pupil return shoes?", sources=[SOURCE], feedback=True),
+    interaction(0.1, "Why was the parcel delivered to a neighbour?", feedback=False),
+    interaction(0.2, "How many days do returns of shoes take?", answer=WRONG, sources=[SOURCE]),
+    interaction(0.3, "May a pupil return shoes?", sources=[SOURCE], feedback=True),
 ]
 POLICY = {"monitor": {"sample": 20}}
 
@@ -29,7 +29,7 @@ def drafts_in(folder: Path) -> list[Sample]:
 
 def test_bad_feedback_and_low_scores_become_drafts_with_provenance_and_without_the_answer(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", BAD)
-    monitored = watch(tmp_path, log, policy=POLICY, drafts="drafts.jsonl")
+    monitored = monitor_day(tmp_path, log, policy=POLICY, drafts="drafts.jsonl")
     drafts = {draft.question: draft for draft in drafts_in(tmp_path)}
     assert {question: draft.tags for question, draft in drafts.items()} == {
         BAD[0]["query"]: ("production", "bad feedback"),
@@ -48,8 +48,8 @@ def test_personal_data_is_replaced(tmp_path: Path) -> None:
         {"role": "assistant", "content": "Hello!"},
         {"role": "user", "content": "Send order 4711-0815 to +49 30 1234567, token-abcdef"},
     ]
-    log = write(tmp_path / "a.jsonl", [{**logged(0.1), "query": chat, "feedback": "bad"}])
-    watch(tmp_path, log, drafts="drafts.jsonl", secrets=["token-abcdef"])
+    log = write(tmp_path / "a.jsonl", [{**interaction(0.1), "query": chat, "feedback": "bad"}])
+    monitor_day(tmp_path, log, drafts="drafts.jsonl", secrets=["token-abcdef"])
     (draft,) = drafts_in(tmp_path)
     assert draft.question == "Send order 4711-0815 to [phone], ***"
     assert draft.history == (Message("user", "I am [email]."), Message("assistant", "Hello!"))
@@ -57,33 +57,35 @@ def test_personal_data_is_replaced(tmp_path: Path) -> None:
 
 def test_a_second_job_adds_nothing_and_what_was_reviewed_stays_byte_for_byte(tmp_path: Path) -> None:
     log = write(tmp_path / "a.jsonl", BAD)
-    watch(tmp_path, log, policy=POLICY, drafts="drafts.jsonl")
+    monitor_day(tmp_path, log, policy=POLICY, drafts="drafts.jsonl")
     file = tmp_path / "drafts.jsonl"
     first, *others = file.read_text(encoding="utf-8").splitlines()
     row = {**json.loads(first), "question": "Who wrote the last chapter?", "status": "reviewed", "reviewer": "anna"}
     file.write_text("\n".join([json.dumps(row, separators=(",", ":")), *others]), encoding="utf-8")
     before = file.read_bytes()
-    watch(tmp_path, log, policy=POLICY, drafts="drafts.jsonl")
+    monitor_day(tmp_path, log, policy=POLICY, drafts="drafts.jsonl")
     assert file.read_bytes() == before
-    log = write(tmp_path / "b.jsonl", [logged(1.5, "Is the garden open on Sundays?", feedback=False)])
-    watch(tmp_path, log, day=2, drafts="drafts.jsonl")
+    log = write(tmp_path / "b.jsonl", [interaction(1.5, "Is the garden open on Sundays?", feedback=False)])
+    monitor_day(tmp_path, log, day=2, drafts="drafts.jsonl")
     assert file.read_bytes().startswith(before + b"\n")
     assert len(drafts_in(tmp_path)) == 3
 
 
 def test_near_duplicates_of_the_golden_set_and_of_each_other_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "golden.jsonl").write_text('{"question": "Why was my parcel delivered to a neighbour?"}\n')
-    twice = [logged(0.5, f"Do you ship  furniture to Iceland{marks}", feedback=False) for marks in ("?", "??")]
+    twice = [interaction(0.5, f"Do you ship  furniture to Iceland{marks}", feedback=False) for marks in ("?", "??")]
     log = write(tmp_path / "a.jsonl", [BAD[0], twice[0], {**twice[1], "id": "x"}])
-    monitored = watch(tmp_path, log, drafts="drafts.jsonl", golden="golden.jsonl")
+    monitored = monitor_day(tmp_path, log, drafts="drafts.jsonl", golden="golden.jsonl")
     assert len(drafts_in(tmp_path)) == 1
     assert "or no valid sample: 2" in monitor_text(monitored)
 
 
 def test_of_each_reason_only_so_many(tmp_path: Path) -> None:
     words = ["apple", "boat", "candle", "dragon", "engine", "forest", "garden", "hammer", "island", "jacket", "kettle"]
-    log = write(tmp_path / "a.jsonl", [logged(n / 20, f"What is {word}?", feedback=0) for n, word in enumerate(words)])
-    watch(tmp_path, log, drafts="drafts.jsonl")
+    log = write(
+        tmp_path / "a.jsonl", [interaction(n / 20, f"What is {word}?", feedback=0) for n, word in enumerate(words)]
+    )
+    monitor_day(tmp_path, log, drafts="drafts.jsonl")
     drafts = drafts_in(tmp_path)
     assert len(drafts) == MAX_DRAFTS
     assert "What is apple?" not in [draft.question for draft in drafts], "the oldest"
@@ -98,7 +100,7 @@ def test_a_file_that_takes_no_drafts_is_refused_before_anything_is_judged(
 ) -> None:
     (tmp_path / file).write_text("{")
     with pytest.raises(error, match=says):
-        watch(tmp_path, write(tmp_path / "a.jsonl", BAD), policy=POLICY, drafts=file)
+        monitor_day(tmp_path, write(tmp_path / "a.jsonl", BAD), policy=POLICY, drafts=file)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", file]
     columns = Settings(root=tmp_path).having("golden.paths", ["g.jsonl"]).having("golden.columns", {"question": "q"})
     with pytest.raises(ConfigError, match=r"is read with \[golden\] columns"):
