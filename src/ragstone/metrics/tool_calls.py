@@ -9,7 +9,6 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -170,9 +169,10 @@ def _cheapest_matching(
         if cost_by_index
     }
     if len(set(nearest.values())) == len(nearest):
-        # No two expected calls compete for a call. Spares the import of scipy.optimize,
-        # which takes longer than a small run.
+        # No two expected calls compete for a call. Spares the imports of numpy and
+        # scipy.optimize, which take longer than a small run.
         return nearest
+    import numpy as np
     from scipy.optimize import linear_sum_assignment
 
     # One pair more is worth any number of wrong arguments.
