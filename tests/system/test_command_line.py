@@ -97,7 +97,7 @@ def test_of_a_long_detail_the_end_is_kept(room: Any) -> None:
         ("not-on-path-anywhere --flag", "No such file"),
         (f"{sys.executable} -S -E -c \"import sys; sys.exit('no index')\"", "exited with status 1 .*(\n.*)*no index"),
         pytest.param("./not-executable", "must be executable", marks=POSIX),
-        ("./rag 'open", "Balance its quotes"),
+        ("./rag 'open", "Close each quote that is opened"),
     ],
 )
 def test_a_program_that_can_not_be_run_is_said_before_any_question(room: Any, command: str, says: str) -> None:

@@ -49,11 +49,11 @@ class Children:
         await self.wait()
         word = self.script.pop(0) if self.script else ANSWERED
         if word == ELSEWHERE:
-            return Attempt(None, reusable=False)
+            return Attempt(None, is_peer_reusable=False)
         if word == ANSWERED:
-            return Attempt(Response(sample.id, word), reusable=True)
+            return Attempt(Response(sample.id, word), is_peer_reusable=True)
         kind, _, kept = word.partition(" ")
-        return Attempt(failed(sample.id, SystemFailureKind(kind), kind), reusable=kept == "kept")
+        return Attempt(failed(sample.id, SystemFailureKind(kind), kind), is_peer_reusable=kept == "kept")
 
     async def end(self, *, kill: bool) -> None:
         self.ended += 1
@@ -92,7 +92,7 @@ def used(children: Children, use: Callable[[Pool], Any], **settings: Any) -> Any
 
 @pytest.mark.parametrize(
     ("questions", "concurrency", "started", "at_once"),
-    [(1, 20, 1, 1), (5, 20, 5, 4), (9, 3, 3, 3), (40, 20, 20, pool.MAX_STARTING)],
+    [(1, 20, 1, 1), (5, 20, 5, 4), (9, 3, 3, 3), (40, 20, 20, pool.MAX_PARALLEL_STARTS)],
 )
 def test_it_grows_while_questions_wait(questions: int, concurrency: int, started: int, at_once: int) -> None:
     children = Children(turns=5)

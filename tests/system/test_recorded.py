@@ -56,7 +56,7 @@ def test_a_record_with_an_id_of_its_own_is_matched_by_a_question_that_no_other_h
     asked = Sample("s0", "q"), Sample("s1", "q", history=(Message("user", "Before?"),)), Sample("s2", "r")
     responses = room.ask_samples("file:out.jsonl", *asked)
     assert kinds(responses) == ["answered", "missing", "missing"]
-    assert "out.jsonl has its id or question" in responses[2].failure.message
+    assert "out.jsonl has the id or the question of this sample" in responses[2].failure.message
     room.write("out.jsonl", lines(trace, {**trace, "id": "trace-2"}))
     assert kinds(room.ask_samples("file:out.jsonl", asked[0])) == ["missing"]
 

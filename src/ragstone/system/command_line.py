@@ -1,5 +1,5 @@
-"""command: entrypoints: any program that reads one JSON object per line and writes one
-JSON object per line."""
+"""command: entrypoints: any program that reads questions as lines of JSON, and writes
+answers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from ragstone.system.pool import Pool
 from ragstone.system.response import System, SystemFailureKind
 
 MAX_LINE_BYTES = 10_000_000
-_AT_ONCE_S = 0.3
+_EARLY_EXIT_S = 0.3
+"""How long `start` watches for a program that fails at once."""
 _SECRET_OPTION = re.compile(
-    r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)(?P<between>\s+|=)(?P<value>\S+)"
+    r"(?i)(?P<option>-{0,2}[\w-]*(?:key|token|secret|passw(?:or)?d|credential|auth)[\w-]*)"
+    r"(?P<separator>\s+|=)(?P<value>\S+)"
 )
 
 
@@ -30,20 +32,21 @@ class CommandPeer(LinePeer, eq=False, kw_only=True):
     """One process of the command `argv`."""
 
     argv: Sequence[str]
-    noun = "command"
+    display_name = "command"
     max_line_bytes = MAX_LINE_BYTES
-    garbled = SystemFailureKind.BAD_RETURN
-    silence_hint = " If it did print one, it must flush each line (in Python: print(line, flush=True))."
+    invalid_line_failure = SystemFailureKind.BAD_RETURN
+    timeout_hint = " If the command printed one, it must flush each line (in Python: print(line, flush=True))."
 
     async def start(self) -> None:
         """Start the program. Raises SystemUnderTestError if it can't be started, or
         fails at once."""
         child = self.child = await Child.spawn(
-            self.argv, self.context, limit=self.max_line_bytes
+            self.argv, self.context, max_line_bytes=self.max_line_bytes
         )
-        if await child.wait(_AT_ONCE_S) and child.status != 0:
-            raise self.not_started(
-                f"the command {await child.ending()} immediately after it was started.",
+        has_exited = await child.wait(_EARLY_EXIT_S)
+        if has_exited and child.status != 0:
+            raise self.start_error(
+                f"the command {await child.describe_ending()} immediately after it was started.",
                 child.tail.text(),
                 where=f"command:{self.argv[0]}",
                 hint=f"Run it by hand in {self.context.directory}; it must wait for questions on stdin.",
@@ -55,13 +58,13 @@ class ShellCommand(EntrypointKind):
     example = "command:./program --flag"
 
     def paths(self, target: str) -> tuple[Path, ...]:
-        return tuple(map(Path, _words(target)[1:]))
+        return tuple(map(Path, _split(target)[1:]))
 
     def build(
         self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
         context = surroundings.child_context(settings)
-        argv = _words(target)
+        argv = _split(target)
         if has_folder(argv[0]):  # relative to the working directory
             argv[0] = str(context.directory / argv[0])
         else:
@@ -72,16 +75,17 @@ class ShellCommand(EntrypointKind):
         return Pool(f"command:{without_secrets(target)}", settings, new_peer, context)
 
 
-def _words(command: str) -> list[str]:
+def _split(command: str) -> list[str]:
+    """The program and arguments of `command`. Raises ConfigError."""
     try:
         words = shlex.split(command, posix=os.name == "posix")
     except ValueError as error:
         raise ConfigError(
             f"the command can't be split into words: {error}.",
             where="system.entrypoint",
-            hint="Balance its quotes.",
+            hint="Close each quote that is opened.",
         ) from None
-    if os.name != "posix":  # without posix rules, quotes are kept
+    if os.name != "posix":  # without POSIX rules, shlex keeps the quotes
         words = [
             word[1:-1] if len(word) > 1 and word[0] == word[-1] == '"' else word
             for word in words
@@ -90,8 +94,8 @@ def _words(command: str) -> list[str]:
 
 
 def without_secrets(command: str) -> str:
-    """`command` with the values of options and variables that look like secrets
-    replaced."""
+    """Mask the values of options and variables in `command` whose names look like those
+    of secrets."""
     return _SECRET_OPTION.sub(
-        lambda match: f"{match['option']}{match['between']}***", command
+        lambda match: f"{match['option']}{match['separator']}***", command
     )

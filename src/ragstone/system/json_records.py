@@ -17,36 +17,38 @@ from ragstone.golden.rows import SourceFile, Values
 MAX_RECORD_BYTES = 10_000_000
 
 Record = tuple[Values, int]
-"""What a record has, and its line, or the number of its row, from 1."""
+"""The values of a record, and its line, or the number of its row, from 1."""
 
-TABLES = frozenset(
+TABLE_ENDINGS = frozenset(
     ending
     for ending, file_format in BY_ENDING.items()
     if "json" not in file_format.name
 )
-"""File endings of tables."""
+"""Endings of files that are tables, such as .csv."""
 
 CONTEXTS_NAMES = (*RECORDED["contexts"].strong, *SYSTEM_NAMES["contexts"])
 """Names of the column of the contexts, in normal form."""
 
-OBJECTS = ("outputs", "output", "inputs", "input")
-"""Columns whose objects may have the question, the answer and the contexts, in the
-order of their precedence."""
+OBJECT_COLUMNS = ("outputs", "output", "inputs", "input")
+"""Columns with objects that may have the question, the answer and the contexts, the
+most important first."""
 
 
 def read_records(source: SourceFile) -> Iterator[Record]:
-    """The records of `source`, one at a time.
+    """Read the records of `source`, one at a time.
 
-    Raises OSError if it can't be opened, SystemUnderTestError with the line of a broken
-    record.
+    Raises OSError if the file can't be opened, and SystemUnderTestError with the line
+    of an invalid record.
     """
+    # Only to raise OSError for a file that can't be opened.
     open_regular(source.path, within=source.within, limit=source.max_bytes).close()
     last_line = 0
-    is_table = source.path.suffix.lower() in TABLES
+    is_table = source.path.suffix.lower() in TABLE_ENDINGS
     try:
         for number, row in enumerate(table_rows(source), start=1):
             line = row.line or 0
-            # Several rows of a document may be on one line.
+            # Several rows of a JSON document may be on one line: then the number of the
+            # row tells them apart.
             place = line if line > last_line else number
             last_line = line
             try:
@@ -63,22 +65,22 @@ def read_records(source: SourceFile) -> Iterator[Record]:
 
 
 def _row_record(row: Values, is_table: bool) -> dict[str, object]:
-    """`row` without empty cells, its cells opened, with lists of contexts and the
-    latency parsed from text. Raises CellError."""
+    """Leave out empty cells of `row`, decode cells with JSON, and parse lists and the
+    latency from text. Raises CellError."""
     record = nest_columns(
         {name: value for name, value in row.items() if value is not None}
     )
     for name, value in record.items():
         match value:
-            case dict() if normalise_name(name) in OBJECTS:
+            case dict() if normalise_name(name) in OBJECT_COLUMNS:
                 record[name] = _row_record(value, is_table)
             case str():
-                record[name] = _parsed(name, value, is_table)
+                record[name] = _parse(name, value, is_table)
     return record
 
 
-def _parsed(name: str, text: str, is_table: bool) -> object:
-    """What the `text` in the column `name` says. Raises CellError."""
+def _parse(name: str, text: str, is_table: bool) -> object:
+    """Parse the `text` in the column `name`. Raises CellError."""
     column = normalise_name(name)
     if column in SYSTEM_NAMES["context_ids"]:
         return cells.to_items(text, split_bars=True, split_commas=True)

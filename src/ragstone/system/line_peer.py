@@ -25,48 +25,54 @@ from ragstone.system.worker.contexts import MAX_CHARACTERS
 from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.wording import shown
 
+_END_PATIENCE_S = 2.0
+"""How long an idle child may take to exit by itself once its stdin is closed."""
+
 
 class Attempt(Struct, frozen=True):
-    """One attempt: its response (None: not the sample's fault, use another peer), and
-    whether the peer is reusable."""
+    """The outcome of asking one peer once."""
 
     response: Response | None
-    reusable: bool
+    """None if the peer ended through no fault of this question: ask another peer."""
+    is_peer_reusable: bool
 
 
 class LinePeer(Struct, eq=False):
     """One child. A question is one line; the next line of its stdout is the answer.
 
-    ``{"ready": true}`` before it says that the answer begins only now.
+    A line ``{"ready": true}`` before the answer restarts its time limit: the child has
+    prepared a session, and begins to answer only then.
     """
 
     settings: SystemSettings
     context: ChildContext
     fields: Fields
     """Where the answer is in a reply."""
-    noun = "process"
-    # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes, and what is around it.
+    display_name = "process"
+    """What messages call the child."""
+    # An answer of MAX_CHARACTERS, each written as two \uXXXX escapes (12 bytes), and
+    # room for the JSON around it.
     max_line_bytes = 13 * MAX_CHARACTERS
-    garbled = SystemFailureKind.CRASHED
-    """What a line is that can't be a reply."""
-    silence_hint = ""
-    """What may be the matter if no reply comes."""
+    invalid_line_failure = SystemFailureKind.CRASHED
+    """The failure if a line can't be a reply."""
+    timeout_hint = ""
+    """A sentence for the message of a timeout."""
     child: Child | None = None
-    answers: int = 0
+    answers_given: int = 0
     is_proven: bool = False
-    """Whether it has answered, or said that it can."""
+    """Whether the child has answered, or said that it can."""
     session: str | None = None
-    """That of the last question."""
+    """The session of the last question."""
     accepts: frozenset[str] | None = None
-    """What the system takes besides the question, known from the start; None if that
-    can't be known."""
+    """The extras that the system takes besides the question, known from the start; None
+    if that can't be known."""
 
     async def start(self) -> None:
         """Start the child. Raises SystemUnderTestError if it can't answer questions."""
         raise NotImplementedError
 
-    def not_started(
-        self, message: str, output: str | None, where: str, hint: str
+    def start_error(
+        self, message: str, output: str | None, *, where: str, hint: str
     ) -> SystemUnderTestError:
         """The error of a child that can't be asked, with its last `output`."""
         detail = f"\n\n{output.rstrip()}\n" if output else ""
@@ -74,56 +80,62 @@ class LinePeer(Struct, eq=False):
 
     async def ask(self, sample: Sample) -> Attempt:
         child = self.child
-        if child is None or (child.exited and self.is_proven):
-            return Attempt(None, reusable=False)  # died while idle; no question is lost
+        if child is None or (child.has_exited and self.is_proven):
+            # It died while it was idle, so this question can't be the reason.
+            return Attempt(None, is_peer_reusable=False)
         child.tail.clear()
         question = {"id": sample.id, "question": sample.question}
         child.send({**question, **question_extras(sample, self.settings.part)})
         timeout_s = self.settings.timeout_s
         session = session_id(sample)
-        if not self.is_proven or session not in (None, self.session):
-            # It may still start, or build an object for the session.
+        is_new_session = session not in (None, self.session)
+        if not self.is_proven or is_new_session:
+            # The child may still start, or build an object for the session.
             timeout_s += self.settings.startup_timeout_s
         self.session = session
-        kind = self.garbled
+        kind = self.invalid_line_failure
         try:
-            async with asyncio.timeout(timeout_s) as deadline:
-                reply, latency_s = await self._reply(child, deadline)
-            response = _response_in(reply, sample, latency_s, child, self.fields)
-            self.answers += 1
+            async with asyncio.timeout(timeout_s) as time_limit:
+                reply, latency_s = await self._reply(child, time_limit)
+            response = _read_reply(reply, sample, latency_s, child, self.fields)
+            self.answers_given += 1
             self.is_proven = True
-            return Attempt(response, reusable=True)
+            return Attempt(response, is_peer_reusable=True)
         except TimeoutError:
             await child.show_stack()
             kind = SystemFailureKind.TIMEOUT
-            message = f"No answer within {timeout_s:g} s.{self.silence_hint}"
+            message = f"No answer within {timeout_s:g} s.{self.timeout_hint}"
         except EOFError:
-            how = await child.ending()
-            if child.status == 0 and self.answers > 0:
-                # It exits after some questions; the next process gets this one.
-                return Attempt(None, reusable=False)
+            ending = await child.describe_ending()
+            if child.status == 0 and self.answers_given > 0:
+                # A program may exit after some questions; the next process gets this
+                # one.
+                return Attempt(None, is_peer_reusable=False)
             kind = SystemFailureKind.CRASHED
-            message = f"The {self.noun} {how} while answering this question."
+            message = f"The {self.display_name} {ending} while answering this question."
         except ValueError as error:
             message = str(error)
         response = failed(sample.id, kind, message, child.tail.text())
-        return Attempt(response, reusable=False)
+        return Attempt(response, is_peer_reusable=False)
 
     async def end(self, *, kill: bool) -> None:
+        """End the child, which may finish first unless `kill` is true."""
         if self.child is not None:
-            await self.child.end(patience_s=0.0 if kill else 2.0)
+            await self.child.end(patience_s=0.0 if kill else _END_PATIENCE_S)
 
     async def _reply(
-        self, child: Child, deadline: asyncio.Timeout
+        self, child: Child, time_limit: asyncio.Timeout
     ) -> tuple[Any, float]:
-        """The next line as JSON, and the seconds it took. Raises EOFError, or
-        ValueError with the line.
+        """Read the next line. Returns its JSON, and the seconds that the answer took.
+        Raises EOFError at the end of the output, and ValueError for a line that is too
+        long or is not JSON.
 
         Times are measured here, because the system under test could change the clock of
         a worker.
         """
-        now = asyncio.get_running_loop().time
-        started, is_ready = perf_counter(), False
+        loop = asyncio.get_running_loop()
+        started_s = perf_counter()
+        has_said_ready = False
         while True:
             try:
                 line = await child.stdout.readline()
@@ -131,7 +143,7 @@ class LinePeer(Struct, eq=False):
                 raise ValueError(
                     f"Wrote a line longer than {self.max_line_bytes:,} bytes."
                 ) from None
-            arrived = perf_counter()
+            arrived_s = perf_counter()
             if not line:
                 raise EOFError
             if not line.strip():
@@ -144,16 +156,18 @@ class LinePeer(Struct, eq=False):
                     "Expected one JSON object per line on stdout; logs go to stderr."
                 ) from None
             says_ready = isinstance(reply, dict) and reply.get("ready") is True
-            if is_ready or not says_ready:
-                return reply, arrived - started
-            started, is_ready = arrived, True
-            deadline.reschedule(now() + self.settings.timeout_s)
+            if has_said_ready or not says_ready:
+                return reply, arrived_s - started_s
+            # Only once, so that a child can't put off its time limit for ever.
+            has_said_ready = True
+            started_s = arrived_s
+            time_limit.reschedule(loop.time() + self.settings.timeout_s)
 
 
-def _response_in(
+def _read_reply(
     reply: Any, sample: Sample, latency_s: float, child: Child, fields: Fields
 ) -> Response:
-    """The response in a reply of `child`: an answer, or the error it reports. Raises
+    """Read a reply of `child`: an answer, or the error that it reports. Raises
     ValueError for the reply to another question."""
     match reply:
         case {"id": identity} if str(identity) != sample.id:
@@ -165,7 +179,8 @@ def _response_in(
             if reply.get("kind") == SystemFailureKind.BAD_RETURN:
                 kind = SystemFailureKind.BAD_RETURN
             detail = reply.get("detail", child.tail.text())
-            text = detail if isinstance(detail, str) else None
-            return failed(sample.id, kind, error, text, latency_s)
+            if not isinstance(detail, str):
+                detail = None
+            return failed(sample.id, kind, error, detail, latency_s)
         case _:
             return read(sample.id, reply, latency_s, fields)

@@ -1,8 +1,8 @@
 """A pool of child processes, each asked one question at a time.
 
-It starts with one child and grows while questions wait, up to the concurrency. A child
-that dies is replaced, and only its current sample fails. A session keeps a child to
-itself. A system that can't start again gets no more questions.
+The pool starts with one child and grows while questions wait, up to the concurrency. A
+child that dies is replaced, and only its current sample fails. A session keeps a child
+to itself. If no child can be started anymore, no more questions are asked.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from ragstone.system.payload import failed
 from ragstone.system.response import Response, System, SystemFailureKind
 
 MAX_START_FAILURES = 3
-MAX_STARTING = 8  # at once: imports are expensive, and too many of them run into the startup timeout
-_RETRIED = (
+MAX_PARALLEL_STARTS = 8
+"""Imports are expensive: more at a time could run into the startup timeout."""
+_RETRIED_KINDS = (
     SystemFailureKind.TIMEOUT,
     SystemFailureKind.CRASHED,
     SystemFailureKind.RAISED,
@@ -32,13 +33,14 @@ _RETRIED = (
 
 
 class PoolSession(SystemWrapper):
-    """A session of a pool, in one child, from its first question on. A child that dies
-    is replaced."""
+    """A session of a pool. All its questions go to one child, which is replaced if it
+    dies."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)
         self._pool = pool
         self.peer: LinePeer | None = None
+        """The child; None before the first question, and after the child's death."""
 
     async def ask(self, sample: Sample) -> Response:
         return await self._pool.ask_in(self, sample)
@@ -60,21 +62,23 @@ class Pool:
         self._new_peer = new_peer
         self._context = context
         self._slots = asyncio.Semaphore(settings.concurrency)
-        """One is held for each child that starts, answers, or has a session."""
-        self._starts = asyncio.Semaphore(MAX_STARTING)
+        """One is acquired for each child that starts, answers, or has a session."""
+        self._parallel_starts = asyncio.Semaphore(MAX_PARALLEL_STARTS)
         self._idle: deque[LinePeer] = deque()
         self._busy: set[LinePeer] = set()
         self._start_failures = 0
-        self._given_up: str | None = None
-        self._closed = False
+        """Failures since the last start that succeeded."""
+        self._stop_reason: str | None = None
+        """Why no more questions are asked, if that is so."""
+        self._is_closed = False
         self.accepts: frozenset[str] | None = None
-        """What the entrypoint takes besides the question, found at the start; None if
-        that can't be known."""
+        """The extras that the entrypoint takes besides the question, known once the
+        first child has started; None if that can't be known."""
 
     async def start(self) -> None:
         """Start the first child. Raises SystemUnderTestError."""
         try:
-            peer = await self._started()
+            peer = await self._start_peer()
         except SystemUnderTestError as error:
             hints = (self._context.missing_variable_hint(error.message), error.hint)
             hint = " ".join(filter(None, hints)) or None
@@ -91,22 +95,27 @@ class Pool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
-        """A session in one child. Children of sessions count in the concurrency."""
+        """Open a session in one child. Children of sessions count in the concurrency."""
         session = PoolSession(self)
         try:
             yield session
         finally:
             if session.peer is not None:
-                await self._put_back(session.peer, reusable=True)
+                await self._put_back(session.peer, is_reusable=True)
 
     async def ask_in(self, session: PoolSession, sample: Sample) -> Response:
-        """The response of the child of `session`. A failure that names variables which
-        the system doesn't get says how to pass them."""
+        """Ask the child of `session`, again after failures that may not recur.
+
+        The message of a failure that names a variable which the system doesn't get says
+        how to pass it.
+        """
         failure = None
         for _ in range(self._retries + 1):
             response = await self._ask_once(session, sample)
             failure = response.failure
-            if failure is None or failure.kind not in _RETRIED or self._given_up:
+            if failure is None or failure.kind not in _RETRIED_KINDS:
+                break
+            if self._stop_reason is not None:
                 break
         if failure is None:
             return response
@@ -116,7 +125,7 @@ class Pool:
         return replace(response, failure=replace(failure, message=message))
 
     async def close(self) -> None:
-        self._closed = True
+        self._is_closed = True
         peers = [*self._idle, *self._busy]
         self._idle.clear()
         await asyncio.gather(*(peer.end(kill=peer in self._busy) for peer in peers))
@@ -127,31 +136,32 @@ class Pool:
         while True:
             peer = session.peer or await self._take()
             if peer is None:
-                why = self._given_up or "the system was closed"
-                return failed(sample.id, SystemFailureKind.CRASHED, f"Not asked: {why}")
-            reusable = False
+                reason = self._stop_reason or "the system was closed"
+                message = f"Not asked: {reason}"
+                return failed(sample.id, SystemFailureKind.CRASHED, message)
+            is_reusable = False
             try:
                 attempt = await peer.ask(sample)
-                reusable = attempt.reusable
+                is_reusable = attempt.is_peer_reusable
             finally:
-                session.peer = peer if reusable else None
-                if not reusable:
-                    await self._put_back(peer, reusable=False)
+                session.peer = peer if is_reusable else None
+                if not is_reusable:
+                    await self._put_back(peer, is_reusable=False)
             if attempt.response is not None:
                 return attempt.response
 
     async def _take(self) -> LinePeer | None:
-        """An idle child, or else a new one, with a slot; None if the system is closed,
-        or can't start again."""
+        """Acquire a slot, and take an idle child or start a new one. Returns None if
+        the system is closed, or can't be started again."""
         await self._slots.acquire()
         try:
-            while not self._closed and self._given_up is None:
+            while not self._is_closed and self._stop_reason is None:
                 if self._idle:
                     peer = self._idle.popleft()
                     self._busy.add(peer)
                     return peer
                 try:
-                    peer = await self._started()
+                    peer = await self._start_peer()
                     self._start_failures = 0
                     return peer
                 except Exception as error:
@@ -164,24 +174,29 @@ class Pool:
         return None
 
     async def _note_start_failure(self, error: Exception) -> None:
-        """After too many failures, wait for a slot of the children that live, in place
-        of the own one; give up if there are none."""
+        """Count a child that could not be started, for which the caller has a slot.
+
+        After too many failures, wait for the slot of a child that runs. The caller's
+        own slot is never released, so the pool gets smaller by one child. If no child
+        runs, no more questions are asked.
+        """
         self._start_failures += 1
         if self._start_failures < MAX_START_FAILURES or self._idle:
             return
         if self._busy:
             await self._slots.acquire()
             return
-        why = getattr(error, "message", error)
-        self._given_up = (
-            f"it could not be started again ({self._start_failures} attempts). {why}"
+        reason = getattr(error, "message", error)
+        self._stop_reason = (
+            f"it could not be started again ({self._start_failures} attempts). {reason}"
         )
 
-    async def _started(self) -> LinePeer:
+    async def _start_peer(self) -> LinePeer:
+        """Start a child, which counts as busy. Raises SystemUnderTestError."""
         peer = self._new_peer()
         self._busy.add(peer)
         try:
-            async with self._starts:
+            async with self._parallel_starts:
                 await peer.start()
             return peer
         except BaseException:
@@ -189,10 +204,11 @@ class Pool:
             await peer.end(kill=True)
             raise
 
-    async def _put_back(self, peer: LinePeer, *, reusable: bool) -> None:
+    async def _put_back(self, peer: LinePeer, *, is_reusable: bool) -> None:
+        """Make a busy child idle, or end it, and release its slot."""
         self._busy.discard(peer)
         try:
-            if reusable and not self._closed:
+            if is_reusable and not self._is_closed:
                 self._idle.append(peer)
             else:
                 await peer.end(kill=True)

@@ -1,4 +1,4 @@
-"""python: entrypoints: the worker in the user's interpreter, one process per peer."""
+"""python: entrypoints: workers, which are processes of the user's interpreter."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ragstone.system.worker.fields import Fields
 from ragstone.system.worker.join import worker_source
 from ragstone.system.worker.wording import SOURCE_NAME
 
-ATTRIBUTE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_DOTTED_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IS_WINDOWS = sys.platform == "win32"
-_IN_VENV = Path("Scripts/python.exe" if _IS_WINDOWS else "bin/python")
-_IN_CONDA = Path("python.exe") if _IS_WINDOWS else _IN_VENV
+_PYTHON_IN_VENV = Path("Scripts/python.exe" if _IS_WINDOWS else "bin/python")
+_PYTHON_IN_CONDA = Path("python.exe") if _IS_WINDOWS else _PYTHON_IN_VENV
 _BOOTSTRAP = (
     "import json, sys\n"
     "hello = json.loads(sys.stdin.buffer.readline())\n"
@@ -36,32 +36,39 @@ _BOOTSTRAP = (
     f"exec(compile(hello['source'], {SOURCE_NAME!r}, 'exec'), names)\n"
     "names['main'](hello)\n"
 )
+"""The program of a worker: it reads the message `hello`, runs the source in it, and
+calls `protocol.main`."""
 
 
 class PythonPeer(LinePeer, eq=False, kw_only=True):
-    """One worker process: the interpreter `python` runs the attribute `spec`,
-    ``package.module:attribute`` or ``file.py:attribute``.
+    """One worker process.
 
-    Nothing that is imported for it may be in the folder `forbidden_imports`. If the settings
-    have `functions`, the worker calls these functions of custom metrics (metric to
-    spec) instead, and each question is a request, as `MetricFunctions` writes it.
-    `hint` says how to choose another interpreter.
+    If the settings have `functions` (by metric), the worker calls these functions of
+    custom metrics, and each question is a request, as `MetricFunctions` writes it.
     """
 
     python: str
+    """The interpreter that the worker runs in."""
     spec: str
+    """The attribute to ask: ``package.module:attribute`` or ``file.py:attribute``."""
     hint: str
+    """How to choose another interpreter, for errors."""
     forbidden_imports: Path | None = None
-    noun = "worker"
+    """A folder from which nothing may be imported."""
+    display_name = "worker"
 
     async def start(self) -> None:
         """Start the interpreter and import the entrypoint. Raises SystemUnderTestError
         with the user's traceback."""
         settings = self.settings
         child = self.child = await Child.spawn(
-            [self.python, "-c", _BOOTSTRAP], self.context, limit=self.max_line_bytes
+            [self.python, "-c", _BOOTSTRAP],
+            self.context,
+            max_line_bytes=self.max_line_bytes,
         )
+        # Marks the worker's first line, which other code can't write by chance.
         token = secrets.token_hex(16)
+        forbidden = self.forbidden_imports
         hello = {
             "source": worker_source(),
             "token": token,
@@ -69,29 +76,29 @@ class PythonPeer(LinePeer, eq=False, kw_only=True):
             "fields": answer_fields(settings)._asdict(),
             "part": settings.part,
             "functions": dict(settings.functions),
-            "forbidden_imports": None
-            if self.forbidden_imports is None
-            else str(self.forbidden_imports),
+            "forbidden_imports": None if forbidden is None else str(forbidden),
         }
         child.send(hello)
         try:
             async with asyncio.timeout(settings.startup_timeout_s):
-                # What comes before the token is of hooks such as sitecustomize.
-                while token.encode() not in (line := await child.stdout.readline()):
+                line = await child.stdout.readline()
+                while token.encode() not in line:
                     if not line:
                         raise EOFError
+                    # The output of a hook of the interpreter, such as sitecustomize.
                     child.tail.add(line)
                     self.context.log.write(line)
+                    line = await child.stdout.readline()
             greeting = Greeting.model_validate_json(line)
         except TimeoutError:
             await child.show_stack()
             message = f"not ready after {settings.startup_timeout_s:g} s."
             greeting = Greeting(error=message, detail=child.tail.text())
         except (EOFError, ValueError):
-            message = f"the worker {await child.ending()} while starting."
+            message = f"the worker {await child.describe_ending()} while starting."
             greeting = Greeting(error=message, detail=child.tail.text())
         if greeting.error is not None:
-            raise self.not_started(
+            raise self.start_error(
                 greeting.error,
                 greeting.detail,
                 where=self.spec if settings.functions else f"python:{self.spec}",
@@ -107,10 +114,10 @@ class PythonCallable(EntrypointKind):
     uses_interpreter = True
 
     def is_valid(self, target: str) -> bool:
-        """Whether it is ``package.module:attribute`` or ``file.py:attribute``."""
+        """Whether `target` is ``package.module:attribute`` or ``file.py:attribute``."""
         module, _, attribute = target.rpartition(":")
-        is_named = module.endswith(".py") or ATTRIBUTE.fullmatch(module)
-        return bool(is_named and ATTRIBUTE.fullmatch(attribute))
+        is_module = module.endswith(".py") or _DOTTED_NAME.fullmatch(module)
+        return bool(is_module and _DOTTED_NAME.fullmatch(attribute))
 
     def build(
         self, target: str, settings: SystemSettings, surroundings: Surroundings
@@ -121,17 +128,18 @@ class PythonCallable(EntrypointKind):
 def python_pool(
     spec: str, settings: SystemSettings, surroundings: Surroundings
 ) -> Pool:
-    """Workers for the attribute `spec`, or for `settings.functions`, of which `spec` is
-    the name. Raises ConfigError."""
+    """A pool of workers for the attribute `spec`. If `settings` have `functions`, the
+    workers call these, and `spec` is only their name in messages. Raises
+    ConfigError."""
     context = surroundings.child_context(settings)
     python = _interpreter(settings.python, surroundings)
     hint = "To use another interpreter, set python in [system]."
-    local = context.directory / ".venv" / _IN_VENV
+    local = context.directory / ".venv" / _PYTHON_IN_VENV
     if settings.python is None and local.exists() and str(local) != python:
         hint = f"If the system is installed in {local}, set python in [system] to it."
-    # The worker has applied the paths of the settings.
+    # Without the paths in the settings, which the worker applies.
     fields = Fields(contexts_only=settings.part == RETRIEVAL)
-    new = functools.partial(
+    new_peer = functools.partial(
         PythonPeer,
         settings,
         context,
@@ -141,28 +149,29 @@ def python_pool(
         hint=hint,
         forbidden_imports=surroundings.forbidden_imports,
     )
-    return Pool(f"python:{spec}", settings, new, context)
+    return Pool(f"python:{spec}", settings, new_peer, context)
 
 
-def _interpreter(named: str | None, surroundings: Surroundings) -> str:
-    """The interpreter that the setting `python` names, or that of the active
-    environment, or Ragstone's own. Raises ConfigError."""
-    if named is None:
-        for variable, inside in (
-            ("VIRTUAL_ENV", _IN_VENV),
-            ("CONDA_PREFIX", _IN_CONDA),
+def _interpreter(setting: str | None, surroundings: Surroundings) -> str:
+    """The interpreter that the `setting` `system.python` names; without it, that of the
+    active environment, or else Ragstone's own. Raises ConfigError."""
+    environ = surroundings.environ
+    if setting is None:
+        for variable, python_path in (
+            ("VIRTUAL_ENV", _PYTHON_IN_VENV),
+            ("CONDA_PREFIX", _PYTHON_IN_CONDA),
         ):
-            folder = surroundings.environ.get(variable)
-            if folder and Path(folder, inside).exists():
-                return str(Path(folder, inside))
+            folder = environ.get(variable)
+            if folder and Path(folder, python_path).exists():
+                return str(Path(folder, python_path))
         return sys.executable
-    program = named
-    if has_folder(named):
-        program = str((surroundings.root / named).absolute())
-    python = shutil.which(program, path=surroundings.environ.get("PATH"))
+    program = setting
+    if has_folder(setting):
+        program = str((surroundings.root / setting).absolute())
+    python = shutil.which(program, path=environ.get("PATH"))
     if python is None:
         raise ConfigError(
-            f"the interpreter '{named}' was not found.",
+            f"the interpreter '{setting}' was not found.",
             where="system.python",
             hint="Use a path such as .venv/bin/python, or a name on PATH such as python3.12.",
         )

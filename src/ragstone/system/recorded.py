@@ -1,7 +1,7 @@
 """file: entrypoints: recorded answers, in any format of a golden set.
 
-Lines and tables are never loaded into memory as a whole. One pass writes each answer to
-a temporary file, from which it is read when its sample is asked.
+The answers are never all in memory. `start` reads the file once, and writes each record
+to a temporary file, from which it is read when its sample is asked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragstone.settings.settings import SystemSettings
 from ragstone.system.json_records import (
     CONTEXTS_NAMES,
     MAX_RECORD_BYTES,
-    OBJECTS,
+    OBJECT_COLUMNS,
     read_records,
 )
 from ragstone.system.kind import EntrypointKind, Surroundings, answer_fields
@@ -31,31 +31,35 @@ from ragstone.system.span_file import Steps, steps_beside
 from ragstone.system.worker.fields import NO_PATHS, Fields, named, seconds
 from ragstone.system.worker.spans import trace_key
 
+# The kinds of keys that records are found by.
 _ID = "id"
 _QUESTION = "question"
 _QUESTION_OF_ID = "question of a record with an id"
-_QUESTIONS = (*FIELDS["question"].strong, *FIELDS["question"].weak)
-_ANSWERS = (
+
+_QUESTION_NAMES = (*FIELDS["question"].strong, *FIELDS["question"].weak)
+_ANSWER_NAMES = (
     *RECORDED["answer"].strong,
     *SYSTEM_NAMES["answer"],
     *RECORDED["answer"].weak,
 )
-_SYSTEM_ANSWERS = tuple(name for name in _ANSWERS if name != "answer")
-"""Names of the system's answer where ``answer`` is the right one."""
+_OTHER_ANSWER_NAMES = tuple(name for name in _ANSWER_NAMES if name != "answer")
+"""Names of the system's answer in files whose ``answer`` is the reference."""
 
 
-class _Place(NamedTuple):
-    """Where an answer is in the temporary file, and its line in the recorded one, or
-    its number in a list, from 1."""
+class _Location(NamedTuple):
+    """Where a record is."""
 
     start: int
+    """Offset in the temporary file, in bytes."""
     size: int
+    """In bytes."""
     line: int
+    """Line in the file of recorded answers, or number in a list, from 1."""
 
 
 class RecordedAnswers:
-    """The `System` for one file. Records are matched by id, or else by a question that
-    no other record has."""
+    """The `System` for one file. The record of a sample has its id, or else its
+    question, if no other record has it."""
 
     can_be_asked_again = False
 
@@ -66,19 +70,19 @@ class RecordedAnswers:
         self._fields = answer_fields(settings)
         self._file: BinaryIO | None = None
         self._count = 0
-        self._places: dict[tuple[str, str], _Place | None] = {}
-        """By the kind and value of the record's key; None if several records with ids
-        have the question."""
+        self._locations: dict[tuple[str, str], _Location | None] = {}
+        """By the kind and the value of a record's key; None if several records with ids
+        have the same question."""
         self._steps: dict[str, Steps] = {}
-        """By the trace of the record."""
+        """By the key of the record's trace."""
         self._has_trace_with_steps = False
-        self._has_right_answers = False
-        """Whether ``answer`` is the right answer, because a record has another column
-        for the system's."""
+        self._has_references = False
+        """Whether ``answer`` is the reference, because a record also has a column for
+        the system's answer."""
 
     async def start(self) -> None:
-        """Index the file. Raises SystemUnderTestError with the line of an invalid,
-        duplicate or unusable record."""
+        """Index the file. Raises SystemUnderTestError with the line of an invalid or
+        duplicate record."""
         with disk_errors(
             self.entrypoint,
             "the recorded answers can't be read",
@@ -93,24 +97,22 @@ class RecordedAnswers:
         question = _without_spaces(sample.question)
         keys = [(_ID, sample.id), (_QUESTION, question)]
         if not sample.history:
-            # Traces have ids of their own. In a conversation, the same words may ask
-            # something else.
+            # The id of a record may be that of a trace, not of a sample. In a
+            # conversation, the same words may ask something else.
             keys.insert(1, (_QUESTION_OF_ID, question))
-        place = next(filter(None, map(self._places.get, keys)), None)
-        if place is None:
-            message = (
-                f"No recorded answer in {self._source.name} has its id or question."
-            )
+        location = next(filter(None, map(self._locations.get, keys)), None)
+        if location is None:
+            message = f"No recorded answer in {self._source.name} has the id or the question of this sample."
             return failed(sample.id, SystemFailureKind.MISSING, message)
         assert self._file is not None  # noqa: S101 - it was started
-        self._file.seek(place.start)
-        record: Values = json.loads(self._file.read(place.size))
+        self._file.seek(location.start)
+        record: Values = json.loads(self._file.read(location.size))
         return recorded_response(
             sample.id,
             record,
-            self._source.location(place.line),
+            self._source.location(location.line),
             fields=self._fields,
-            answer_names=_SYSTEM_ANSWERS if self._has_right_answers else _ANSWERS,
+            answer_names=_OTHER_ANSWER_NAMES if self._has_references else _ANSWER_NAMES,
             steps=self._steps.get(trace_key(record.get("trace_id"))),
         )
 
@@ -120,6 +122,8 @@ class RecordedAnswers:
             self._file = None
 
     def _index(self, file: BinaryIO) -> None:
+        """Write the records to `file`, and note where each is. Raises
+        SystemUnderTestError."""
         start = 0
         for record, line in read_records(self._source):
             size = file.write(json.dumps(record, default=str).encode("ascii"))
@@ -128,9 +132,9 @@ class RecordedAnswers:
                     f"a record is longer than {MAX_RECORD_BYTES:,} bytes.",
                     where=self._source.location(line),
                 )
-            self._add(record, _Place(start, size, line))
+            self._add(record, _Location(start, size, line))
             start += size
-        if not self._places:
+        if not self._locations:
             raise SystemUnderTestError(
                 "the file contains no recorded answers.", where=self.entrypoint
             )
@@ -141,9 +145,11 @@ class RecordedAnswers:
                 hint='Write the id of its trace into each record: "trace_id": "…"',
             )
 
-    def _add(self, record: Values, place: _Place) -> None:
-        where = self._source.location(place.line)
-        identity, question = _identity(record), _question(record)
+    def _add(self, record: Values, location: _Location) -> None:
+        """Note where `record` is. Raises SystemUnderTestError."""
+        where = self._source.location(location.line)
+        identity = _identity(record)
+        question = _question(record)
         kind, key = (_ID, identity) if identity else (_QUESTION, question)
         if key == "":
             names = ", ".join(FIELDS["question"].strong)
@@ -152,12 +158,12 @@ class RecordedAnswers:
                 where=where,
                 hint=f"Add an 'id' to each record, or the question under one of {names}.",
             )
-        earlier = self._places.setdefault((kind, key), place)
-        if earlier is not None and earlier != place:
+        earlier = self._locations.setdefault((kind, key), location)
+        if earlier is not None and earlier != location:
             raise SystemUnderTestError(
                 f"the {kind} {key[:80]!r} is recorded twice, first at {earlier.line}.",
                 where=where,
-                hint="Keep only one answer for each.",
+                hint=f"Keep only one answer for each {kind}.",
             )
         self._count += 1
         if self._count > MAX_SAMPLES:
@@ -167,11 +173,12 @@ class RecordedAnswers:
                 hint="Split it, with the golden set, and evaluate each part in a run of its own.",
             )
         if identity:
-            words = (_QUESTION_OF_ID, question)
-            self._places[words] = None if words in self._places else place
-        own_answer = _named(record, RECORDED["answer"].strong)
-        if own_answer is not None and record.get("answer") is not None:
-            self._has_right_answers = True
+            question_key = (_QUESTION_OF_ID, question)
+            is_repeated = question_key in self._locations
+            self._locations[question_key] = None if is_repeated else location
+        system_answer = _first_column(record, RECORDED["answer"].strong)
+        if system_answer is not None and record.get("answer") is not None:
+            self._has_references = True
         if trace_key(record.get("trace_id")) in self._steps:
             self._has_trace_with_steps = True
 
@@ -185,10 +192,9 @@ class AnswersFile(EntrypointKind):
     def build(
         self, target: str, settings: SystemSettings, surroundings: Surroundings
     ) -> System:
-        return RecordedAnswers(
-            SourceFile(surroundings.root / target, target, surroundings.within),
-            settings,
-        )
+        path = surroundings.root / target
+        source = SourceFile(path, target, surroundings.within)
+        return RecordedAnswers(source, settings)
 
 
 def recorded_response(
@@ -197,13 +203,13 @@ def recorded_response(
     where: str,
     *,
     fields: Fields = NO_PATHS,
-    answer_names: Iterable[str] = _ANSWERS,
+    answer_names: Iterable[str] = _ANSWER_NAMES,
     steps: Steps | None = None,
 ) -> Response:
-    """The response in a recorded answer. One that is invalid is a failure.
+    """Read the response in a recorded answer. An invalid record gives a failure.
 
-    Columns may have the names that a golden set's may have; the system's answer is in
-    the first of `answer_names`. `steps` are those of a record without any.
+    The system's answer is in the column that comes first in `answer_names`. A record
+    without steps gets `steps`. `where` is the record's place, for messages.
     """
     latency_s = seconds(record.get("latency_s"))
     error_text = record.get("error")
@@ -218,7 +224,7 @@ def recorded_response(
         "answer": answer,
         "contexts": _column(record, CONTEXTS_NAMES),
         "steps": _column(record, SYSTEM_NAMES["steps"]) or steps,
-        "context_ids": _named(record, SYSTEM_NAMES["context_ids"]),
+        "context_ids": _first_column(record, SYSTEM_NAMES["context_ids"]),
     }
     response = read(sample_id, parts, latency_s, fields=fields)
     failure = response.failure
@@ -230,7 +236,7 @@ def recorded_response(
 def _identity(record: Values) -> str:
     """The id of a record; "" if it has none."""
     match record.get("id"):
-        case bool():
+        case bool():  # which is an int too
             return ""
         case str() | int() as identity:
             return str(identity)
@@ -241,31 +247,32 @@ def _identity(record: Values) -> str:
 def _question(record: Values) -> str:
     """The question of a record; "" if it has none."""
     try:
-        return _without_spaces(cells.to_question(_column(record, _QUESTIONS)) or "")
+        value = _column(record, _QUESTION_NAMES)
+        return _without_spaces(cells.to_question(value) or "")
     except cells.CellError:
         return ""
 
 
 def _column(record: Values, names: Iterable[str]) -> object | None:
-    """The value of the column of the first of `names`: a plain one, one inside an
-    object of OBJECTS, or an object."""
+    """The value of a column with one of `names`: of the record itself, or else of an
+    object in one of the columns OBJECT_COLUMNS, or else such an object itself."""
     plain = {normalise_name(name): value for name, value in record.items()}
     objects = {}
-    for name in OBJECTS:
+    for name in OBJECT_COLUMNS:
         value = plain.get(name)
         if isinstance(value, Mapping):
             objects[name] = value
             del plain[name]
     for columns in (plain, *objects.values(), objects):
-        value = _named(columns, names)
+        value = _first_column(columns, names)
         if value is not None:
             return value
     return None
 
 
-def _named(columns: Values, names: Iterable[str]) -> object | None:
-    """The value of the column of the first of `names` that there is, compared as a
-    golden set's columns are."""
+def _first_column(columns: Values, names: Iterable[str]) -> object | None:
+    """The value of the first of `names` that is a column with a value. Names of columns
+    are compared in normal form."""
     values = {
         normalise_name(name): value
         for name, value in columns.items()
@@ -275,4 +282,5 @@ def _named(columns: Values, names: Iterable[str]) -> object | None:
 
 
 def _without_spaces(question: str) -> str:
+    """`question` with single spaces between its words."""
     return " ".join(question.split())

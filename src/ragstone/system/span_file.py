@@ -1,5 +1,5 @@
-"""Spans in a file beside recorded answers: `outputs.spans.jsonl` beside
-`outputs.jsonl`."""
+"""Reads the spans of recorded answers from the file next to theirs: for `outputs.jsonl`
+it is `outputs.spans.jsonl`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Steps = list[dict[str, Any]]
 
 
 def steps_beside(answers: SourceFile) -> dict[str, Steps]:
-    """The steps of each trace in the file of spans beside `answers`, by the key of the
-    trace; empty without a file.
+    """The steps in the file of spans that belongs to `answers`, by `trace_key`; empty
+    if there is no such file.
 
-    Each line of the file is a span, or a document of OTLP. Raises SystemUnderTestError,
-    and OSError.
+    Each line of the file is a span, or a document of OTLP. Raises OSError, and
+    SystemUnderTestError with the line that can't be read.
     """
     path = answers.path.with_suffix(ENDING)
     if not path.exists():
@@ -37,6 +37,7 @@ def steps_beside(answers: SourceFile) -> dict[str, Steps]:
 
 
 def _spans(line: bytes, where: str) -> list[Any]:
+    """The spans in a line. Raises SystemUnderTestError."""
     try:
         spans = spans_in(json.loads(line))
         reason = "neither spans nor a document of OTLP"

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 from ragstone.errors import ConfigError, GoldenSetError, SystemUnderTestError
 from ragstone.files import open_regular
 from ragstone.golden.rows import SourceFile
-from ragstone.system.json_records import MAX_RECORD_BYTES, TABLES, read_records
+from ragstone.system.json_records import MAX_RECORD_BYTES, TABLE_ENDINGS, read_records
 from ragstone.tools.monitor.traces import interactions_of
 
 NOT_JSON = "lines without valid JSON"
@@ -85,7 +85,7 @@ def _records(path: Path, content: BinaryIO, problems: Counter[str]) -> Iterator[
     start = content.read(_START_BYTES)
     content.seek(0)
     is_list = start.lstrip(_BLANK_BYTES).startswith(b"[")
-    if is_list or path.suffix.lower() in TABLES:
+    if is_list or path.suffix.lower() in TABLE_ENDINGS:
         for record, _ in read_records(SourceFile(path, path.name)):
             yield record
         return
