@@ -196,8 +196,8 @@ def with_own(path: Path, code: str) -> Path:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("def f(contxts): return 1", "asks for ['contxts']"),
-        ("def f(): return 1", "asks for nothing"),
+        ("def f(contxts): return 1", "requires contxts, which it can't be given"),
+        ("def f(): return 1", "has no parameters that it could be called with"),
         ("f = 3", "is not a function"),
         ("import nothing_there", "nothing_there"),
     ],

@@ -104,10 +104,10 @@ class Frame:
         ({"answer": 3}, "3 (int), which is not text"),
         ({"messages": []}, "messages"),
         ({"messages": "hello"}, "messages"),
-        ({"answer": "a", "contexts": 5}, "5 (int): it is not a list"),
-        ({"answer": "a", "contexts": b"x"}, "b'x' (bytes): it is not a list"),
-        ({"answer": "a", "contexts": {"x", "y"}}, "(set): it is not a list"),
-        ({"answer": "a", "contexts": Frame()}, "(Frame): it is not a list"),
+        ({"answer": "a", "contexts": 5}, "5 (int), which is not a list"),
+        ({"answer": "a", "contexts": b"x"}, "b'x' (bytes), which is not a list"),
+        ({"answer": "a", "contexts": {"x", "y"}}, "(set), which is not a list"),
+        ({"answer": "a", "contexts": Frame()}, "(Frame), which is not a list"),
         ({"answer": "a", "contexts": {"a": 1}}, "Context 1 is {'a': 1}"),
         ({"answer": "a", "contexts": ["ok", {"text": ""}, {"id": 1}]}, "Context 3 is"),
         *(({"answer": "a", "contexts": [item]}, f"Context 1 is {item!r}") for item in (*NO_PAIRS, *WITHOUT_TEXT)),
@@ -403,7 +403,7 @@ def test_a_value_that_can_not_be_shown_is_still_named() -> None:
     ],
 )
 def test_what_looks_like_a_secret_is_shown_in_no_message(text: str) -> None:
-    secret = re.search(wording._KEYLIKE, text)
+    secret = re.search(wording._CREDENTIAL, text)
     assert secret is not None
     try:
         raise ValueError(text)

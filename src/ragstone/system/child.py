@@ -234,7 +234,7 @@ class Child:
         if status is None or status >= 0:
             return f"exited with status {status}"
         number = -status  # how asyncio reports a child that a signal killed
-        names = {int(known): known.name for known in signal.Signals}
+        names = {int(member): member.name for member in signal.Signals}
         return f"was killed by {names.get(number, f'signal {number}')}"
 
     @property

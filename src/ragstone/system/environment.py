@@ -100,18 +100,22 @@ def child_environment(
     """The whole environment of a child: ALLOWED, LC_*, and the variables that `names`
     let through. Raises ConfigError."""
     passed = passed_variables(names, environ)
-    child = {}
-    for name, value in environ.items():
-        comparable = _comparable(name)
-        is_allowed = comparable in ALLOWED or comparable.startswith("LC_")
-        if is_allowed or name in passed:
-            child[name] = value
+    child = {
+        name: value
+        for name, value in environ.items()
+        if name in passed or _is_allowed(name)
+    }
     if run_as is not None:
         for name in ("USER", "LOGNAME"):  # those of the user that Ragstone runs as
             if name not in passed:
                 child.pop(name, None)
         child["HOME"] = str(run_as.home)
     return child
+
+
+def _is_allowed(name: str) -> bool:
+    comparable = _comparable(name)
+    return comparable in ALLOWED or comparable.startswith("LC_")
 
 
 def missing_variable_hint(text: str, environ: Environ, child: Environ) -> str | None:

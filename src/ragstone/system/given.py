@@ -105,7 +105,7 @@ class GivenContexts(SystemWrapper):
 def has_other_contexts(response: Response, contexts: Sequence[str]) -> bool:
     """Whether `response` has a context other than the `contexts` that the system was
     given: it neither contains one of them, nor is contained in one."""
-    texts = [text for text in map(_normalised, contexts) if text]
+    texts = list(filter(None, map(_normalised, contexts)))
     for context in response.contexts:
         returned = _normalised(context.text)
         is_other = not any(returned in text or text in returned for text in texts)

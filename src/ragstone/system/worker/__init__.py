@@ -1,7 +1,7 @@
-"""The worker, which runs a python entrypoint in the user's interpreter, in modules that
-are joined into one source.
+"""The worker, which runs a python entrypoint in the user's interpreter. Its modules are
+joined into one source (`join`).
 
-Ragstone itself also uses what can be called (`adapters`) and what may be returned
-(`returns`), for callables and for the JSON of commands, services and files. They are
-the only implementation of those rules.
+Ragstone itself also imports `adapters`, which decides what can be called, for callables
+of the Python API; and `returns`, which decides what may be returned, for these and for
+the JSON of commands, services and files.
 """

@@ -1,5 +1,7 @@
-"""What can be asked, and how: functions, classes, factories, and the objects of the
-usual frameworks.
+"""How functions, classes, factories and the objects of frameworks are asked a question.
+
+Besides the question, they can take *extras*: the ``history`` and the ``session`` of a
+conversation, and the ``contexts`` that replace their own retrieval.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -20,56 +22,60 @@ from ragstone.system.worker.wording import shown
 
 METHODS = ("answer", "ask", "query", "invoke", "chat")
 
-CONTEXTS = "contexts"
-"""The parameter or field that takes the contexts that a system is given."""
+HISTORY = "history"
+"""The extra with the earlier turns of a conversation."""
 
 SESSION = "session"
-"""What an entrypoint accepts that keeps the turns of a conversation apart."""
+"""The extra with the id of a conversation, by which systems keep conversations
+apart."""
 
+CONTEXTS = "contexts"
+"""The extra with the contexts that a system answers from in place of its own."""
 
-_BESIDE_QUESTION = {
-    "history": SYSTEM_NAMES["history"],
+_EXTRA_NAMES = {
+    HISTORY: SYSTEM_NAMES["history"],
     SESSION: SYSTEM_NAMES["session"],
     CONTEXTS: (CONTEXTS,),
 }
-"""The names of what goes with a question, the best first."""
+"""The names of parameters and fields that take each extra, the preferred one first."""
 
 
 class EntrypointError(Exception):
-    """The entrypoint can't be found or called; the message is for the user, without a
-    traceback."""
+    """The entrypoint can't be found or called. The message is for the user, and needs
+    no traceback."""
 
 
 class Parameters:
-    """The parameters of `target`; of one whose signature can't be read, a single one,
-    for the question."""
+    """The parameters of `target`. A target whose signature can't be read counts as one
+    with a single parameter, for the question."""
 
     def __init__(self, target: Any) -> None:
-        self.name = str(getattr(target, "__name__", type(target).__name__))
+        self.target_name = str(getattr(target, "__name__", type(target).__name__))
         try:
             self.all = list(inspect.signature(target).parameters.values())
         except (TypeError, ValueError):
-            only = inspect.Parameter.POSITIONAL_ONLY
-            self.all = [inspect.Parameter("question", only, default=None)]
+            kind = inspect.Parameter.POSITIONAL_ONLY
+            self.all = [inspect.Parameter("question", kind, default=None)]
 
     @property
-    def positional(self) -> int:
-        """How many can be passed by position; one that takes any number counts once."""
+    def positional_count(self) -> int:
+        """The number of parameters that can be passed by position; ``*args`` counts as
+        one."""
         by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
         return sum(parameter.kind not in by_name for parameter in self.all)
 
     @property
     def required(self) -> list[str]:
-        """The names of those without a default."""
+        """The names of the parameters without a default."""
         variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return [
             p.name for p in self.all if p.default is p.empty and p.kind not in variadic
         ]
 
     @property
-    def extra_names(self) -> list[str]:
-        """The names of those that can be passed by name, beside the question, which is
-        the first."""
+    def names_after_question(self) -> list[str]:
+        """The names of the parameters after the first one, which is for the question,
+        that can be passed by name."""
         by_name = (
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             inspect.Parameter.KEYWORD_ONLY,
@@ -77,113 +83,118 @@ class Parameters:
         return [p.name for p in self.all[1:] if p.kind in by_name]
 
 
-def extra_parameters(available: Collection[str]) -> dict[str, str]:
-    """The names, of those `available`, that take the ``history``, the ``session`` and
-    the ``contexts``."""
+def extra_names(available: Collection[str]) -> dict[str, str]:
+    """The name that takes each extra, by extra. Extras that none of the `available`
+    names of parameters or fields takes are left out."""
     names = {}
-    for part, usual_names in _BESIDE_QUESTION.items():
+    for extra, usual_names in _EXTRA_NAMES.items():
         for name in reversed(usual_names):
             if name in available:
-                names[part] = name
+                names[extra] = name
     return names
 
 
 class Asker:
-    """Calls a function or a method, and gives the returned value. Made by `adapt`.
-
-    The question is its argument, and what goes with it is passed by name.
-    """
+    """Asks a function or a method: the question is the first argument, and extras are
+    passed by name. Made by `adapt`."""
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         parameters = Parameters(ask)
         self._ask = ask
-        self._names = extra_parameters(parameters.extra_names)
+        self._names = extra_names(parameters.names_after_question)
         self._required = parameters.required
         self.accepts = set(self._names)
-        """What it takes besides the question: ``history``, ``session`` and
-        ``contexts``, or less."""
+        """The extras that it takes."""
 
-    def begin(self, question: str, **beside: Any) -> Any:
-        """Call it; the result may be awaitable.
+    def begin(self, question: str, **extras: Any) -> Any:
+        """Ask the question. Returns the value that the function returned, which may be
+        awaitable.
 
-        `beside` has what there is of ``history``: the earlier turns, as ``{"role",
-        "content"}``, which are left out if it takes none; ``contexts``: the texts that
-        it is given in place of its own retrieval; and ``session``: the id of the
-        conversation. A question that stands alone has none, and gets a new one if it is
-        required.
+        `extras` can have the ``history``, a list of ``{"role", "content"}``; the id of
+        the ``session``; and the ``contexts``, a list of texts. Extras that the function
+        doesn't take are left out. If it requires a session and there is none, it gets a
+        new id.
         """
-        return self._ask(question, **self._values(question, beside))
+        return self._ask(question, **self._arguments(question, extras))
 
-    def _values(self, question: str, beside: Json) -> Json:
-        """What goes with the question, by the names that take it."""
+    def _arguments(self, question: str, extras: Json) -> Json:
+        """The arguments for `extras`, by the names that take them."""
         values: Json = {
-            "history": list(beside.get("history", ())),
-            SESSION: _session_of(beside),
-            CONTEXTS: beside.get(CONTEXTS),
+            HISTORY: list(extras.get(HISTORY, ())),
+            SESSION: _session_id(extras),
+            CONTEXTS: extras.get(CONTEXTS),
         }
-        if self._names.get("history") == "messages":
-            values["history"] = _messages(question, beside)
-        taken: Json = {}
-        for part, name in self._names.items():
-            if part in beside or name in self._required:
-                taken[name] = values[part]
-        return taken
+        if self._names.get(HISTORY) == "messages":
+            # By this name, the question is expected as the last message.
+            values[HISTORY] = _messages(question, extras)
+        arguments: Json = {}
+        for extra, name in self._names.items():
+            if extra in extras or name in self._required:
+                arguments[name] = values[extra]
+        return arguments
 
 
 class RunnableAsker(Asker):
-    """Invokes a Runnable of LangChain, a graph of LangGraph, or what looks like one.
+    """Invokes a Runnable of LangChain, a graph of LangGraph, or an object with the same
+    methods.
 
-    The question is the argument, or a field of it, beside what goes with it. A graph
-    with a checkpointer keeps what was said in threads.
+    The input is the question, or an object with the question and the extras. A graph
+    with a checkpointer remembers earlier turns by itself, in a thread for each session.
     """
 
     def __init__(self, target: object) -> None:
         super().__init__(get(target, "invoke"))
         self._ask_async = get(target, "ainvoke")
-        self._key, inputs = _runnable_input(target)
-        if self._key is not None:
-            self._names = extra_parameters(inputs)
+        self._question_field, input_fields = _runnable_input(target)
+        if self._question_field is not None:
+            self._names = extra_names(input_fields)
             self._required = []
-        self._remembers = bool(get(target, "checkpointer"))
-        remembered = (SESSION,) if self._remembers else ()
-        self.accepts = {*self._names, *remembered}
+        self._has_threads = bool(get(target, "checkpointer"))
+        self.accepts = set(self._names)
+        if self._has_threads:
+            self.accepts.add(SESSION)
 
-    def begin(self, question: str, **beside: Any) -> Any:
-        """Invoke it. Falls back to the async method if the sync one is not
+    def begin(self, question: str, **extras: Any) -> Any:
+        """Invoke the Runnable, by its async method if the sync one is not
         implemented."""
         keywords: Json = {}
-        if self._remembers:
-            thread = {"thread_id": _session_of(beside)}
+        if self._has_threads:
+            thread = {"thread_id": _session_id(extras)}
             keywords["config"] = {"configurable": thread}
-            if SESSION in beside:
-                beside.pop("history", None)
-        values = self._values(question, beside)
-        argument: Any = question
-        if self._key is None:
-            keywords.update(values)
+            if SESSION in extras:
+                extras.pop(HISTORY, None)  # the thread has it
+        arguments = self._arguments(question, extras)
+        graph_input: Any = question
+        if self._question_field is None:
+            keywords.update(arguments)
         else:
-            argument = {**values, self._key: question}
-        if self._key == "messages":
-            argument["messages"] = _messages(question, beside)
+            graph_input = {**arguments, self._question_field: question}
+        if self._question_field == "messages":
+            graph_input["messages"] = _messages(question, extras)
         try:
-            return self._ask(argument, **keywords)
+            return self._ask(graph_input, **keywords)
         except (TypeError, NotImplementedError) as error:
-            # Of a graph with a node that is async, for one.
-            is_own = isinstance(error, TypeError) and "synchronous" not in str(error)
-            if is_own or not callable(self._ask_async):
+            # A graph with an async node raises a TypeError that says "synchronous". Any
+            # other TypeError comes from the user's code.
+            is_from_user = isinstance(error, TypeError) and "synchronous" not in str(
+                error
+            )
+            if is_from_user or not callable(self._ask_async):
                 raise
-        self._ask, self._ask_async = self._ask_async, None
-        return self._ask(argument, **keywords)
+        # From now on, for all questions.
+        self._ask = self._ask_async
+        self._ask_async = None
+        return self._ask(graph_input, **keywords)
 
 
-def _session_of(beside: Json) -> str:
-    """The id of the conversation; that of one that nobody continues is new."""
-    return beside.get(SESSION) or os.urandom(16).hex()
+def _session_id(extras: Json) -> str:
+    """The id of the session in `extras`, or else a new one."""
+    return extras.get(SESSION) or os.urandom(16).hex()
 
 
-def _messages(question: str, beside: Json) -> list[Json]:
+def _messages(question: str, extras: Json) -> list[Json]:
     """The earlier turns, and the question as the last one."""
-    return [*beside.get("history", ()), {"role": "user", "content": question}]
+    return [*extras.get(HISTORY, ()), {"role": "user", "content": question}]
 
 
 # --- shapes
@@ -191,26 +202,26 @@ def _messages(question: str, beside: Json) -> list[Json]:
 
 
 def is_class_or_factory(target: object) -> bool:
-    """Whether `target` is a class or a factory: then each conversation gets an object
-    of its own."""
+    """Whether `target` has to be called to get the object that answers, which then can
+    be done for each conversation. A factory is a function without parameters."""
     parameters = Parameters(target)
-    is_routine = inspect.isroutine(target)
-    is_factory = is_routine and not parameters.positional and not parameters.required
+    parameter_count = parameters.positional_count + len(parameters.required)
+    is_factory = inspect.isroutine(target) and parameter_count == 0
     return is_factory or inspect.isclass(target)
 
 
 def create(target: Any) -> Any:
-    """What a class or a factory returns, which may be awaitable. Raises
-    EntrypointError, and whatever it raises."""
+    """Call a class or a factory. Returns the object, or an awaitable of it. Raises
+    EntrypointError, and whatever the call raises."""
     refuse_parameters(target)
     return target()
 
 
 def adapt(target: object, part: str | None = None) -> Asker:
-    """An Asker for a function, or an object with answer/query/invoke/__call__.
+    """Make an Asker of a function, or of an object with a method for questions.
 
-    `part` is the half that is evaluated; None for the whole system. Raises
-    EntrypointError.
+    `part` is the part of the system that is evaluated, "retrieval" or "generation";
+    None for the whole system. Raises EntrypointError.
     """
     methods = ("retrieve", *METHODS) if part == "retrieval" else METHODS
     for name in methods:
@@ -227,46 +238,48 @@ def adapt(target: object, part: str | None = None) -> Asker:
 
 
 def _check_one_question(target: Any, part: str | None) -> None:
-    """Raise EntrypointError unless `target` can be called with a question, and what
-    goes with it."""
+    """Raise EntrypointError unless `target` can be called with a question and the
+    extras."""
     parameters = Parameters(target)
-    beside = parameters.extra_names
-    needs_contexts = CONTEXTS in beside and CONTEXTS in parameters.required
+    name = parameters.target_name
+    available = parameters.names_after_question
+    needs_contexts = CONTEXTS in available and CONTEXTS in parameters.required
     if needs_contexts and part != "generation":
         raise EntrypointError(
-            f"{parameters.name} needs '{CONTEXTS}'. If it only generates, set part = \"generation\" under [system]; "
+            f"{name} needs '{CONTEXTS}'. If it only generates, set part = \"generation\" under [system]; "
             "else give the parameter a default, such as None."
         )
-    passed = extra_parameters(beside).values()
-    required = [name for name in parameters.required if name not in passed]
-    if len(required) > 1 or parameters.positional == 0:
+    extras = extra_names(available).values()
+    required = [
+        parameter for parameter in parameters.required if parameter not in extras
+    ]
+    if len(required) > 1 or parameters.positional_count == 0:
         raise EntrypointError(
-            f"{parameters.name}({', '.join(required)}) can't be called with one question. "
-            f"Expected {parameters.name}(question)."
+            f"{name}({', '.join(required)}) can't be called with one question. Expected {name}(question)."
         )
 
 
 def _runnable_input(target: object) -> tuple[str | None, list[str]]:
-    """The field in which a LangChain Runnable expects the question, None if it takes
-    the bare string, and all fields of its input that it names."""
-    inputs: list[str] = []
+    """The input that a LangChain Runnable expects: the field for the question, None if
+    it takes the bare string; and all fields that it names."""
+    names: list[str] = []
     describe = get(target, "get_input_jsonschema")
     if callable(describe):
         try:
             fields = get(describe(), "properties")
         except Exception:
-            # Of a state that pydantic can't describe: a graph's own class has its fields.
+            # Pydantic can't describe the state of this graph: read its class instead.
             state = get(get(target, "builder"), "state_schema")
             fields = getattr(state, "__annotations__", None)
         if isinstance(fields, dict):
-            inputs = list(fields)
-    if inputs == ["root"]:  # LangChain's name of an untyped input
-        return None, inputs
+            names = list(fields)
+    if names == ["root"]:  # LangChain's name of an untyped input
+        return None, names
     for name in (*SYSTEM_NAMES["question"], "messages"):
-        if name in inputs:
-            return name, inputs
-    only = inputs[0] if len(inputs) == 1 else None
-    return only, inputs
+        if name in names:
+            return name, names
+    only_name = names[0] if len(names) == 1 else None
+    return only_name, names
 
 
 # --- importing
@@ -274,37 +287,39 @@ def _runnable_input(target: object) -> tuple[str | None, list[str]]:
 
 
 def load(spec: str) -> tuple[Any, bool]:
-    """The object that ``package.module:attribute`` or ``path/to/file.py:attribute``
-    names, and whether it was created: it is a method of a class. Raises
-    EntrypointError.
+    """Import the object that ``package.module:attribute`` or
+    ``path/to/file.py:attribute`` names. Raises EntrypointError.
+
+    Also returns whether the object is a method of an object that was created for it,
+    because the spec names a class and its method.
     """
-    is_created = False
+    has_new_object = False
     target, _, path = spec.rpartition(":")
     is_file = target.endswith(".py")
     value = _load_file(target) if is_file else _load_module(target)
     for name in path.split("."):
         if not hasattr(value, name):
-            raise _no_attribute(target, value, name)
+            raise _missing_attribute(target, value, name)
         if inspect.isclass(value):
             attribute = inspect.getattr_static(value, name)
             if inspect.isfunction(attribute):
                 refuse_parameters(value)
                 value = value()  # a method needs an object
-                is_created = True
+                has_new_object = True
         value = getattr(value, name)
-    return value, is_created
+    return value, has_new_object
 
 
-def _no_attribute(target: str, value: object, name: str) -> EntrypointError:
+def _missing_attribute(target: str, value: object, name: str) -> EntrypointError:
     message = f"'{target}' has no attribute '{name}'."
     public = [attribute for attribute in dir(value) if not attribute.startswith("_")]
-    for close in difflib.get_close_matches(name, public, n=1):
-        message += f" Did you mean '{close}'?"
+    for similar in difflib.get_close_matches(name, public, n=1):
+        message += f" Did you mean '{similar}'?"
     return EntrypointError(message)
 
 
 def refuse_parameters(target: Any) -> None:
-    """Raise EntrypointError if the class `target` can't be created without
+    """Raise EntrypointError if the class `target` can't be called without
     arguments."""
     required = Parameters(target).required
     if required:
@@ -318,25 +333,27 @@ def _load_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if not f"{name}.".startswith(f"{error.name}."):
-            raise  # it is imported by the module that was named
+        is_named_module = f"{name}.".startswith(f"{error.name}.")
+        if not is_named_module:
+            raise  # a module that the named one imports
         raise EntrypointError(
             f"no module named '{error.name}', neither in {os.getcwd()} nor installed for {sys.executable}."  # noqa: PTH109
         ) from None
 
 
 def _load_file(path: str) -> Any:
-    full = os.path.abspath(path)  # noqa: PTH100
-    if not os.path.isfile(full):  # noqa: PTH113
-        raise EntrypointError(f"file not found: {full}")
-    folder, file = os.path.split(full)
+    """Import a file as Python runs a script: its folder comes first on sys.path."""
+    absolute_path = os.path.abspath(path)  # noqa: PTH100
+    if not os.path.isfile(absolute_path):  # noqa: PTH113
+        raise EntrypointError(f"file not found: {absolute_path}")
+    folder, file = os.path.split(absolute_path)
     name = os.path.splitext(file)[0]  # noqa: PTH122
     if sys.path[0] != folder:
         sys.path.insert(0, folder)
     module = importlib.import_module(name)
-    if module.__file__ != full:
+    if module.__file__ != absolute_path:
         raise EntrypointError(
-            f"{full} can't be imported: another module is called '{name}'. Rename it."
+            f"{absolute_path} can't be imported: another module is called '{name}'. Rename the file."
         )
     return module
 
@@ -344,11 +361,11 @@ def _load_file(path: str) -> Any:
 def refuse_modules_from(folder: str) -> None:
     """Raise EntrypointError if a module was imported from `folder`, unless it is
     installed in this environment."""
-    forbidden = _real_folder(folder)
+    forbidden = _folder_prefix(folder)
     allowed = (
-        _real_folder(os.getcwd()),  # noqa: PTH109
-        _real_folder(sys.prefix),
-        _real_folder(sys.base_prefix),
+        _folder_prefix(os.getcwd()),  # noqa: PTH109
+        _folder_prefix(sys.prefix),
+        _folder_prefix(sys.base_prefix),
     )
     for name, module in sorted(sys.modules.items()):
         file = os.path.realpath(getattr(module, "__file__", None) or os.sep)
@@ -360,5 +377,6 @@ def refuse_modules_from(folder: str) -> None:
             )
 
 
-def _real_folder(path: str) -> str:
-    return os.path.join(os.path.realpath(path), "")  # noqa: PTH118
+def _folder_prefix(folder: str) -> str:
+    """The beginning of the paths of all files in `folder`, without symbolic links."""
+    return os.path.join(os.path.realpath(folder), "")  # noqa: PTH118

@@ -1,5 +1,4 @@
-"""Retrieved contexts in any of the shapes that systems return, as texts with ids and
-scores.
+"""Reads retrieved contexts from any of the shapes that systems return.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -27,10 +26,11 @@ Context = Json
 
 MAX_CONTEXTS = 10_000
 MAX_CHARACTERS = 10_000_000
+"""Of the answer, its contexts and its steps together."""
 
 
 def read_contexts(value: Any, fields: Fields) -> list[Context]:
-    """Contexts in plain JSON types, in their order. Raises BadReturn."""
+    """Read contexts into plain JSON types, in their order. Raises BadReturn."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     is_single = isinstance(value, (str, Mapping)) or context_text(value) is not None
@@ -38,35 +38,39 @@ def read_contexts(value: Any, fields: Fields) -> list[Context]:
         value = [value]
     if not is_list(value):
         raise BadReturn(
-            f"The contexts are {shown(value)}: it is not a list. {EXPECTED}"
+            f"The contexts are {shown(value)}, which is not a list. {EXPECTED}"
         )
     contexts = []
     characters = 0
-    only_names = True
+    has_text = False
     for rank, item in enumerate(value, 1):
         if rank > MAX_CONTEXTS:
             raise BadReturn(
                 f"More than {MAX_CONTEXTS:,} contexts were returned for one question."
             )
-        context = _context(item, rank, fields, only_names)
+        # A context without a text can be read only if none of those before it has one.
+        context = _context(item, rank, fields, may_lack_text=not has_text)
         contexts.append(context)
         if context["text"]:
-            only_names = False
-        characters += characters_in(context)
+            has_text = True
+        characters += character_count(context)
         refuse_long(characters)
     return contexts
 
 
-def _context(returned: Any, rank: int, fields: Fields, may_lack_text: bool) -> Context:
-    """One context. `may_lack_text`: it can be known by its id or name, as all before it
-    are. Raises BadReturn."""
-    item, score = returned, None
+def _context(
+    returned: Any, rank: int, fields: Fields, *, may_lack_text: bool
+) -> Context:
+    """Read one context. If `may_lack_text`, an id or a name of a document is enough.
+    Raises BadReturn."""
+    item = returned
+    score = None
     if type(returned) is tuple and len(returned) == 2:
         score = number(returned[1])
     if score is None:
         score = number(named(item, "score"))
     else:
-        item = returned[0]  # of a pair with a score, as vector stores return it
+        item = returned[0]  # a pair of a context and its score, as of vector stores
     identity = _identity(item)
     text = context_text(item)
     if fields.context_id is not None:
@@ -75,7 +79,7 @@ def _context(returned: Any, rank: int, fields: Fields, may_lack_text: bool) -> C
         text = at_path(item, fields.context_text)
     if not isinstance(text, str):
         if fields.context_id is None:
-            identity = _name_alone(item)
+            identity = _document_name(item)
         if not may_lack_text or fields.context_text is not None or identity is None:
             raise BadReturn(
                 f"Context {rank} is {shown(returned)}, in which no text was found. {EXPECTED}"
@@ -85,7 +89,8 @@ def _context(returned: Any, rank: int, fields: Fields, may_lack_text: bool) -> C
 
 
 def context_text(item: object) -> str | None:
-    """The text of a context, in it or in its node; None if it has none."""
+    """The text of a context, which may be in its node (LlamaIndex); None if it has
+    none."""
     if isinstance(item, str):
         return item
     for holder in (item, get(item, "node")):
@@ -97,7 +102,8 @@ def context_text(item: object) -> str | None:
 
 
 def _identity(item: object) -> str | None:
-    """The id of a context, in it, in its metadata or in its node; a text has none."""
+    """The id of a context, which may be in its metadata or its node; None if it has
+    none."""
     node = get(item, "node")
     names = SYSTEM_NAMES["id"]
     names_in_metadata = (*names, "source")
@@ -123,16 +129,16 @@ def _as_id(value: object) -> str | None:
     return clean(text) if text.strip() else None
 
 
-def _name_alone(item: object) -> str | None:
-    """The id or name of a document in `item`, if there is nothing in it that could be
-    its text."""
+def _document_name(item: object) -> str | None:
+    """The id or title of the document that `item` stands for; None if it has neither,
+    or any other field that could be a text."""
     fields = item if isinstance(item, Mapping) else getattr(item, "__dict__", {})
-    telling = (*SYSTEM_NAMES["id"], *SYSTEM_NAMES["title"], "metadata")
+    naming_fields = (*SYSTEM_NAMES["id"], *SYSTEM_NAMES["title"], "metadata")
     for name, value in fields.items():
         if name in SYSTEM_NAMES["text"]:
             return None
         is_number_or_empty = isinstance(value, (int, float, type(None)))
-        if name not in telling and not is_number_or_empty:
+        if name not in naming_fields and not is_number_or_empty:
             return None
     metadata = get(item, "metadata")
     title = named(item, "title") or named(metadata, "title")
@@ -140,26 +146,30 @@ def _name_alone(item: object) -> str | None:
 
 
 def with_ids(contexts: list[Context], ids: object) -> list[Context]:
-    """`contexts` with the `ids` that were returned beside them, or, if there are none,
-    those ids alone."""
+    """Give `contexts` without an id the one at their place in `ids`. If there are no
+    contexts, make them of the ids. An invalid list of ids changes nothing."""
     if not isinstance(ids, (list, tuple)) or len(ids) > MAX_CONTEXTS:
         return contexts
-    names = list(map(_as_id, ids))
-    if None in names:
+    checked_ids = list(map(_as_id, ids))
+    if None in checked_ids:
         return contexts
     if not contexts:
-        return [{"text": "", "id": name, "score": None} for name in names]
-    if len(contexts) == len(names):
-        for context, name in zip(contexts, names):  # noqa: B905 - not in Python 3.8
-            context["id"] = context["id"] or name
+        return [
+            {"text": "", "id": context_id, "score": None} for context_id in checked_ids
+        ]
+    if len(contexts) == len(checked_ids):
+        pairs = zip(contexts, checked_ids)  # noqa: B905 - not in Python 3.8
+        for context, context_id in pairs:
+            context["id"] = context["id"] or context_id
     return contexts
 
 
-def characters_in(context: Context) -> int:
+def character_count(context: Context) -> int:
     return len(context["text"]) + len(context["id"] or "")
 
 
 def refuse_long(characters: int) -> None:
+    """Raise BadReturn for more than MAX_CHARACTERS."""
     if characters > MAX_CHARACTERS:
         raise BadReturn(
             f"The answer and its contexts have {characters:,} characters; at most {MAX_CHARACTERS:,} are read."

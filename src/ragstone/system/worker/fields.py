@@ -1,5 +1,5 @@
-"""Where the parts of a returned value are: named fields, dotted paths, and what is said
-of a value without them.
+"""Finds the parts of a returned value by the names of fields or by dotted paths, with
+the error for a value in which they are not found.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -29,19 +29,15 @@ EXPECTED_CONTEXTS = (
 
 
 class BadReturn(Exception):  # noqa: N818
-    """The system under test returned something that can't be read as an answer.
-    `detail` is a traceback, if any."""
+    """The system under test returned something that can't be read as an answer."""
 
     detail: str | None = None
+    """A traceback, if any."""
 
 
 class Fields(NamedTuple):
-    """Dotted paths to the answer, its contexts and steps in the returned value; None to
-    use the names of SYSTEM_NAMES.
-
-    `contexts_only`: the system only retrieves, so what it returns are contexts, and no
-    answer is read.
-    """
+    """Dotted paths to the parts of a returned value. Parts without a path are found by
+    the names in SYSTEM_NAMES."""
 
     answer: str | None = None
     contexts: str | None = None
@@ -49,6 +45,7 @@ class Fields(NamedTuple):
     context_id: str | None = None
     steps: str | None = None
     contexts_only: bool = False
+    """Whether the system only retrieves, so that no answer is read."""
 
     def paths(self) -> list[str]:
         """The paths that are set."""
@@ -56,22 +53,26 @@ class Fields(NamedTuple):
 
 
 NO_PATHS = Fields()
-"""Everything has one of its usual names."""
+"""Find every part by its usual names."""
 
 Json = Dict[str, Any]  # noqa: UP006 - for Python 3.8
 """An object in plain JSON types."""
 
-_PLAIN = (type(None), str, int, float, bytes, list, tuple, set, frozenset)
-"""Types whose attributes are no fields."""
+_TYPES_WITHOUT_FIELDS = (
+    *(type(None), str, int, float, bytes),
+    *(list, tuple, set, frozenset),
+)
+"""Types whose attributes are not fields of an answer."""
 
 MAX_TOKENS = 2**53 - 1
+"""The largest integer that every reader of JSON holds exactly."""
 ABSENT = object()
-"""What there is at a path that leads nowhere."""
+"""A default that no returned value equals."""
 
 
 def first(holder: object, names: Iterable[str], absent: object = None) -> Any:
-    """The first of the fields `names` that `holder` has; `absent` if it has none of
-    them."""
+    """The value of the first of `names` that is a field of `holder`, and not None;
+    `absent` if there is none."""
     for name in names:
         value = get(holder, name)
         if value is not None and not inspect.ismethod(value):
@@ -80,36 +81,36 @@ def first(holder: object, names: Iterable[str], absent: object = None) -> Any:
 
 
 def named(holder: object, part: str, absent: object = None) -> Any:
-    """What `holder` has under the first of the names of `part` in SYSTEM_NAMES;
-    `absent` if it has none of them."""
+    """The value of the first field of `holder` with a name of `part` in SYSTEM_NAMES;
+    `absent` if there is none."""
     return first(holder, SYSTEM_NAMES[part], absent)
 
 
 def get(holder: object, name: str) -> Any:
-    """The field of a mapping or the attribute of an object; None if absent or if the
-    property raises."""
+    """The field of a mapping, or the attribute of an object; None if it is absent, or
+    if the property raises."""
     if isinstance(holder, Mapping):
         return holder.get(name)
     is_named_tuple = hasattr(type(holder), "_fields")
-    if isinstance(holder, _PLAIN) and not is_named_tuple:
+    if isinstance(holder, _TYPES_WITHOUT_FIELDS) and not is_named_tuple:
         return None
     try:
         return getattr(holder, name, None)
-    except Exception:  # a user's property that raises counts as missing
+    except Exception:  # the user's property raises: it counts as absent
         return None
 
 
 def is_list(value: object) -> bool:
-    """Whether `value` has items in an order. A data frame has not: its items are the
-    names of its columns."""
-    no_lists = (str, bytes, Mapping, set, frozenset)
+    """Whether `value` has items in an order. A data frame doesn't count: iterating over
+    it gives the names of its columns."""
+    other_types = (str, bytes, Mapping, set, frozenset)
     is_iterable = isinstance(value, Iterable) and not hasattr(value, "keys")
-    return is_iterable and not isinstance(value, no_lists)
+    return is_iterable and not isinstance(value, other_types)
 
 
 def message_text(value: object) -> str | None:
-    """The text of a string or of a chat message (its `content`: a string, or a list of
-    blocks)."""
+    """The text of a string or of a chat message, whose `content` is a string or a list
+    of blocks; None for anything else."""
     if isinstance(value, str):
         return value
     content = get(value, "content")
@@ -124,7 +125,8 @@ def message_text(value: object) -> str | None:
 
 
 def token_usage(usage: object) -> dict[str, int] | None:
-    """The token counts in `usage`, by any of their names; None without both."""
+    """The numbers of input and output tokens in `usage`, by any of their names; None
+    unless it has both."""
     counts = {}
     for name in ("input_tokens", "output_tokens"):
         count = number(named(usage, name))
@@ -135,7 +137,8 @@ def token_usage(usage: object) -> dict[str, int] | None:
 
 
 def number(value: object) -> float | None:
-    """A finite number as float; None for anything else, text and truth values too."""
+    """`value` as a float; None unless it is a finite number. Texts and booleans are no
+    numbers."""
     if isinstance(value, (bool, str, bytes)):
         return None
     try:
@@ -146,24 +149,25 @@ def number(value: object) -> float | None:
 
 
 def seconds(value: object) -> float | None:
-    """A number of at least 0; None for anything else."""
+    """`value` as a float; None unless it is a number of at least 0."""
     duration = number(value)
     return None if duration is None or duration < 0 else duration
 
 
 def at_path(value: object, path: str, absent: object = None) -> Any:
-    """The value at a dotted path, `absent` if there is none.
+    """The value at a dotted path, such as ``hits.*.source.text``; `absent` if there is
+    none.
 
-    A part is a key or an attribute, an index into a list, or ``*`` for each element of
-    a list: ``hits.*.source.text``.
+    Each part of a path is a key, an attribute, an index into a list, or ``*`` for all
+    items of a list.
     """
     if isinstance(value, Mapping) and path in value:
-        return value[path]  # a key that contains dots, or the last one
+        return value[path]  # the last part of the path, or a key with dots in it
     name, _, tail = path.partition(".")
-    is_list = isinstance(value, (list, tuple))
-    if is_list and name == "*":
+    has_indexes = isinstance(value, (list, tuple))
+    if has_indexes and name == "*":
         return [at_path(item, tail) if tail else item for item in value]  # type: ignore[attr-defined]
-    if is_list and name.isdecimal():
+    if has_indexes and name.isdecimal():
         items = value[int(name) :]  # type: ignore[index]
         child = items[0] if items else ABSENT
     elif isinstance(value, Mapping):
@@ -176,7 +180,8 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
 
 
 def parsed_json(value: object) -> object:
-    """The list or object that a text is as JSON; anything else as it is."""
+    """Parse a text that is a list or an object as JSON. Any other value is returned as
+    it is."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:

@@ -1,4 +1,5 @@
-"""Functions of custom metrics: called with what they ask for by name, and their grades.
+"""Calls the functions of custom metrics, with the arguments that they have parameters
+for, and checks the grades that they return.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -14,16 +15,16 @@ from ragstone.system.worker.fields import BadReturn, Json, number
 from ragstone.system.worker.wording import shown
 
 ARGUMENTS = ("question", "answer", "contexts", "context_ids", "reference", "tags", "id")
-"""What a metric's function can ask for, by the names of its parameters."""
+"""The parameters that a metric's function can have."""
 
-_OFFER = (
-    f"A metric's function gets, by the names of its parameters: {', '.join(ARGUMENTS)}."
+_EXPECTED_PARAMETERS = (
+    f"A metric's function can have the parameters {', '.join(ARGUMENTS)}."
 )
 
 
 class Functions:
-    """The functions of custom metrics, by metric. Raises EntrypointError for one that
-    can't be called."""
+    """The functions of custom metrics, by metric. Raises EntrypointError for a function
+    that can't be called."""
 
     def __init__(self, targets: Json) -> None:
         self._targets = targets
@@ -33,23 +34,26 @@ class Functions:
         }
 
     def answer(self, question: str) -> Any:
-        """The grade by the function of a metric, as JSON; it may be awaitable.
-        `question` is the JSON of the ``metric`` and its ``arguments``, by the names of
-        ARGUMENTS. Raises BadReturn, and whatever the function raises."""
+        """Call the function of a metric. Returns the grade as JSON, or an awaitable of
+        it. Raises BadReturn, and whatever the function raises.
+
+        `question` is the JSON of an object with the name of the ``metric``, and all
+        ARGUMENTS by name as ``arguments``.
+        """
         request = json.loads(question)
-        metric, arguments = request["metric"], request["arguments"]
-        arguments = {name: arguments[name] for name in self._names[metric]}
+        metric = request["metric"]
+        arguments = {name: request["arguments"][name] for name in self._names[metric]}
         value = self._targets[metric](**arguments)
-        return _awaited(value) if inspect.isawaitable(value) else _grade(value)
+        return _await_grade(value) if inspect.isawaitable(value) else _grade_json(value)
 
 
-async def _awaited(value: Any) -> str:
-    return _grade(await value)
+async def _await_grade(value: Any) -> str:
+    return _grade_json(await value)
 
 
 def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
-    """The names that `target` is called with. Raises EntrypointError for a target that
-    can't be called with them."""
+    """The names of the arguments that the function `target` is called with. Raises
+    EntrypointError for a function that can't be called with these alone."""
     if not callable(target) or inspect.isclass(target):
         raise EntrypointError(f"{shown(target)} is not a function (metric '{metric}').")
     parameters = Parameters(target)
@@ -58,15 +62,17 @@ def _parameter_names(metric: str, target: Any) -> tuple[str, ...]:
     names = [p.name for p in parameters.all if p.name in ARGUMENTS]
     unknown = [name for name in parameters.required if name not in ARGUMENTS]
     if unknown or not names:
-        raise EntrypointError(
-            f"{parameters.name} asks for {unknown or 'nothing'} (metric '{metric}'). {_OFFER}"
-        )
+        function = f"{parameters.target_name} (metric '{metric}')"
+        problem = "has no parameters that it could be called with"
+        if unknown:
+            problem = f"requires {', '.join(unknown)}, which it can't be given"
+        raise EntrypointError(f"{function} {problem}. {_EXPECTED_PARAMETERS}")
     return tuple(names)
 
 
-def _grade(value: object) -> str:
-    """The JSON of a returned value as a number in [0, 1]; None (does not apply) stays
-    None. Raises BadReturn."""
+def _grade_json(value: object) -> str:
+    """The JSON of a grade: a number in [0, 1], or null for a returned None (the metric
+    does not apply). Raises BadReturn."""
     score = float(value) if isinstance(value, bool) else number(value)
     if value is not None and (score is None or not 0.0 <= score <= 1.0):
         raise BadReturn(

@@ -1,5 +1,5 @@
-"""What an entrypoint may return, whatever its kind: an answer and contexts in plain
-JSON types, or a refusal in words.
+"""Reads what an entrypoint of any kind returned: an answer, its contexts and its steps,
+in plain JSON types.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from ragstone.system.worker.contexts import (
-    characters_in,
+    character_count,
     context_text,
     read_contexts,
     refuse_long,
@@ -36,41 +36,43 @@ from ragstone.system.worker.steps import message_steps, read_steps
 from ragstone.system.worker.wording import clean, formatted, shown, summary
 
 TRACE_NAMES = ("trace_id", "index_digest")
-_PARTS = ("answer", "contexts", "context_ids", "steps", "usage", *TRACE_NAMES)
-"""What an answer may have."""
+"""Parts that identify the trace of an answer, and the index that it was made from."""
+_PART_NAMES = ("answer", "contexts", "context_ids", "steps", "usage", *TRACE_NAMES)
+"""All parts that an answer can have."""
 
 MAX_ANSWER_CHARACTERS = 1_000_000
 MAX_TRACE_CHARACTERS = 256
 
 
 class Parts(dict):  # type: ignore[type-arg]
-    """The parts of an answer by the names in _PARTS; those that it hasn't are left
-    out."""
+    """The parts of an answer by the names in _PART_NAMES. Parts that the answer doesn't
+    have are left out."""
 
 
 def normalise(value: object, fields: Fields = NO_PATHS) -> Json:
-    """An answer in plain JSON types: ``{"answer": str, "contexts": [{"text", "id",
-    "score"}], "usage": ... | None, "steps": [...]}``, without ``"contexts"`` if it came
-    without any.
+    """Read a returned value, of any shape that is listed in docs/entrypoints.md.
 
-    ``"steps"`` are what the system did. TRACE_NAMES are its trace and its index, if the
-    answer says so. Accepts every shape listed in docs/entrypoints.md. Lone surrogates
-    become U+FFFD. Raises BadReturn with what was returned and what is expected, and
-    nothing else, whatever the code in a returned object raises.
+    Returns an answer in plain JSON types, without lone surrogates: ``{"answer": str,
+    "contexts": [{"text", "id", "score"}], "usage": ... | None, "steps": [...]}``, and
+    TRACE_NAMES if the value has them. ``"contexts"`` is left out if the value came
+    without contexts.
+
+    Raises BadReturn with what was returned and what is expected; also if code of the
+    user's in the value, such as a property, raises another error.
     """
     try:
         return _payload(value, fields)
     except BadReturn:
         raise
     except (Exception, SystemExit) as error:
-        unread = BadReturn(f"What was returned can't be read: {summary(error)}")
-        unread.detail = formatted(error)
-        raise unread from None
+        bad_return = BadReturn(f"What was returned can't be read: {summary(error)}")
+        bad_return.detail = formatted(error)
+        raise bad_return from None
 
 
 def _payload(value: object, fields: Fields) -> Json:
     if fields.contexts_only:
-        parts = _retrieved(value, fields)
+        parts = _retrieved_parts(value, fields)
         answer = ""
     else:
         parts = parts_of(value, fields)
@@ -80,15 +82,17 @@ def _payload(value: object, fields: Fields) -> Json:
     steps: list[Json] = []
     if _has_steps(parts, fields):
         steps = read_steps(parts["steps"], fields)
-    characters = len(answer) + sum(map(characters_in, contexts))
-    # What was retrieved in steps is among the contexts of the response too.
+    characters = len(answer) + sum(map(character_count, contexts))
+    # Twice, because the contexts in steps become contexts of the response too.
     characters += 2 * len(json.dumps(steps, ensure_ascii=False))
     refuse_long(characters)
     usage = token_usage(parts.get("usage"))
     payload: Json = {"answer": answer, "usage": usage, "steps": steps}
-    retrieves = any(step["type"] != "model" for step in steps)
-    are_returned = parts.get("contexts") is not None
-    if contexts or are_returned or retrieves or fields.contexts_only:
+    # An empty list means that nothing was retrieved. It is left out if the answer says
+    # nothing about its retrieval.
+    has_retrieval = any(step["type"] != "model" for step in steps)
+    has_list = parts.get("contexts") is not None
+    if contexts or has_list or has_retrieval or fields.contexts_only:
         payload["contexts"] = contexts
     for name in TRACE_NAMES:
         text = parts.get(name)
@@ -98,8 +102,8 @@ def _payload(value: object, fields: Fields) -> Json:
 
 
 def _has_steps(parts: Parts, fields: Fields) -> bool:
-    """Whether there is more than a number or texts under a name of steps; at a path,
-    anything is meant as these."""
+    """Whether the part ``steps`` has steps. Without a path, it was found by its name,
+    so it may be something else, such as a number or a list of texts."""
     steps = parts.get("steps")
     if fields.steps is not None:
         return steps is not None
@@ -110,7 +114,7 @@ def _has_steps(parts: Parts, fields: Fields) -> bool:
 
 
 def parts_of(value: object, fields: Fields) -> Parts:
-    """The parts of an answer in `value`, by the paths of `fields` and the names of
+    """Find the parts of an answer in `value`, by the paths in `fields` and the names in
     SYSTEM_NAMES."""
     if isinstance(value, Parts):
         return value
@@ -119,7 +123,7 @@ def parts_of(value: object, fields: Fields) -> Parts:
     elif fields.answer is None and isinstance(value, Mapping):
         value = _with_last_message(value, fields)
     parts = Parts()
-    for name in _PARTS:
+    for name in _PART_NAMES:
         path = getattr(fields, name, None)
         part = named(value, name, ABSENT)
         if path is not None:
@@ -136,8 +140,8 @@ def parts_of(value: object, fields: Fields) -> Parts:
 
 
 def _with_last_message(value: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
-    """The state of a graph with its last message as the answer, and what was done since
-    the question; anything else as it is."""
+    """Make the last message of a graph's state its answer, and the messages since the
+    question its steps. Any other value is returned as it is."""
     messages = value.get("messages")
     has_answer = named(value, "answer") is not None
     if has_answer or not isinstance(messages, list) or not messages:
@@ -149,7 +153,7 @@ def _with_last_message(value: Mapping[str, Any], fields: Fields) -> Mapping[str,
 
 
 def is_pair(value: object) -> bool:
-    """Whether `value` is an answer and its contexts."""
+    """Whether `value` is a tuple of an answer and its contexts."""
     if type(value) is not tuple or len(value) != 2:
         return False
     answer, contexts = value
@@ -158,6 +162,7 @@ def is_pair(value: object) -> bool:
 
 
 def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
+    """The text of the answer. Raises BadReturn."""
     _refuse_absent("answer", fields.answer, value, parts)
     _refuse_absent("contexts", fields.contexts, value, parts)
     answer = parts.get("answer")
@@ -169,10 +174,10 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
                 f"The answer has {len(text):,} characters; at most {MAX_ANSWER_CHARACTERS:,} are read."
             )
         return text
-    unread = value if answer is None else answer
-    if isinstance(unread, (AsyncIterator, Iterator)):
+    possible_stream = value if answer is None else answer
+    if isinstance(possible_stream, (AsyncIterator, Iterator)):
         raise BadReturn(
-            f"Returned {shown(unread)}, a stream. Join its pieces, and return the text. {EXPECTED}"
+            f"Returned {shown(possible_stream)}, a stream. Join its pieces, and return the text. {EXPECTED}"
         )
     if answer is not None:
         raise BadReturn(
@@ -185,15 +190,15 @@ def _answer_text(value: object, parts: Parts, fields: Fields) -> str:
 
 
 def _refuse_absent(name: str, path: str | None, value: object, parts: Parts) -> None:
-    """Raise BadReturn if there is nothing in `value` at the `path` of a part, if it is
-    set."""
+    """Raise BadReturn if the part `name` has a `path`, and `value` nothing at it."""
+    # A value that was split into parts before has no paths anymore.
     if path is not None and name not in parts and not isinstance(value, Parts):
         raise BadReturn(f"Nothing at {name}_field '{path}' in {shown(value)}.")
 
 
-def _retrieved(value: object, fields: Fields) -> Parts:
-    """The parts of what a system returned that only retrieves: contexts, ids or steps.
-    Raises BadReturn without any."""
+def _retrieved_parts(value: object, fields: Fields) -> Parts:
+    """Find the parts of a value that a system returned which only retrieves. Raises
+    BadReturn if it has no contexts, ids of contexts or steps."""
     parts = parts_of(value, fields._replace(answer=None))
     if fields.contexts is not None:
         _refuse_absent("contexts", fields.contexts, value, parts)

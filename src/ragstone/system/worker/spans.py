@@ -1,9 +1,8 @@
-"""Spans of OpenTelemetry as steps: OpenInference's attributes, and OpenTelemetry's for
-GenAI.
+"""Reads spans of OpenTelemetry as steps.
 
-Sources of the shapes, as of November 2026: OTLP/JSON (opentelemetry-proto), what
-OpenTelemetry's SDK for Python has and writes as JSON, OpenInference's semantic
-conventions, OpenTelemetry's GenAI conventions.
+Spans can be in OTLP/JSON (opentelemetry-proto), or objects of OpenTelemetry's SDK for
+Python, or the JSON that it writes. Their attributes can follow OpenInference's semantic
+conventions or OpenTelemetry's for GenAI, as of November 2026.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -34,14 +33,22 @@ MAX_SPANS = 100_000
 _MAX_ATTRIBUTE_DEPTH = 8
 _MAX_TEXT_DEPTH = 6
 _MAX_DIGITS = 20
-_DOCUMENT = re.compile(r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)")
+"""Digits of an integer that are read: enough for 64 bits."""
+_DOCUMENT_ATTRIBUTE = re.compile(
+    r"retrieval\.documents\.(\d{1,4})\.document\.(content|id|score)"
+)
 _DOCUMENT_LISTS = ("gen_ai.retrieval.documents", "retrieval.documents")
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
-_STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time")
-_ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time")
-_PLACES = ("spanId", "span_id", "context", *_STARTS)
-_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
-_KINDS = {
+"""The lists in a document of OTLP, each inside the one before."""
+_START_FIELDS = ("startTimeUnixNano", "start_time_unix_nano", "start_time")
+_END_FIELDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time")
+_IDENTIFYING_FIELDS = ("spanId", "span_id", "context", *_START_FIELDS)
+_MODEL_ATTRIBUTES = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+)
+_STEP_TYPES = {
     "RETRIEVER": "retrieval",
     "retrieval": "retrieval",
     "TOOL": "tool",
@@ -51,10 +58,10 @@ _KINDS = {
     "text_completion": "model",
     "generate_content": "model",
 }
-"""Kinds of steps, by OpenInference's kind of span, and by the operation of GenAI.
-Others, such as agents, are none."""
+"""Types of steps, by OpenInference's kind of span or the operation of GenAI. Spans of
+other kinds, such as agents, are no steps."""
 _NO_TIME = -math.inf
-"""Before every time."""
+"""The time of a span without one, which is sorted before all others."""
 
 _TEXT_NAMES = (
     *("question", "query", "input", "answer", "response", "output"),
@@ -63,15 +70,12 @@ _TEXT_NAMES = (
 
 
 def spans_in(value: object) -> list[Any] | None:
-    """The spans in an OTLP document, or in a list of spans or documents; None if
-    `value` is none of these.
-
-    Raises BadReturn for more than MAX_SPANS.
-    """
+    """The spans in a document of OTLP, or in a list of spans or documents; None if
+    there is no span in `value`. Raises BadReturn for more than MAX_SPANS."""
     if not isinstance(value, (list, tuple, Mapping)):
         return None
     items = [value] if isinstance(value, Mapping) else value
-    unpacked = chain.from_iterable(_unpacked(item, len(_OTLP_LISTS)) for item in items)
+    unpacked = chain.from_iterable(_unpack(item, len(_OTLP_LISTS)) for item in items)
     spans = list(islice(unpacked, MAX_SPANS + 1))
     if not any(map(_is_span, spans)):
         return None
@@ -83,26 +87,24 @@ def spans_in(value: object) -> list[Any] | None:
 
 
 def _is_span(item: object) -> bool:
-    """Whether `item` has a place in a trace, and attributes."""
-    place = first(item, _PLACES)
-    return bool(place) and get(item, "attributes") is not None
+    """Whether `item` has an id or a time as spans have, and attributes."""
+    identification = first(item, _IDENTIFYING_FIELDS)
+    return bool(identification) and get(item, "attributes") is not None
 
 
-def _unpacked(item: object, depth: int) -> Iterator[object]:
-    inner = first(item, _OTLP_LISTS)
-    if isinstance(inner, list) and depth:
-        for part in inner:
-            yield from _unpacked(part, depth - 1)
+def _unpack(item: object, max_depth: int) -> Iterator[object]:
+    """The spans in the lists of a document of OTLP; any other item as it is."""
+    inner_list = first(item, _OTLP_LISTS)
+    if isinstance(inner_list, list) and max_depth:
+        for inner in inner_list:
+            yield from _unpack(inner, max_depth - 1)
     else:
         yield item
 
 
 def steps_of_spans(spans: Iterable[object]) -> list[Json]:
-    """The spans that are steps, as `read_steps` reads them, by their start; those
-    without one come first.
-
-    Spans stand alone: whether a parent is among them doesn't matter.
-    """
+    """The steps among `spans`, in a shape that `read_steps` reads, in the order of
+    their start times; those without one come first. Parents of spans don't matter."""
     steps = []
     for span in sorted(spans, key=_start_s):
         step = step_of_span(span)
@@ -112,11 +114,12 @@ def steps_of_spans(spans: Iterable[object]) -> list[Json]:
 
 
 def _start_s(span: object) -> float:
-    return _time_s(first(span, _STARTS))
+    return _time_s(first(span, _START_FIELDS))
 
 
 def step_of_span(span: object) -> Json | None:
-    """The step that a span is, as `read_steps` reads it; None if it is none."""
+    """The step that a span describes, in a shape that `read_steps` reads; None if the
+    span is no step."""
     attributes = span_attributes(get(span, "attributes"))
     kind = kind_of_span(attributes)
     name = get(span, "name")
@@ -140,74 +143,78 @@ def step_of_span(span: object) -> Json | None:
         return None
     return {
         "type": kind,
-        "model": first(attributes, _MODELS),
+        "model": first(attributes, _MODEL_ATTRIBUTES),
         "input_tokens": _tokens(attributes, "input", "prompt"),
         "output_tokens": _tokens(attributes, "output", "completion"),
-        # Not finite, and so not read, unless it has both times.
-        "latency_s": _time_s(first(span, _ENDS)) - _start_s(span),
+        # Infinite or not a number, which `read_steps` ignores, if a time is absent.
+        "latency_s": _time_s(first(span, _END_FIELDS)) - _start_s(span),
     }
 
 
 def trace_of(span: object) -> str:
-    """The id of the trace that a span belongs to, as `trace_key` writes it."""
+    """The key of the trace that a span belongs to (see `trace_key`)."""
     context = get(span, "context")
     trace_id = first(span, ("traceId", "trace_id")) or get(context, "trace_id")
     return trace_key(trace_id)
 
 
 def trace_key(trace_id: object) -> str:
-    """A trace's id as ids are compared: in lower case, without dashes and without 0x
-    and zeros before it."""
+    """A trace's id in the form in which ids are compared: in lower case, without
+    dashes, and without a leading 0x and zeros."""
+    # lstrip() takes a set of characters: it removes any zeros and x's.
     return str(trace_id or "").replace("-", "").lower().lstrip("0x")
 
 
 def kind_of_span(attributes: Attributes) -> str | None:
-    """Which step a span is by its attributes: retrieval, tool or model; None if it is
-    none."""
-    own_kind = str(attributes.get("openinference.span.kind")).upper()
+    """The type of the step that a span with these attributes describes: retrieval, tool
+    or model; None if it is no step."""
+    span_kind = str(attributes.get("openinference.span.kind")).upper()
     operation = str(attributes.get("gen_ai.operation.name"))
-    return _KINDS.get(own_kind) or _KINDS.get(operation)
+    return _STEP_TYPES.get(span_kind) or _STEP_TYPES.get(operation)
 
 
-def span_attributes(pairs: object, depth: int = _MAX_ATTRIBUTE_DEPTH) -> Json:
-    """Attributes by name: those of OTLP, which are a list of keys and typed values, or
-    a mapping."""
+def span_attributes(pairs: object, max_depth: int = _MAX_ATTRIBUTE_DEPTH) -> Json:
+    """Attributes by name. `pairs` is a mapping, or OTLP's list of keys and typed
+    values."""
     if isinstance(pairs, Mapping):
         return dict(pairs)
     if not isinstance(pairs, (list, tuple)):
         return {}
     return {
-        str(get(pair, "key")): _attribute_value(get(pair, "value"), depth - 1)
+        str(get(pair, "key")): _attribute_value(get(pair, "value"), max_depth - 1)
         for pair in pairs
     }
 
 
-def _attribute_value(value: object, depth: int) -> Any:
-    if not isinstance(value, Mapping) or not value or depth < 0:
+def _attribute_value(value: object, max_depth: int) -> Any:
+    """The value in one of OTLP's, such as ``{"stringValue": "text"}``; None if it is
+    none, or nested too deeply."""
+    if not isinstance(value, Mapping) or not value or max_depth < 0:
         return None
     kind, inner = next(iter(value.items()))
     items = get(inner, "values")
     if kind == "kvlistValue":
-        return span_attributes(items, depth)
+        return span_attributes(items, max_depth)
     if kind == "arrayValue" and isinstance(items, list):
-        return [_attribute_value(item, depth - 1) for item in items]
+        return [_attribute_value(item, max_depth - 1) for item in items]
     if kind == "intValue":
-        digits = str(inner)
+        digits = str(inner)  # OTLP/JSON writes integers as texts
         return int(digits[:_MAX_DIGITS]) if digits.isdecimal() else None
     return inner
 
 
 def span_documents(attributes: Attributes) -> list[Any]:
-    """What a span retrieved, by rank; GenAI's conventions have ids of documents, and
-    rarely texts."""
-    listed = parsed_json(first(attributes, _DOCUMENT_LISTS))
-    if isinstance(listed, list):
-        return listed
+    """The documents that a span retrieved, in the order of their ranks. Documents of
+    GenAI's conventions have an id, and rarely a text."""
+    document_list = parsed_json(first(attributes, _DOCUMENT_LISTS))
+    if isinstance(document_list, list):
+        return document_list
     documents: dict[int, Json] = {}
     for name, value in attributes.items():
-        place = _DOCUMENT.fullmatch(name)
-        if place is not None:
-            rank, field = int(place[1]), place[2]
+        match = _DOCUMENT_ATTRIBUTE.fullmatch(name)
+        if match is not None:
+            rank = int(match[1])
+            field = match[2]
             documents.setdefault(rank, {})[field] = value
     return [documents[rank] for rank in sorted(documents)]
 
@@ -242,8 +249,8 @@ def _tokens(attributes: Attributes, name: str, other_name: str) -> object:
 
 
 def _time_s(value: object) -> float:
-    """Seconds since 1970 of nanoseconds, also in a text, or of a time as ISO 8601; for
-    anything else _NO_TIME."""
+    """A time in seconds since 1970, from nanoseconds as a number or text, or from ISO
+    8601; _NO_TIME for anything else."""
     if isinstance(value, str):
         if not value.isdecimal():
             return _iso_time_s(value)
@@ -261,18 +268,18 @@ def _iso_time_s(text: str) -> float:
 
 
 def text_in(value: object, depth: int = 0) -> str:
-    """The text in an input or an output: itself, or that of its JSON; the last turn of
-    a chat."""
+    """The text of a span's input or output: the value itself, or a text in its JSON; of
+    a chat, the last message. Empty if there is none."""
     inner = parsed_json(value)
-    texts: Iterable[object] = ()
+    candidates: Iterable[object] = ()
     if isinstance(inner, list):
-        texts = reversed(inner)
+        candidates = reversed(inner)
     elif isinstance(inner, Mapping):
-        texts = (inner[name] for name in _TEXT_NAMES if name in inner)
+        candidates = (inner[name] for name in _TEXT_NAMES if name in inner)
     if depth > _MAX_TEXT_DEPTH:
         return ""
-    for item in texts:
-        text = text_in(item, depth + 1)
+    for candidate in candidates:
+        text = text_in(candidate, depth + 1)
         if text:
             return text
     return value if isinstance(value, str) else ""

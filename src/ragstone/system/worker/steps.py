@@ -1,5 +1,5 @@
-"""The steps of an answer: retrievals, tool calls and model calls, in the shapes that
-systems and frameworks return.
+"""Reads the steps of an answer (retrievals, tool calls and model calls) from the shapes
+that systems and frameworks return.
 
 Part of the worker (see `join.py`): standard library only, Python 3.8 or newer.
 """
@@ -38,24 +38,24 @@ Step = Json
 MAX_STEPS = 1_000
 MAX_NAME_CHARACTERS = 200
 MAX_INPUT_CHARACTERS = 100_000
-"""Of a query, or of the arguments of a call."""
+"""Of a query, or of the arguments of a tool call."""
 MAX_RESULT_CHARACTERS = 1_000_000
 MAX_ARGUMENT_DEPTH = 32
 MAX_ERROR_CHARACTERS = 2_000
 
 EXPECTED_STEPS = (
     'Expected a list of mappings or objects with the type "retrieval", "tool" or "model". If these are no steps, set '
-    'steps_field under [system] to where the steps are, or to "" for none.'
+    'steps_field under [system] to the path of the steps, or to "" if there are none.'
 )
 
 
 def read_steps(value: Any, fields: Fields) -> list[Step]:
-    """The steps in `value` in plain JSON types, in order, each with its `type`:
+    """Read the steps in `value` into plain JSON types, in order, each with its `type`:
     retrieval, tool or model.
 
-    Spans of OpenTelemetry, alone or in a document of OTLP, are put in the order of
-    their start. Raises BadReturn with the number of the step that can't be read, from
-    1. An iterator is read no further than that.
+    Spans of OpenTelemetry, in a list or in a document of OTLP, are sorted by their
+    start times. Raises BadReturn with the number of the first step that can't be read,
+    after which an iterator is not read further.
     """
     value = parsed_json(value)
     spans = spans_in(value)
@@ -66,19 +66,20 @@ def read_steps(value: Any, fields: Fields) -> list[Step]:
             f"The steps are {shown(value)}, which is not a list. {EXPECTED_STEPS}"
         )
     steps = []
-    characters = contexts = 0
-    for place, item in enumerate(value, start=1):
-        if place > MAX_STEPS:
+    characters = 0
+    context_count = 0
+    for number, item in enumerate(value, start=1):
+        if number > MAX_STEPS:
             raise BadReturn(
                 f"More than {MAX_STEPS:,} steps were returned for one question."
             )
         try:
             step = _step(item, fields)
         except BadReturn as error:
-            raise BadReturn(f"Step {place}: {error}") from None
+            raise BadReturn(f"Step {number}: {error}") from None
         steps.append(step)
-        contexts += len(step.get("contexts", ()))
-        if contexts > MAX_CONTEXTS:
+        context_count += len(step.get("contexts", ()))
+        if context_count > MAX_CONTEXTS:
             raise BadReturn(f"The steps have more than {MAX_CONTEXTS:,} contexts.")
         characters += len(json.dumps(step, ensure_ascii=False))
         refuse_long(characters)
@@ -86,8 +87,8 @@ def read_steps(value: Any, fields: Fields) -> list[Step]:
 
 
 def _step(item: Any, fields: Fields) -> Step:
-    """One step. Raises BadReturn."""
-    kind = _kind(item)
+    """Read one step. Raises BadReturn."""
+    kind = _step_type(item)
     if kind == "retrieval":
         query = _text(named(item, "step_query"), "query", MAX_INPUT_CHARACTERS)
         contexts = read_contexts(named(item, "step_contexts"), fields)
@@ -123,25 +124,26 @@ def _step(item: Any, fields: Fields) -> Step:
     }
 
 
-def _kind(item: object) -> str | None:
-    """The kind of a step by its type; without one, by its contexts, or the name of a
-    tool."""
-    word = get(item, "type")
-    if word is None:
+def _step_type(item: object) -> str | None:
+    """The type of a step: retrieval, tool or model; None if `item` is no step. A step
+    that doesn't name its type is known by its contexts, or the name of its tool."""
+    type_name = get(item, "type")
+    if type_name is None:
         for kind, part in (("retrieval", "contexts"), ("tool", "tool_name")):
             if named(item, part) is not None:
                 return kind
     for kind in ("retrieval", "tool", "model"):
-        if word in SYSTEM_NAMES[f"{kind}_types"]:
+        if type_name in SYSTEM_NAMES[f"{kind}_types"]:
             return kind
     return None
 
 
 def message_steps(messages: Iterable[object]) -> list[Step]:
-    """The steps in the messages of a chat since its last question, as `read_steps`
-    reads them."""
+    """The steps in the messages of a chat since its last question, in a shape that
+    `read_steps` reads."""
     steps: list[Step] = []
     calls: dict[object, Step] = {}
+    """Tool calls by their id, by which the messages with their results name them."""
     for message in messages:
         role = get(message, "type") or get(message, "role")
         if role in ("human", "user"):
@@ -150,7 +152,7 @@ def message_steps(messages: Iterable[object]) -> list[Step]:
             call = calls.get(get(message, "tool_call_id"), {})
             artifact = get(message, "artifact")
             if artifact and call:
-                # LangChain's retriever tools keep their documents there.
+                # LangChain's retriever tools return their documents as the artifact.
                 query = named(_arguments(call["arguments"]), "step_query")
                 call.update(type="retrieval", source=call["name"])
                 call.update(query=query, contexts=artifact)
@@ -178,40 +180,45 @@ def message_steps(messages: Iterable[object]) -> list[Step]:
 
 
 def _name(value: object) -> str | None:
-    """`value` as text that names something, clipped."""
+    """`value` as the text of a name, cut to MAX_NAME_CHARACTERS; None if it is
+    None."""
     text = _text(value, "name", MAX_INPUT_CHARACTERS)
     return None if text is None else text[:MAX_NAME_CHARACTERS]
 
 
-def _text(value: object, name: str, limit: int) -> str | None:
-    """`value` as text: itself, that of a message, or else its JSON. Raises BadReturn if
-    it is longer than `limit`."""
+def _text(value: object, name: str, max_characters: int) -> str | None:
+    """`value` as text: a string, the text of a message, or else its JSON; None if it is
+    None. Raises BadReturn if the text has more than `max_characters`; `name` says in
+    the message what it is."""
     if value is None:
         return None
     text = message_text(value)
     if text is None:
-        text = json.dumps(_plain(value, name, limit), ensure_ascii=False)
+        plain = _plain(value, name, max_characters)
+        text = json.dumps(plain, ensure_ascii=False)
     text = clean(text)
-    if len(text) > limit:
-        raise _too_long(name, limit)
+    if len(text) > max_characters:
+        raise _too_long(name, max_characters)
     return text
 
 
 def _error(value: object) -> str | None:
+    """The text of a tool's error, "failed" if it has none; None if there was no
+    error."""
     if not value:
         return None
     if isinstance(value, BaseException):
         value = str(value)
     text = None
-    if value is not True:
+    if value is not True:  # of a field `is_error`
         text = _text(value, "error", MAX_RESULT_CHARACTERS)
     text = text or "failed"
     return text[:MAX_ERROR_CHARACTERS]
 
 
 def _arguments(value: object) -> Json:
-    """Arguments as an object of JSON; those that are no object are the argument
-    ``input``."""
+    """The arguments of a tool call as an object of JSON. A value that is no object
+    becomes the argument ``input``."""
     value = parsed_json(value)
     if value is None or value == "":
         return {}
@@ -219,33 +226,35 @@ def _arguments(value: object) -> Json:
     return plain if isinstance(plain, dict) else {"input": plain}
 
 
-def _plain(value: object, name: str, limit: int) -> Any:
-    """`value` in plain JSON types. Raises BadReturn if its JSON is longer than `limit`,
-    or deeply nested."""
+def _plain(value: object, name: str, max_characters: int) -> Any:
+    """`value` in plain JSON types. Raises BadReturn if its JSON has more than
+    `max_characters`, or is nested too deeply."""
     encoder = json.JSONEncoder(ensure_ascii=False, default=_plain_object)
     text = ""
     try:
-        # Piece by piece: what is shared in many places may be long beyond all bounds.
+        # Piece by piece, because the JSON of objects that share others may be of any
+        # length.
         for piece in encoder.iterencode(value):
             text += piece
-            if len(text) > limit:
-                raise _too_long(name, limit)
+            if len(text) > max_characters:
+                raise _too_long(name, max_characters)
         plain = json.loads(clean(text), parse_constant=str)
         is_deep = _is_deep(plain, MAX_ARGUMENT_DEPTH)
     except RecursionError:
         is_deep = True
     except (TypeError, ValueError) as error:
         raise BadReturn(
-            f"{name} that can't be written as JSON ({summary(error)})."
+            f"its {name} can't be written as JSON ({summary(error)})."
         ) from None
     if is_deep:
         raise BadReturn(
-            f"{name} that are nested more than {MAX_ARGUMENT_DEPTH} levels."
+            f"more than {MAX_ARGUMENT_DEPTH} levels of nesting in its {name}."
         )
     return plain
 
 
 def _plain_object(value: object) -> object:
+    """A mapping or the text for an object that JSON doesn't know."""
     if isinstance(value, Mapping):
         return dict(value)
     for name in ("__dataclass_fields__", "model_fields"):
@@ -254,15 +263,15 @@ def _plain_object(value: object) -> object:
     return str(value)
 
 
-def _is_deep(value: object, depth: int) -> bool:
-    """Whether lists and objects are nested more than `depth` levels."""
+def _is_deep(value: object, max_depth: int) -> bool:
+    """Whether lists and objects are nested more than `max_depth` levels."""
     items: Iterable[object] = ()
     if isinstance(value, dict):
         items = value.values()
     elif isinstance(value, list):
         items = value
-    return depth < 0 or any(_is_deep(item, depth - 1) for item in items)
+    return max_depth < 0 or any(_is_deep(item, max_depth - 1) for item in items)
 
 
-def _too_long(name: str, limit: int) -> BadReturn:
-    return BadReturn(f"more than {limit:,} characters in its {name}.")
+def _too_long(name: str, max_characters: int) -> BadReturn:
+    return BadReturn(f"more than {max_characters:,} characters in its {name}.")
