@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, SystemFacts
-from ragstone.gate.confirm import doubts, settled
+from ragstone.gate.confirm import doubtful_checks, is_settled
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.policy import Policy, policy_from_mapping
 from ragstone.gate.verdict import GateVerdict, Status
@@ -186,7 +186,7 @@ def confirmed(
     decided = decide_run(run)
     for _ in range(policy.gate.confirm_repeats):
         all_alike = len(asked) > 1 and all(np.array_equal(answers.texts, asked[0].texts) for answers in asked)
-        if all_alike or not doubts(decided, policy.alpha) or settled(decided, policy.alpha):
+        if all_alike or not doubtful_checks(decided, policy.alpha) or is_settled(decided, policy.alpha):
             break
         asked.append(ask())
         run = run_of(asked, metrics, tags)

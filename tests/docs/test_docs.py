@@ -22,7 +22,7 @@ from ragstone import errors
 from ragstone.cli.main import COMMANDS, cli
 from ragstone.gate.accepted import parse_accepted
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_file import validated
+from ragstone.gate.policy_file import validate_policy
 from ragstone.gate.policy_table import GateRules, SystemRules
 from ragstone.golden.aliases import FIELDS
 from ragstone.golden.load import load_golden_set
@@ -135,7 +135,7 @@ def test_a_toml_block_is_what_it_claims_to_be(block: Block, tmp_path: Path) -> N
     gate_keys = set(document.get("gate", {}))
     system_keys = set(document.get("system", {}))
     if _POLICY_TABLES & set(document) or gate_keys & _POLICY_GATE_KEYS or system_keys & set(SystemRules.model_fields):
-        policy = Policy.of(validated(document, Source()))  # without the labels, a file of the reader's
+        policy = Policy.of(validate_policy(document, Source()))  # without the labels, a file of the reader's
         if block.page.name == "thresholds.md":
             policy.require_known_metrics()
         return

@@ -15,7 +15,7 @@ PAGE = page("thresholds")
 def test_the_table_of_defaults_is_that_of_the_policy() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]*) ?\| ([\d.]+) \|$", PAGE, flags=re.MULTILINE)
     found = {name: (float(floor) if floor else None, float(drop)) for name, floor, drop in rows}
-    assert found == {name: (rule.min, rule.max_drop) for name, rule in default_policy().in_force.items()}
+    assert found == {name: (rule.min, rule.max_drop) for name, rule in default_policy().rules_in_force.items()}
 
 
 def test_every_key_is_explained() -> None:
@@ -29,7 +29,7 @@ def test_every_key_is_explained() -> None:
 def test_the_example_has_the_default_rules_and_no_default_for_what_is_commented_out() -> None:
     text = (ROOT / "thresholds.example.toml").read_text(encoding="utf-8")
     for metric, rule in tomllib.loads(text)["metrics"].items():
-        default = default_policy().in_force[metric]
+        default = default_policy().rules_in_force[metric]
         assert (rule.get("min"), rule["max_drop"]) == (default.min, default.max_drop)
     table = ""
     for line in text.splitlines():

@@ -14,11 +14,11 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.accepted import (
     AcceptedEntry,
-    InForce,
+    EntriesInForce,
     Offer,
     accepted_in,
-    entries_in_force,
     entry_id,
+    find_entries_in_force,
     offers,
     parse_accepted,
     read_accepted,
@@ -70,7 +70,7 @@ def test_an_entry_is_read_as_it_was_written(reason: str) -> None:
         (GOOD.replace('"half the latency"', '"  "'), "reason' must not be empty", 5),
         (f"{GOOD}\n{GOOD}", "is duplicated", 11),
         (GOOD.replace('"faithfulness"', '"golden set"'), "`edit` is needed for the metric 'golden set'", 1),
-        (GOOD + f'edit = "{OTHER}"\n', "and is for no other", 1),
+        (GOOD + f'edit = "{OTHER}"\n', "and allowed for no other", 1),
         ("[accepted]\nmetric = 'x'\n", "must be a list", 1),
         ("[[accept]]\nmetric = 'x'\n", "unknown key 'accept'", 1),
         ("[[accepted]\n", "not valid TOML", None),
@@ -91,7 +91,7 @@ def test_the_policy_brings_the_file_beside_it_if_it_is_one(tmp_path: Path) -> No
     (tmp_path / "thresholds.toml").write_text("[metrics.faithfulness]\nmax_drop = 0.02\n", encoding="utf-8")
     file.write_text(GOOD, encoding="utf-8")
     policy = load_policy(tmp_path / "thresholds.toml")
-    assert (policy.accepted, policy.widened) == ((entry(),), {})
+    assert (policy.accepted, policy.accepted_in_force) == ((entry(),), {})
     file.unlink()
     file.symlink_to(tmp_path / "gone")
     with pytest.raises(ConfigError, match="can't be read"):
@@ -114,16 +114,16 @@ def test_the_policy_brings_the_file_beside_it_if_it_is_one(tmp_path: Path) -> No
     ],
 )
 def test_an_entry_holds_until_it_is_spent_or_expires(changed: Any, lineage: Any, spent: Any, says: str | None) -> None:
-    found = entries_in_force([entry(**changed)], lineage=lineage, spent=spent, today=TODAY)
+    found = find_entries_in_force([entry(**changed)], lineage=lineage, spent=spent, today=TODAY)
     assert found.entries == ((entry(**changed),) if says is None else ())
-    assert [says in line and "remove it" in line for line in found.removable if says] == [True] * bool(says)
-    assert len(found.removable) == bool(says)
+    assert [says in line and "remove it" in line for line in found.removal_notes if says] == [True] * bool(says)
+    assert len(found.removal_notes) == bool(says)
     assert accepted_in([entry(**changed)], None, TODAY).entries == ()
 
 
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
     several = [entry(drop=drop, id=name * 8) for name, drop in (("2", 0.03), ("3", 0.05), ("4", 0.04))]
-    found = entries_in_force(several, lineage=(BASE,), spent=(), today=TODAY)
+    found = find_entries_in_force(several, lineage=(BASE,), spent=(), today=TODAY)
     assert [one.drop for one in found.widest.values()] == [0.05]
     [note] = found.in_force_notes
     assert note.startswith("accepted.toml accepts a drop of faithfulness of up to 0.05 (33333333): ")
@@ -135,7 +135,7 @@ def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
 def policy(*entries: AcceptedEntry, decision: str = "evidence") -> Policy:
     rules = {"faithfulness": {"max_drop": 0.02}, "context_recall": {"max_drop": 0.02}}
     found = policy_from_mapping({"gate": {"decision": decision}, "metrics": rules})
-    return found.with_accepted(InForce(entries))
+    return found.with_accepted(EntriesInForce(entries))
 
 
 def runs(fall: float, recall: float = 0.0) -> tuple[RunScores, RunScores]:
@@ -195,7 +195,7 @@ def test_the_reason_names_an_entry_that_is_wider_than_what_is_allowed() -> None:
     assert f"0.0601 is accepted ({entry().id})" in check.reason
     assert check.threshold == -0.0601
     rules = {"metrics": {"faithfulness": {"min": 0.1}}, "gate": {"only_named": True}}
-    floor = policy_from_mapping(rules).with_accepted(InForce((entry(),)))
+    floor = policy_from_mapping(rules).with_accepted(EntriesInForce((entry(),)))
     assert decide_gate(*runs(0.0), floor).status is Status.PASS, "there is no drop to widen"
 
 

@@ -10,7 +10,7 @@ import pytest
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, without_drafts
-from ragstone.gate.changes import Corpus, changes_since
+from ragstone.gate.changes import CorpusChange, changes_since
 from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.findings import Level
 from ragstone.gate.golden_set_change import GoldenSetChange, golden_set_change, golden_set_finding
@@ -27,8 +27,8 @@ def record(ids: str, digest: str = "", **texts: str) -> SampleRecord:
     return SampleRecord(Sample("q", "?"), (Answer(Response("q", "!", contexts, extra=extra)),), {})
 
 
-def corpus(*pairs: tuple[SampleRecord | None, SampleRecord]) -> Corpus:
-    found = Corpus()
+def corpus(*pairs: tuple[SampleRecord | None, SampleRecord]) -> CorpusChange:
+    found = CorpusChange()
     for then, now in pairs:
         found.add(now, then)
     return found
@@ -60,9 +60,11 @@ def manifest(**more: Any) -> Manifest:
     return found.model_copy(update={**more, "system": found.system.model_copy(update=system)})
 
 
-def changes(now: Manifest | None, then: Manifest | None, found: Corpus | None = None, **golden: int) -> dict[str, str]:
+def changes(
+    now: Manifest | None, then: Manifest | None, found: CorpusChange | None = None, **golden: int
+) -> dict[str, str]:
     current, baseline = (build_run({"mrr": [1.0] * 3}, manifest=one) for one in (now, then))
-    changed = changes_since(current, baseline, found or Corpus(), GoldenSetChange(**golden))
+    changed = changes_since(current, baseline, found or CorpusChange(), GoldenSetChange(**golden))
     return {one.what: one.how for one in changed}
 
 

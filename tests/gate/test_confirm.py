@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragstone.gate.confirm import AT_ONCE, doubts, settled
+from ragstone.gate.confirm import CLEAR_SHARE, doubtful_checks, is_settled
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from tests.gate.verdicts import verdict_of
 
@@ -19,10 +19,10 @@ RISE = {"kind": CheckKind.RISE, "threshold": 0.02}
     ("p", "fields", "doubted", "final"),
     [
         (None, {}, False, False),
-        (AT_ONCE * ALPHA, {}, False, True),
-        (AT_ONCE * ALPHA, {"estimate": -0.02}, False, False),  # no larger than what is allowed
-        (AT_ONCE * ALPHA, {"action": Action.WARN}, False, False),
-        (AT_ONCE * ALPHA * 1.01, {}, True, False),
+        (CLEAR_SHARE * ALPHA, {}, False, True),
+        (CLEAR_SHARE * ALPHA, {"estimate": -0.02}, False, False),  # no larger than what is allowed
+        (CLEAR_SHARE * ALPHA, {"action": Action.WARN}, False, False),
+        (CLEAR_SHARE * ALPHA * 1.01, {}, True, False),
         (0.4, {}, True, False),
         (0.41, {}, False, False),
         (0.03, {"status": Status.FAIL}, True, False),  # a drop that fails may be asked about again
@@ -49,5 +49,5 @@ def test_what_more_answers_could_decide(p: float | None, fields: Any, doubted: b
         **fields,
     }
     verdict = verdict_of(Status.INCONCLUSIVE, "", [Check("mrr.drop", reason="", **given, p_value=p)])
-    assert bool(doubts(verdict, ALPHA)) is doubted
-    assert settled(verdict, ALPHA) is final
+    assert bool(doubtful_checks(verdict, ALPHA)) is doubted
+    assert is_settled(verdict, ALPHA) is final

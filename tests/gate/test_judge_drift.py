@@ -12,7 +12,7 @@ from scipy.stats import binom
 from ragstone.evaluation.round_facts import Canaries, JudgeFacts, Observed, RoundFacts
 from ragstone.evaluation.rounds.judge_watch import DEFAULT_CANARY_COUNT
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.judge_drift import ALPHA, STEADY, model_warnings, moved
+from ragstone.gate.judge_drift import MAX_P_STEADY, MAX_STEADY_SHARE, is_judge_changed, model_warnings
 from ragstone.gate.observed_judge import quoted
 from ragstone.gate.verdict import Side, Status
 from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
@@ -84,13 +84,13 @@ def test_a_name_that_means_another_model_now_is_told(scored_by: str, warned: boo
 
 def test_a_steady_judge_is_accused_in_fewer_runs_than_the_page_says_and_one_that_moved_is_seen_as_it_says() -> None:
     """docs/llm-judges.md: under 1 of 100 nights; a quarter of verdicts moved, in 9 of 10 nights; a tenth, in 1 of 3."""
-    needed = next(k for k in range(DEFAULT_CANARY_COUNT + 1) if moved(canaries(k)))
+    needed = next(k for k in range(DEFAULT_CANARY_COUNT + 1) if is_judge_changed(canaries(k)))
     assert needed == 3
 
     def published(share: float) -> float:
         return float(binom.sf(needed - 1, DEFAULT_CANARY_COUNT, share))
 
-    assert published(STEADY) < 0.01 < ALPHA
+    assert published(MAX_STEADY_SHARE) < 0.01 < MAX_P_STEADY
     assert 0.90 < published(0.25) < 0.92
     assert 0.30 < published(0.10) < 0.35
 

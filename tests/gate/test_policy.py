@@ -71,7 +71,7 @@ def test_a_file_that_is_missing_and_metrics_that_only_the_scores_know(tmp_path: 
         load_policy(tmp_path / "none.toml")
     path = written(tmp_path, "[metrics.politeness]\nmin = 0.5\n")
     for known in (["politeness"], None):
-        assert load_policy(path, known_metrics=known).in_force["politeness"].min == 0.5
+        assert load_policy(path, known_metrics=known).rules_in_force["politeness"].min == 0.5
     policy_from_mapping({"metrics": {"ndcg@17": {"min": 0.5}}}).require_known_metrics()
 
 
@@ -84,7 +84,7 @@ def test_what_must_pass_in_one_word(form: object, key: str) -> None:
 
 
 def test_a_headline_metric_named_without_a_number_takes_the_fields_defaults() -> None:
-    rule = policy_from_mapping({"metrics": {"faithfulness": {"action": "warn"}}}).in_force["faithfulness"]
+    rule = policy_from_mapping({"metrics": {"faithfulness": {"action": "warn"}}}).rules_in_force["faithfulness"]
     assert (rule.min, rule.max_drop, rule.action) == (0.85, 0.02, Action.WARN)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.gate.confirm import ASK, FAIL
+from ragstone.gate.confirm import ASK_SHARE, FAIL_SHARE
 from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
@@ -83,11 +83,11 @@ THRICE = build_run({"mrr": [(0.5, 1.0, 0.5)] * 2}, manifest=make_manifest(answer
 @pytest.mark.parametrize(
     ("gate", "run", "first", "answers", "shares"),
     [
-        ({}, None, 1, 6, (FAIL, ASK)),
-        ({}, ASKED, 1, 6, (FAIL, ASK)),
-        ({"confirm_repeats": 2}, THRICE, 3, 5, (FAIL, ASK)),
-        ({"confirm": False}, ASKED, 1, 1, (FAIL, FAIL)),
-        ({}, build_run({"mrr": [0.5, 1.0]}), 1, 1, (FAIL, FAIL)),  # it can't be asked again
+        ({}, None, 1, 6, (FAIL_SHARE, ASK_SHARE)),
+        ({}, ASKED, 1, 6, (FAIL_SHARE, ASK_SHARE)),
+        ({"confirm_repeats": 2}, THRICE, 3, 5, (FAIL_SHARE, ASK_SHARE)),
+        ({"confirm": False}, ASKED, 1, 1, (FAIL_SHARE, FAIL_SHARE)),
+        ({}, build_run({"mrr": [0.5, 1.0]}), 1, 1, (FAIL_SHARE, FAIL_SHARE)),  # it can't be asked again
     ],
 )
 def test_the_rule_that_a_loss_is_simulated_by(gate: Any, run: Any, first: int, answers: int, shares: Any) -> None:

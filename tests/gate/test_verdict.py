@@ -14,7 +14,7 @@ from ragstone.gate.checks.planted import PlantedAnswers, planted_warnings
 from ragstone.gate.checks.registry import checker_of
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.findings import Finding, Level
-from ragstone.gate.judge_change import to_rejudge
+from ragstone.gate.judge_change import metrics_to_rejudge
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from tests.gate.conftest import build_run, decide, evidence_of, make_manifest
 from tests.gate.verdicts import verdict_of
@@ -140,7 +140,7 @@ RULES = {"faithfulness": {"max_drop": 0.02}, "tone": {"min": 0.1}, "mrr": {"max_
 def test_a_baseline_of_another_judge(then: RunScores, on_judge_change: str, names: list[str], code: int) -> None:
     gate = {"on_judge_change": on_judge_change, "only_named": True, "max_edited": 1.0, "min_paired": 0.0}
     evidence = evidence_of(NOW, then, metrics=RULES, gate=gate)
-    assert list(to_rejudge(NOW, then, evidence.rules, evidence.policy)) == names
+    assert list(metrics_to_rejudge(NOW, then, evidence.rules, evidence.policy)) == names
     verdict = decide(NOW, then, metrics=RULES, gate=gate)
     said = 'the judge changed from openai old to openai new, and the policy has on_judge_change = "fail".'
     assert any(one.reason.startswith(said) for one in verdict.checks if one.kind is CheckKind.BASELINE) is (code == 6)

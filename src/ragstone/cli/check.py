@@ -86,7 +86,7 @@ def _cost_text(estimate: CostEstimate, budget_usd: float | None) -> str:
 def _bounds(result: CheckResult, action: Action) -> Iterator[str]:
     """The bounds of the policy with this `action`, by metric, such as ``faithfulness
     min 0.8``."""
-    metrics = result.policy.in_force
+    metrics = result.policy.rules_in_force
     applicable = {scope.metric for scope in result.scopes if scope.samples}
     for rule in result.rules:
         # A default rule is in force only where its metric is measured.

@@ -39,9 +39,10 @@ ACCEPTED_FILE = "accepted.toml"
 change what people wrote."""
 
 TABLE = "accepted"
+"""The name of the table of each entry."""
 Target = tuple[str, str | None]
-"""A metric, and the tag of a slice or None; GOLDEN_SET and the fingerprint of an
-edit."""
+"""What an entry accepts a loss of: a metric and the tag of a slice, or None for all
+samples; or GOLDEN_SET and the fingerprint of its edit."""
 
 _Text = Annotated[
     str, StringConstraints(min_length=1, max_length=500, strip_whitespace=True)
@@ -50,11 +51,11 @@ _Fingerprint = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class AcceptedEntry(BaseModel):
-    """[[accepted]]: one drop of one metric, bound to the run with the drop and to that
-    run's baseline.
+    """[[accepted]]: one accepted drop of one metric, bound to the run with the drop and
+    to the baseline of that run.
 
-    With `GOLDEN_SET` as the metric, it is one edit of the golden set. With a guard's
-    name, it is a rise of the share of samples that the guard counts.
+    With `GOLDEN_SET` as the metric, it is one edit of the golden set. With the name of
+    a guard, it is a rise of the share of samples that the guard counts.
     """
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
@@ -63,8 +64,8 @@ class AcceptedEntry(BaseModel):
     metric: _Text
     slice: _Text | None = None
     drop: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
-    """Of an edit: the share of the baseline's samples that are removed, changed or
-    turned into drafts."""
+    """The size of the drop or rise; for an edit, the share of the baseline's samples
+    that are removed, changed or turned into drafts."""
     reason: _Text
     run: _Fingerprint
     baseline: _Fingerprint
@@ -74,17 +75,17 @@ class AcceptedEntry(BaseModel):
     """The fingerprint of what the edited samples were and are now."""
 
     @model_validator(mode="after")
-    def _names_its_edit(self) -> AcceptedEntry:
-        names_an_edit = self.edit is not None
-        if self.is_edit != names_an_edit:
+    def _check_edit(self) -> AcceptedEntry:
+        has_edit = self.edit is not None
+        if self.is_edit != has_edit:
             raise ValueError(
-                f"`edit` is needed for the metric '{GOLDEN_SET}', as `ragstone accept` writes it, and is for no other"
+                f"`edit` is needed for the metric '{GOLDEN_SET}', and allowed for no other; `ragstone accept` writes it"
             )
         return self
 
     @property
     def is_edit(self) -> bool:
-        """Whether it is an edit of the golden set."""
+        """Whether an edit of the golden set is accepted."""
         return self.metric == GOLDEN_SET
 
     @property
@@ -125,8 +126,8 @@ class _AcceptedFile(BaseModel):
 
 
 class Offer(Struct, frozen=True):
-    """The drop, the rise of a guard's share, or the edit of the golden set, to accept
-    for a check to pass."""
+    """What to accept for a check to pass: a drop, a rise of the share of a guard, or an
+    edit of the golden set."""
 
     metric: str
     slice: str | None
@@ -141,33 +142,33 @@ class Offer(Struct, frozen=True):
         folder: str | None = None,
         thresholds: str | None = None,
     ) -> str:
-        """The shell command that accepts it; `run` and `baseline` are fingerprints."""
+        """The shell command that accepts it, to run in `folder`; `run` and `baseline`
+        are fingerprints, and `thresholds` is the path of the policy."""
         words = ["ragstone", "accept", "--metric", self.metric]
         if self.slice is not None:
             words += ["--slice", self.slice]
         size = f"{self.drop:.4g}"
         parts = (size, run, baseline, self.edit)
-        drop_of_run = ":".join(filter(None, parts))
-        words += ["--of", drop_of_run]
+        words += ["--of", ":".join(filter(None, parts))]
         if thresholds is not None and thresholds != POLICY_FILE:
             words += ["--thresholds", thresholds]
-        line = shell_command([*words, "--reason", "why it is worth it"])
+        accept = shell_command([*words, "--reason", "why it is worth it"])
         if folder is None or folder == ".":
-            return line
+            return accept
         change_folder = shell_command(["cd", folder])
-        return f"{change_folder} && {line}"
+        return f"{change_folder} && {accept}"
 
 
-class InForce(Struct, frozen=True):
-    """The entries in force in a run, and a sentence on each that is no longer in
-    force."""
+class EntriesInForce(Struct, frozen=True):
+    """The entries that are in force in a run."""
 
     entries: tuple[AcceptedEntry, ...] = ()
-    removable: tuple[str, ...] = ()
+    removal_notes: tuple[str, ...] = ()
+    """A sentence on each entry that will never be in force again."""
 
     @property
     def drops(self) -> tuple[AcceptedDrop, ...]:
-        """The entries as a run records them."""
+        """The entries as the manifest of a run records them."""
         return tuple(
             AcceptedDrop(
                 id=entry.id, metric=entry.metric, slice=entry.slice, drop=entry.drop
@@ -177,7 +178,7 @@ class InForce(Struct, frozen=True):
 
     @property
     def in_force_notes(self) -> Iterator[str]:
-        """A sentence per entry that is in force, for the top of a report."""
+        """A sentence on each entry that counts, for the top of a report."""
         for entry in self.widest.values():
             sentence = str(entry).rstrip(".")
             yield f"{ACCEPTED_FILE} {sentence}."
@@ -190,7 +191,10 @@ class InForce(Struct, frozen=True):
 
 
 def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
-    """The id of an entry: the same drop of the same run has the same id."""
+    """The id of an entry; the same drop of the same run always has the same id.
+
+    `run` and `baseline` are fingerprints.
+    """
     parts = (metric, slice_ or "", run, baseline)
     body = "\0".join(parts)
     encoded = body.encode("utf-8", "replace")
@@ -200,21 +204,21 @@ def entry_id(metric: str, slice_: str | None, run: str, baseline: str) -> str:
     return identifier.decode().lower()
 
 
-def entries_in_force(
+def find_entries_in_force(
     entries: Iterable[AcceptedEntry],
     *,
     lineage: Sequence[str],
     spent: Collection[str],
     today: datetime.date,
-) -> InForce:
-    """Which of `entries` are in force in a run of `today`. Pure.
+) -> EntriesInForce:
+    """Find which of `entries` are in force in a run of `today`. Pure.
 
-    `lineage` has the fingerprints of its baseline and of earlier baselines, `spent` the
-    ids of drops that the baseline's scores already include. Without a baseline nothing
-    is in force, and what has expired is reported.
+    `lineage` has the fingerprints of the run's baseline and of that one's baselines,
+    `spent` the ids of the drops that the scores of the baseline already include.
+    Without a baseline nothing is in force, and only what has expired can be removed.
     """
     in_force = []
-    removable = []
+    removal_notes = []
     for entry in entries:
         why = ""
         if entry.id in spent:
@@ -229,58 +233,60 @@ def entries_in_force(
             )
         if why:
             what = f"the accepted {entry.what} ({entry.id})"
-            removable.append(f"{ACCEPTED_FILE}: {what} {why}: remove it.")
-    return InForce(tuple(in_force), tuple(removable))
+            removal_notes.append(f"{ACCEPTED_FILE}: {what} {why}: remove it.")
+    return EntriesInForce(tuple(in_force), tuple(removal_notes))
 
 
 def accepted_in(
     entries: Iterable[AcceptedEntry],
     baseline: RunDirectory | None,
     today: datetime.date,
-) -> InForce:
-    """Which of `entries` are in force in a run of `today` that is compared with
+) -> EntriesInForce:
+    """Find which of `entries` are in force in a run of `today` that is compared with
     `baseline`."""
     if baseline is None:
-        return entries_in_force(entries, lineage=(), spent=(), today=today)
+        return find_entries_in_force(entries, lineage=(), spent=(), today=today)
     fact = baseline.manifest.baseline
     spent = () if fact is None else fact.spent
-    return entries_in_force(
+    return find_entries_in_force(
         entries, lineage=lineage(baseline), spent=spent, today=today
     )
 
 
-def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
-    """What to accept for the checks of drops, of guards and of the golden set that end
-    this run to pass.
+def offers(checks: Iterable[Check], gate: GateRules) -> Iterator[Offer]:
+    """What to accept for this run to pass: the drops, the rises of guards and the edit
+    of the golden set that stop it.
 
-    Nothing for a metric that its floor (or ceiling) fails anyway, nor where too many
-    answers are broken.
+    Nothing for a metric that its floor (or ceiling) fails anyway, and no loss where too
+    many answers are broken.
     """
-    ending = {Status.FAIL}
-    if policy_gate.inconclusive == "fail":
-        ending.add(Status.INCONCLUSIVE)
+    stopping = {Status.FAIL}
+    if gate.inconclusive == "fail":
+        stopping.add(Status.INCONCLUSIVE)
     edits = []
     losses = []
     doubts = []
     for check in checks:
         if check.passed or not check.blocks:
             continue
+        # Too little was compared to say what is lost.
         if check.kind == CheckKind.PAIRED:
             return
         if check.kind == CheckKind.GOLDEN_SET:
-            if check.status in {*ending, Status.ERROR}:
+            if check.status in {*stopping, Status.ERROR}:
                 edits.append(check)
-        elif check.status in ending:
+        elif check.status in stopping:
             losses.append(check)
         elif check.kind in CHANGE_KINDS:
             doubts.append(check)
     kinds = {check.kind for check in losses}
-    # The mean of several metrics has none of its own.
-    of_many = any(check.kind in CHANGE_KINDS and not check.metric for check in losses)
+    # The check of the mean of several metrics names no metric.
+    has_mean = any(check.kind in CHANGE_KINDS and not check.metric for check in losses)
     if CheckKind.ANSWERS in kinds or any(map(_is_over_its_limit, losses)):
         losses = []
-    elif CheckKind.QUESTIONS in kinds or of_many:
-        losses += doubts  # the drops that the loss of many is made of
+    elif CheckKind.QUESTIONS in kinds or has_mean:
+        # Neither can be accepted by itself, but the drops that it comes from can.
+        losses += doubts
     missed = {check.place for check in losses if check.kind in LEVEL_KINDS}
     acceptable = [check for check in losses if check.place not in missed]
     for check in (*edits[:1], *acceptable):
@@ -290,7 +296,8 @@ def offers(checks: Iterable[Check], policy_gate: GateRules) -> Iterator[Offer]:
 
 
 def _is_over_its_limit(check: Check) -> bool:
-    """Whether more answers are broken than is allowed, whatever there was before."""
+    """Whether a guard counts more answers than is allowed, whatever the baseline has:
+    then no rise from the baseline can be accepted."""
     is_limited = check.kind == CheckKind.SHARE and check.name != COMPARED_GUARD
     return is_limited and check.is_beyond
 
@@ -299,22 +306,24 @@ def _offer_for(check: Check) -> Offer | None:
     """The drop (or drift, or edit) to accept for `check` to pass, rounded up to four
     digits; None for other checks."""
     metric = check.metric
-    ends = [check.estimate or 0.0]
-    if check.interval is not None:  # it decides, so its far end is to be accepted
-        ends += [check.interval.low, check.interval.high]
+    bounds = [check.estimate or 0.0]
+    # Where a check has an interval, its worse end decides.
+    if check.interval is not None:
+        bounds += [check.interval.low, check.interval.high]
     loss = 0.0
     match check.kind:
         case CheckKind.GOLDEN_SET:
             metric = GOLDEN_SET
-            loss = max(ends)
+            loss = max(bounds)
         case CheckKind.SHARE:
             metric = check.name
             if check.baseline is not None:
                 loss = (check.current or 0.0) - check.baseline
         case CheckKind.RISE:
-            loss = max(ends)
+            loss = max(bounds)
         case CheckKind.DROP | CheckKind.DRIFT:
-            loss = -min(ends)
+            loss = -min(bounds)
+    # Less than a millionth of a step is an error of binary fractions: 0.0300 stays.
     rounded = math.ceil(loss * 1e4 - 1e-6) / 1e4
     size = min(1.0, rounded)
     if metric is None or size <= 0.0:
@@ -322,14 +331,10 @@ def _offer_for(check: Check) -> Offer | None:
     return Offer(metric, check.slice, size, check.edit)
 
 
-# -- the file
-# ----------------------------------------------------------------------------------------------------------
-
-
 def read_accepted(
     path: Path, *, within: Path | None = None
 ) -> tuple[AcceptedEntry, ...]:
-    """The entries in the file `path`, or none if it doesn't exist. Raises ConfigError
+    """Read the entries in the file `path`; none if it doesn't exist. Raises ConfigError
     with file and line."""
     if not os.path.lexists(path):
         return ()
@@ -338,7 +343,7 @@ def read_accepted(
 
 
 def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
-    """The entries in the text of the file `where`. Raises ConfigError with file and
+    """The entries in the `text` of the file `where`. Raises ConfigError with file and
     line."""
     document = parse_toml(text, Path(where))
     source = Source(where, key_lines(text))
@@ -347,15 +352,16 @@ def parse_accepted(text: str, where: str) -> tuple[AcceptedEntry, ...]:
     except ValidationError as error:
         raise source.invalid(error, _AcceptedFile) from None
     ids = set()
-    for place, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         if entry.id in ids:
-            path = (TABLE, str(place), "id")
+            path = (TABLE, str(index), "id")
             raise source.error(path, f"the id {entry.id} is duplicated.")
         ids.add(entry.id)
     return tuple(entries)
 
 
 def title_of(metric: str | None, slice_: str | None) -> str:
+    """The name of a metric over all samples, or on a slice: ``mrr on 'de'``."""
     if slice_ is None:
         return str(metric)
     return f"{metric} on '{slice_}'"

@@ -1,5 +1,5 @@
-"""Where to look first: retrieval or generation, by the causes of worse samples, or else
-by the metrics that failed."""
+"""Says where to look first, in retrieval or in generation: by the causes of worse
+samples, or else by the metrics that failed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from ragstone.metrics.registry import find_metric
 
 
 def attribute(evidence: Evidence, diagnosis: Diagnosis) -> Attribution | None:
-    """Where to look first; None if neither a built-in metric failed nor enough samples
-    that end the run have a cause.
+    """Say where to look first. The causes of worse samples decide; if too few samples
+    have one, the halves of the metrics that failed.
 
-    The causes decide; without enough of them, the halves of the metrics that failed.
+    None if no built-in metric failed, and either too few samples have a cause or no
+    blocking check stops the run.
     """
     failed: set[str] = set()
     halves: set[Side] = set()
     for check in evidence.checks:
         metric = find_metric(check.metric or "")
-        is_bound = check.kind in LEVEL_KINDS | CHANGE_KINDS and not check.by_words
-        if metric is not None and is_bound and check.failed:
+        is_of_mean = check.kind in LEVEL_KINDS | CHANGE_KINDS and not check.by_words
+        if metric is not None and is_of_mean and check.failed:
             failed.add(str(check.metric))
             halves.add(Side(metric.info.blames))
     side = diagnosis.side
@@ -44,7 +45,7 @@ def attribute(evidence: Evidence, diagnosis: Diagnosis) -> Attribution | None:
     elif halves >= {Side.RETRIEVAL, Side.GENERATION}:
         side = Side.BOTH
     elif len(halves) == 1:
-        side = min(halves)
+        (side,) = halves
     else:
         side = Side.UNCLEAR
     return Attribution(side, reason, diagnosis.cause(side))

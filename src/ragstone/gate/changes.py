@@ -1,5 +1,4 @@
-"""What changed since the baseline, in one line: golden set, corpus, judge, policy,
-code."""
+"""What changed since the baseline: golden set, corpus, judge, policy and code."""
 
 from __future__ import annotations
 
@@ -9,14 +8,14 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted
 from ragstone.gate.comparability import judge_difference
 from ragstone.gate.golden_set_change import GoldenSetChange
-from ragstone.gate.judge_drift import moved
+from ragstone.gate.judge_drift import is_judge_changed
 from ragstone.gate.verdict import Changed
 from ragstone.system.response import INDEX_DIGEST
 
 
-class Corpus:
-    """What the contexts of a run and its baseline, sample by sample, tell of the corpus
-    behind them."""
+class CorpusChange:
+    """How the corpus changed, as far as the contexts of a run and of its baseline
+    show."""
 
     def __init__(self) -> None:
         self._edited: set[str] = set()
@@ -24,7 +23,7 @@ class Corpus:
         self._baseline_digests: set[object] = set()
 
     def add(self, record: SampleRecord, baseline_record: SampleRecord | None) -> None:
-        """Look at one sample of both runs."""
+        """Take in the contexts of one sample in both runs."""
         if baseline_record is None:
             return
         response = record.response
@@ -38,6 +37,7 @@ class Corpus:
         self._baseline_digests.add(baseline_response.extra.get(INDEX_DIGEST))
 
     def __str__(self) -> str:
+        """``31 documents with another text``; empty if no change shows."""
         digests = self._digests | self._baseline_digests
         is_known = None not in digests
         if is_known and self._digests == self._baseline_digests:
@@ -49,24 +49,25 @@ class Corpus:
 
 
 def changes_since(
-    current: RunScores, baseline: RunScores, corpus: Corpus, golden: GoldenSetChange
+    current: RunScores,
+    baseline: RunScores,
+    corpus: CorpusChange,
+    golden: GoldenSetChange,
 ) -> tuple[Changed, ...]:
-    """What is known to have changed between two runs; `golden` is what became of their
-    golden set."""
+    """What is known to have changed between two runs."""
     manifest = current.manifest
     before = baseline.manifest
     if manifest is None or before is None:
         return ()
-    judge = (
-        "its verdicts on the same texts" if moved(current.rounds.judge.canaries) else ""
-    )
+    judge = ""
+    if is_judge_changed(current.rounds.judge.canaries):
+        judge = "its verdicts on the same texts"
     difference = judge_difference(current, baseline)
     if difference is not None:
         judge = difference.removeprefix("the judge changed ")
-    policies = {manifest.policy_hash, before.policy_hash}
-    policies.discard(None)
+    known_policies = {manifest.policy_hash, before.policy_hash} - {None}
+    policy = "other rules" if len(known_policies) == 2 else ""
     counts = ", ".join(golden.counts)
-    policy = "other rules" if len(policies) == 2 else ""
     code = _code(manifest.system, before.system)
     changes = (
         Changed("golden set", counts),
@@ -79,6 +80,8 @@ def changes_since(
 
 
 def _code(system: SystemManifest, before: SystemManifest) -> str:
+    """How the code of the system changed: its entrypoint, commit or version; empty if
+    no change shows."""
     if system.entrypoint != before.entrypoint:
         return f"{before.entrypoint} → {system.entrypoint}"
     if system.commit != before.commit and system.commit and before.commit:

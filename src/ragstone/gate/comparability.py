@@ -17,6 +17,7 @@ from ragstone.metrics.score import Failed
 from ragstone.system.response import GENERATION, NO_CONTEXTS, NO_TEXTS
 
 _PROBE = Sample(id="probe", question="?", reference="!")
+"""A sample with a question and a reference, to find out which metrics need a judge."""
 
 
 class Pairing(Comparability, frozen=True, kw_only=True):
@@ -27,33 +28,33 @@ class Pairing(Comparability, frozen=True, kw_only=True):
     samples: tuple[str, ...] = ()
     """The ids of the samples that are compared, sorted."""
     edited: Mapping[str, frozenset[Label]] = {}
-    """The labels that are not the same in both, of each of `samples`: metrics that read
-    one are not compared there."""
+    """The labels that differ between the runs, for each of `samples`. A metric that
+    reads one of them is not compared on that sample."""
 
     @property
     def comparability(self) -> Comparability:
-        """What a verdict says of it, without the runs."""
+        """This pairing without the runs, as a verdict has it."""
         names = Comparability.__struct_fields__
         return Comparability(**{name: getattr(self, name) for name in names})
 
     def changes(self, metric: str) -> dict[str, float]:
-        """The score of `metric` now minus the baseline's, by the sorted ids of the
-        paired samples with a score in both runs."""
+        """The score of `metric` minus the baseline's, for the paired samples with a
+        score in both runs, by sorted id."""
         if metric not in self.metrics:
             return {}
         values = self.current.metrics[metric].values
         # A run without a baseline is compared with one that has no metrics.
         baseline_values = self.baseline.scores_of(metric).values
         compared = values.keys() & baseline_values.keys()
-        compared -= self.edited_for(metric)
+        compared -= self.samples_edited_for(metric)
         return {
             sample_id: values[sample_id] - baseline_values[sample_id]
             for sample_id in self.samples
             if sample_id in compared
         }
 
-    def edited_for(self, metric: str) -> frozenset[str]:
-        """The samples of both runs with other labels of those that `metric` reads."""
+    def samples_edited_for(self, metric: str) -> frozenset[str]:
+        """The paired samples with other labels, of those that `metric` reads."""
         read_labels = labels_of(metric)
         return frozenset(
             sample_id
@@ -65,14 +66,14 @@ class Pairing(Comparability, frozen=True, kw_only=True):
 def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
     """Find the samples and metrics on which `current` and `baseline` can be compared.
 
-    Samples are the same if their ids are, and their questions if both are known. A
-    metric is compared if its version agrees and, if it uses a judge, the judge and its
-    prompts agree; otherwise it is skipped. It is compared on the samples with the same
-    labels, of those that it reads: see `Pairing.edited`. Runs of different
-    halves of a system are not compared.
+    Samples are the same if they have the same id and, as far as is known, the same
+    question. A metric is compared if its version is the same in both runs and, if it
+    uses a judge, the judge and its prompts are; otherwise it is skipped. Samples where
+    a label that it reads was edited don't count. Runs of different halves of a system
+    are not compared.
     """
     samples: list[str] = []
-    if other_half(current, baseline) is None:
+    if difference_of_halves(current, baseline) is None:
         in_both = current.samples.keys() & baseline.samples.keys()
         samples = [
             sample_id
@@ -107,26 +108,27 @@ def pair_runs(current: RunScores, baseline: RunScores) -> Pairing:
 
 def _notes(current: RunScores, baseline: RunScores, paired: int) -> Iterator[str]:
     """Sentences on the golden sets and the manifests of two runs, where they differ."""
-    halves = other_half(current, baseline)
-    if halves is not None:
-        yield halves
+    other_half = difference_of_halves(current, baseline)
+    if other_half is not None:
+        yield other_half
         return
     if not paired:
         yield "the baseline has a different golden set: no sample is the same."
         return
-    unnamed = [run.label for run in (baseline, current) if run.manifest is None]
-    if len(unnamed) == 1:
-        yield f"{unnamed[0]} does not name its judge; it is assumed to be the same."
+    without_judge = [run.label for run in (baseline, current) if run.manifest is None]
+    if len(without_judge) == 1:
+        label = without_judge[0]
+        yield f"{label} does not name its judge; it is assumed to be the same."
     manifest = baseline.manifest
     if manifest is not None and manifest.state != "finished":
         yield "the baseline run did not finish; only its finished samples are compared."
 
 
 def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
-    """`current` with a failed score of each metric and sample that can't be measured
-    for want of contexts or their texts, where `baseline` has a score: the system failed
-    to return what it is judged by."""
-    if other_half(current, baseline) is not None:
+    """`current` with a failed score wherever a metric can't be measured for want of
+    contexts or their texts and `baseline` has a score: the system no longer returns
+    what it is judged by."""
+    if difference_of_halves(current, baseline) is not None:
         return current
     metrics = {}
     for metric, scores in current.metrics.items():
@@ -141,8 +143,9 @@ def with_lost_contexts(current: RunScores, baseline: RunScores) -> RunScores:
     return replace(current, metrics=metrics)
 
 
-def other_half(current: RunScores, baseline: RunScores) -> str | None:
-    """A sentence if the two runs are not of the same half of a system."""
+def difference_of_halves(current: RunScores, baseline: RunScores) -> str | None:
+    """A sentence on two runs of different halves of a system; None if they are of the
+    same half, or it is not known."""
     is_known = current.manifest is not None and baseline.manifest is not None
     if not is_known or current.part == baseline.part:
         return None
@@ -156,7 +159,7 @@ def _part_of(run: RunScores) -> str:
 
 
 def differences(comparability: Comparability) -> list[str]:
-    """The differences between the two runs, each once."""
+    """Sentences on why the two runs can't be compared, or not in full, each once."""
     reasons = comparability.skipped.values()
     sentences = (*comparability.notes, *reasons)
     return list(dict.fromkeys(sentences))
@@ -165,52 +168,54 @@ def differences(comparability: Comparability) -> list[str]:
 def new_ids(
     current: Mapping[str, str | None], baseline: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Samples of `baseline` that have another id in `current`: id in `baseline` → id in
-    `current`.
+    """The new ids of the samples of `baseline` that have another id in `current`, by
+    the id in `baseline`.
 
-    Both map ids to content hashes. A sample keeps its id where both sides have the same
-    content under it, as far as is known. Of the others, one whose content each side has
-    once is the same sample, also if its id is that of another sample now.
+    Both arguments map ids to content hashes. A sample keeps its id if both have the
+    same content under it, as far as is known. Among the others, equal contents that
+    each side has once are the same sample, even if its old id is that of another sample
+    now.
     """
     unchanged = {
         sample_id
         for sample_id in current.keys() & baseline.keys()
         if _is_same(current[sample_id], baseline[sample_id])
     }
-    id_of = _ids_by_content(current, unchanged)
+    current_ids = _ids_by_content(current, unchanged)
     return {
-        baseline_id: id_of[content]
+        baseline_id: current_ids[content]
         for content, baseline_id in _ids_by_content(baseline, unchanged).items()
-        if content in id_of
+        if content in current_ids
     }
 
 
 def _ids_by_content(
     hashes: Mapping[str, str | None], unchanged: Collection[str]
 ) -> dict[str, str]:
-    """The id of each content that stands once under the ids that are not
+    """The id of each content that only one sample has, of those that are not
     `unchanged`."""
     changed = {
         sample_id: content
         for sample_id, content in hashes.items()
         if content is not None and sample_id not in unchanged
     }
-    times = Counter(changed.values())
+    counts = Counter(changed.values())
     return {
         content: sample_id
         for sample_id, content in changed.items()
-        if times[content] == 1
+        if counts[content] == 1
     }
 
 
 def with_ids_of(
     current: RunScores, baseline: RunScores
 ) -> tuple[RunScores, dict[str, str]]:
-    """`baseline` with the ids that its samples have in `current`, and its own ids of
-    those that were renamed.
+    """`baseline` with the ids that its samples have in `current`, and the baseline's
+    ids of the renamed samples, by their id in `current`.
 
-    Samples are the same by their content, or else by their question. One whose id is
-    another one's now, and that `current` does not have, gets an id that became free.
+    Samples are the same if their content is, or else their question. A sample that
+    `current` does not have, and whose id is that of another sample there, gets an id
+    that became free.
     """
     unchanged = {
         sample_id
@@ -219,34 +224,38 @@ def with_ids_of(
     }
     renamed: dict[str, str] = {}
     for identity in (_content, _question):
-        settled = {*unchanged, *renamed.values()}
-        baseline_settled = {*unchanged, *renamed}
-        unnamed = _unnamed(current, identity, settled)
-        baseline_unnamed = _unnamed(baseline, identity, baseline_settled)
-        renamed |= new_ids(unnamed, baseline_unnamed)
+        matched = {*unchanged, *renamed.values()}
+        baseline_matched = {*unchanged, *renamed}
+        renamed |= new_ids(
+            current=_identities(current, identity, matched),
+            baseline=_identities(baseline, identity, baseline_matched),
+        )
     baseline_ids = {new_id: baseline_id for baseline_id, new_id in renamed.items()}
     for new_id in tuple(baseline_ids):
         if new_id in baseline.samples and new_id not in renamed:
-            # Another sample takes this id: it gets the one that those leave in turn.
+            # Another sample took this id, and may have left its own to a third: follow
+            # them to the id that nobody took.
             free_id = new_id
             while free_id in baseline_ids:
                 free_id = baseline_ids[free_id]
             renamed[new_id] = free_id
             baseline_ids[free_id] = new_id
-    rekeyed_baseline = rekeyed(baseline, lambda name: renamed.get(name, name))
+    rekeyed_baseline = rekeyed(
+        baseline, lambda sample_id: renamed.get(sample_id, sample_id)
+    )
     return rekeyed_baseline, baseline_ids
 
 
-def _unnamed(
+def _identities(
     run: RunScores,
     identity: Callable[[SampleFacts], str | None],
-    settled: Collection[str],
+    matched: Collection[str],
 ) -> dict[str, str | None]:
-    """What identifies each sample whose id is not settled."""
+    """What identifies each sample that is not `matched`, by id."""
     return {
         sample_id: identity(facts)
         for sample_id, facts in run.samples.items()
-        if sample_id not in settled
+        if sample_id not in matched
     }
 
 
@@ -264,7 +273,7 @@ def _is_same(current: str | None, baseline: str | None) -> bool:
 
 
 def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
-    """Whether a sample that both runs have is the same in both, as far as is known."""
+    """Whether a sample has the same content in both runs, as far as is known."""
     return _is_same(
         current.samples[sample_id].content_hash,
         baseline.samples[sample_id].content_hash,
@@ -272,8 +281,8 @@ def same_content(current: RunScores, baseline: RunScores, sample_id: str) -> boo
 
 
 def same_question(current: RunScores, baseline: RunScores, sample_id: str) -> bool:
-    """Whether the system was asked the same in both runs, as far as is known, whatever
-    the labels say."""
+    """Whether the system was asked the same in both runs, as far as is known; other
+    labels of the sample don't matter."""
     question = _question(current.samples[sample_id])
     baseline_question = _question(baseline.samples[sample_id])
     if question is None or baseline_question is None:
@@ -304,11 +313,10 @@ def _other_labels(
 def _skipped_metrics(
     current: RunScores, baseline: RunScores, samples: Collection[str]
 ) -> dict[str, str]:
-    """The metrics that can't be compared on `samples`, each with the reason as a
-    sentence."""
+    """The metrics that can't be compared on `samples`, each with a sentence on why."""
     judge_change = judge_difference(current, baseline)
     skipped: dict[str, str] = {}
-    for metric, reason in outdated(current, baseline).items():
+    for metric, reason in scoring_differences(current, baseline).items():
         skipped[metric] = f"{reason}: not compared."
         if reason == judge_change:
             skipped[metric] = f"{reason}: metrics that use the judge are not compared."
@@ -324,12 +332,9 @@ def _skipped_metrics(
     return skipped
 
 
-def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
+def scoring_differences(current: RunScores, baseline: RunScores) -> dict[str, str]:
     """The metrics of `current` that `baseline` did not score in the same way, each with
-    the reason as a clause.
-
-    It has no scores of them, in another version, or by another judge.
-    """
+    a clause on why: not at all, in another version, or by another judge."""
     judge_change = judge_difference(current, baseline)
     reasons: dict[str, str] = {}
     for metric, scores in sorted(current.metrics.items()):
@@ -340,16 +345,17 @@ def outdated(current: RunScores, baseline: RunScores) -> dict[str, str]:
         if metric not in baseline.metrics:
             reasons[metric] = f"the baseline has no {metric}"
         elif not _is_same(version, baseline_version):
-            was = f"{metric} was version {baseline_version} in the baseline"
-            reasons[metric] = f"{was} and is {version} now"
+            reasons[metric] = (
+                f"{metric} was version {baseline_version} in the baseline and is {version} now"
+            )
         elif judge_change is not None and is_judged(metric, version):
             reasons[metric] = judge_change
     return reasons
 
 
 def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
-    """How the judges of two runs differ, as a clause; None if they do not, or are not
-    known."""
+    """A clause on how the judges of two runs differ; None if they don't, or if one is
+    not known."""
     if current.manifest is None or baseline.manifest is None:
         return None
     judge = current.manifest.judge
@@ -368,8 +374,8 @@ def judge_difference(current: RunScores, baseline: RunScores) -> str | None:
 
 
 def is_judged(name: str, version: str | None = None) -> bool:
-    """Whether a metric uses a judge; True for an unknown one, unless its `version` is
-    that of a function."""
+    """Whether a metric uses a judge. One that is not registered does, unless its
+    `version` is that of a function."""
     metric = find_metric(name)
     if metric is None:
         return not is_function(version)

@@ -1,13 +1,14 @@
-"""How much of the policy's error rate each look at a drop has, and when to ask again
-before a run fails.
+"""How much of the policy's error rate each decision on a drop has, and when the system
+is asked again before a run fails.
 
-Recorded answers, and those of a system that says the same twice, are looked at once.
+Recorded answers, and those of a system that says the same twice, are decided on once.
 Elsewhere the first answers only raise a suspicion: then every question is asked again,
-and all answers together decide. A healthy run fails at the second look at most as often
-as a run that always had that many answers, whatever happens at the first. All questions
-are asked again, not only those that fell: a question that was chosen because its answer
-was bad gets a better one by regression to the mean, changed or not. Shares were chosen
-with `bench/losses.py`.
+and all answers together decide. Whatever the first answers say, an unchanged system
+fails after the second round no more often than if it always had that many answers.
+
+All questions are asked again, not only those that fell: a question that was chosen
+because its answer was bad gets a better one by regression to the mean, changed or not.
+The shares below were chosen with `bench/losses.py`.
 """
 
 from __future__ import annotations
@@ -16,38 +17,39 @@ import math
 
 from ragstone.gate.verdict import CHANGE_KINDS, Check, GateVerdict, Status
 
-FAIL = 0.4
-"""Up to this share of the policy's error rate, the p-value of a drop fails."""
-SUSPECT = 1.0
-"""Up to this share it is suspected."""
-STILL_SUSPECT = 2.0
-"""The same of a run that was asked again."""
-ASK = 8.0
-"""Up to this share the system is asked again."""
-AT_ONCE = 0.02
-"""A drop at this share of the error rate is not asked about again."""
+FAIL_SHARE = 0.4
+"""A drop fails if its p-value is at most this share of the policy's error rate."""
+SUSPECT_SHARE = 1.0
+"""A drop is suspected up to this share of the error rate."""
+STILL_SUSPECT_SHARE = 2.0
+"""The same after the system was asked again."""
+ASK_SHARE = 8.0
+"""The system is asked again up to this share of the error rate."""
+CLEAR_SHARE = 0.02
+"""Up to this share of the error rate a drop is so clear that it fails without asking
+again."""
 
 
-def doubts(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
-    """The blocking checks that more answers could decide: drops at the policy's error
-    rate, and what is unsettled."""
+def doubtful_checks(verdict: GateVerdict, alpha: float) -> tuple[Check, ...]:
+    """The blocking checks that more answers could decide: drops whose p-value is near
+    the error rate `alpha`, and checks that are unsettled."""
     blocking = (check for check in verdict.checks if check.blocks)
     return tuple(
-        check for check in blocking if check.unsettled or is_doubt(check, alpha)
+        check for check in blocking if check.unsettled or is_doubtful(check, alpha)
     )
 
 
-def is_doubt(check: Check, alpha: float) -> bool:
-    """Whether more answers could decide a drop, even where it passes if nothing is
-    asked again."""
+def is_doubtful(check: Check, alpha: float) -> bool:
+    """Whether more answers could decide a check of a drop, even if it passes as it
+    is."""
     p_value = _p_value_of_loss(check)
-    return AT_ONCE * alpha < p_value <= ASK * alpha
+    return CLEAR_SHARE * alpha < p_value <= ASK_SHARE * alpha
 
 
-def settled(verdict: GateVerdict, alpha: float) -> bool:
-    """Whether no more answers are needed: a drop is clear, or the run fails or is an
-    error for another reason."""
-    clear_p_value = AT_ONCE * alpha
+def is_settled(verdict: GateVerdict, alpha: float) -> bool:
+    """Whether no more answers are needed: a drop is clear, or another check fails or is
+    an error whatever they say."""
+    clear_p_value = CLEAR_SHARE * alpha
     for check in verdict.checks:
         is_bad = check.status in (Status.FAIL, Status.ERROR)
         is_final = is_bad and not check.unsettled
@@ -59,8 +61,8 @@ def settled(verdict: GateVerdict, alpha: float) -> bool:
 
 
 def _p_value_of_loss(check: Check) -> float:
-    """The p-value of a drop beyond its limit; of any other check more than any share of
-    an error rate."""
+    """The p-value of a drop beyond its limit; infinite for any other check, which is
+    more than any share of an error rate."""
     if check.kind not in CHANGE_KINDS or check.p_value is None or not check.is_beyond:
         return math.inf
     return check.p_value

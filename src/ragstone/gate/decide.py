@@ -14,7 +14,7 @@ from ragstone.gate.checks.registry import run_checks
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings_registry import all_findings
-from ragstone.gate.judge_drift import blame
+from ragstone.gate.judge_drift import blame_unless_judge_changed
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import worse_samples, worst_regressions
@@ -120,7 +120,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     )
     lower_is_better = filter(evidence.policy.lower_is_better, run.metrics)
     return Explanation(
-        attribution=blame(run, attribution),
+        attribution=blame_unless_judge_changed(run, attribution),
         diagnosis=diagnosis if causes else None,
         outdated_ids=outdated_ids,
         regressions=regressions,

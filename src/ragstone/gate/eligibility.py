@@ -7,13 +7,12 @@ from ragstone.gate.verdict import CHANGE_KINDS, CheckKind, GateVerdict, Status
 
 
 def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
-    """Whether a finished run with this verdict can be a baseline, and why, without a
-    full stop.
+    """Whether a finished run with this verdict can be a baseline, and a clause on why.
 
     A failed run can't, nor one that could not be decided for lack of scores, nor one
-    with a loss that is suspected and not settled: a loss would become the baseline. One
-    that is otherwise inconclusive can: nothing is shown against it. So can one that
-    only lacked a baseline, or there would never be a first.
+    with a loss that is suspected: the loss would become the baseline. A run that is
+    inconclusive for other reasons can, since nothing is shown against it. So can a run
+    that only lacked a baseline, or there would never be a first one.
     """
     losses = CHANGE_KINDS | {CheckKind.DRIFT}
     failed: list[str] = []

@@ -13,15 +13,16 @@ from ragstone.gate.findings import GOLDEN_SET_CHANGE, Finding, Level
 
 
 class GoldenSetChange(Struct, frozen=True):
-    """How many questions of the baseline are not as they were, and how many are new."""
+    """The numbers of questions of the baseline that are not as they were, and of new
+    questions."""
 
     gone: int = 0
     drafts: int = 0
-    """Turned into drafts, which count in no check."""
+    """Questions that are drafts now, which count in no check."""
     reworded: int = 0
-    """The id asks another question."""
+    """Ids that ask another question."""
     relabelled: int = 0
-    """The same question has another reference, relevant ids or other labels."""
+    """Questions with another reference, other relevant ids or other labels."""
     new: int = 0
 
     @property
@@ -49,14 +50,13 @@ def golden_set_change(
     baseline: RunScores,
     drafts: RunScores = NO_RUN,
 ) -> GoldenSetChange:
-    """Compare the golden sets of two runs. `baseline` has the ids that its samples have
-    in `current`.
+    """Compare the golden sets of two runs.
 
-    `drafts` are the samples of the run that count in no check.
+    The samples of `baseline` must have their ids in `current`. `drafts` are the samples
+    of the run that count in no check.
     """
     draft_ids = drafts.samples.keys()
-    contents = {facts.content_hash for facts in drafts.samples.values()}
-    contents.discard(None)
+    draft_contents = {facts.content_hash for facts in drafts.samples.values()} - {None}
     missing = 0
     drafted = 0
     reworded = 0
@@ -64,16 +64,16 @@ def golden_set_change(
     for sample_id, before in baseline.samples.items():
         facts = current.samples.get(sample_id)
         if facts is None:
-            is_draft = sample_id in draft_ids or before.content_hash in contents
+            is_draft = sample_id in draft_ids or before.content_hash in draft_contents
             drafted += is_draft
             missing += not is_draft
         elif not same_question(current, baseline, sample_id):
             reworded += 1
         elif not same_content(current, baseline, sample_id):
-            # No score depends on the group.
+            # A change of nothing but the group doesn't count: no score depends on it.
             has_other_labels = facts.parts != before.parts
             relabelled += has_other_labels or facts.group == before.group
-    unevaluated = left_out(current, missing, len(baseline.samples))
+    unevaluated = count_unevaluated(current, missing, len(baseline.samples))
     new = current.samples.keys() - baseline.samples.keys()
     return GoldenSetChange(
         gone=missing - unevaluated,
@@ -85,8 +85,8 @@ def golden_set_change(
 
 
 def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
-    """The change as a finding, beside line one if a question of the baseline is not as
-    it was."""
+    """One finding on the change, or none if nothing changed. It is an alert if a
+    question of the baseline is not as it was."""
     if not change.counts:
         return ()
     of_baseline = replace(change, new=0)
@@ -95,12 +95,12 @@ def golden_set_finding(change: GoldenSetChange) -> tuple[Finding, ...]:
     return (finding,)
 
 
-def left_out(current: RunScores, missing: int, total: int) -> int:
-    """How many of the `missing` samples, of `total` of the baseline, the gate itself
-    did not evaluate.
+def count_unevaluated(current: RunScores, missing: int, total: int) -> int:
+    """The number of samples that are `missing`, of `total` in the baseline, only because
+    the gate did not evaluate them.
 
-    A limit leaves out no more than it must: otherwise, samples that are put before the
-    others would push those out.
+    A limit excuses no more samples than it must. Otherwise, new samples that are put
+    before the others could push those out of the comparison.
     """
     manifest = current.manifest
     if manifest is None:

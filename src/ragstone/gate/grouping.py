@@ -1,5 +1,5 @@
-"""Groups of samples, as labels for the statistics, and the interval of a mean that
-allows for them."""
+"""Groups of samples, as labels for the statistics, and means with intervals that allow
+for groups."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ragstone.stats.intervals import mean_interval
 
 
 def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None:
-    """A label for every sample; a sample without a group is its own group. None: there
-    are no groups."""
+    """A number for each of the samples `ids`, equal for samples of one group; None if
+    there are no groups. A sample without a group is its own group."""
     groups = list(groups_of(run, ids))
     names = sorted({name for name in groups if name is not None})
     if not names:
@@ -30,8 +30,11 @@ def group_labels(run: RunScores, ids: Sequence[str]) -> NDArray[np.int64] | None
 
 
 def groups_of(run: RunScores, ids: Iterable[str]) -> Iterator[str | None]:
-    """The group of each sample. One without a group is in the group that has its id, as
-    its perturbed rows are."""
+    """The group of each of the samples `ids`; None for a sample without one.
+
+    A sample without a group is in the group that has its id, if there is one: perturbed
+    copies of a sample are grouped by its id.
+    """
     groups = {facts.group for facts in run.samples.values()}
     for sample_id in ids:
         group = run.facts_of(sample_id).group
@@ -39,8 +42,8 @@ def groups_of(run: RunScores, ids: Iterable[str]) -> Iterator[str | None]:
 
 
 def with_groups_of(current: RunScores, baseline: RunScores) -> RunScores:
-    """`current` with the groups that its samples have in `baseline`, so that no edit of
-    groups hides a loss."""
+    """`current` with the groups that its samples have in `baseline`, so that an edit of
+    groups can't hide a loss."""
     samples = dict(current.samples)
     for sample_id, facts in current.samples.items():
         baseline_facts = baseline.facts_of(sample_id)

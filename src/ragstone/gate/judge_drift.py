@@ -13,33 +13,36 @@ from ragstone.gate.verdict import Attribution, Side
 from ragstone.judge.names import other_models
 from ragstone.stats.intervals import p_proportion_at_most
 
-STEADY = 0.02
-"""Maximum share of verdicts that an unchanged judge changes between two requests."""
+MAX_STEADY_SHARE = 0.02
+"""The largest share of verdicts that an unchanged judge changes between two
+requests."""
 
-ALPHA = 0.05
+MAX_P_STEADY = 0.05
+"""The judge has changed if as many different verdicts have at most this probability by
+chance."""
 
 
-def moved(canaries: Canaries | None) -> bool:
-    """Whether more of the repeated verdicts differ than for an unchanged judge."""
+def is_judge_changed(canaries: Canaries | None) -> bool:
+    """Whether more of the repeated verdicts differ than an unchanged judge explains;
+    False if none were repeated."""
     if canaries is None:
         return False
-    p_value = p_proportion_at_most(canaries.differing, canaries.asked, STEADY)
-    return p_value < ALPHA
+    p_value = p_proportion_at_most(canaries.differing, canaries.asked, MAX_STEADY_SHARE)
+    return p_value < MAX_P_STEADY
 
 
 def canary_warnings(evidence: Evidence) -> Iterator[str]:
-    """The warning that a change of quality may come from the judge."""
+    """Warnings that the judge behaves differently than for the baseline, or that its
+    name now refers to another model."""
     facts = evidence.current.rounds.judge
     canaries = facts.canaries
     if canaries is None:
         return
-    if moved(canaries):
+    if is_judge_changed(canaries):
         differing = f"{canaries.differing} of {canaries.asked} verdicts"
-        then = canaries.supported_then
-        now = canaries.supported_now
         yield (
             f"The judge's behaviour changed: {differing} differ from the "
-            f"baseline's on the same text (supported: {then} then, {now} now). "
+            f"baseline's on the same text (supported: {canaries.supported_then} then, {canaries.supported_now} now). "
             "A rise or drop in this run may come from the judge, not the code."
         )
     observed = facts.observed
@@ -55,32 +58,34 @@ def canary_warnings(evidence: Evidence) -> Iterator[str]:
 
 
 def model_warnings(evidence: Evidence) -> Iterator[str]:
-    """The warning that another model judged than the one that was asked for.
+    """A warning that another model replied than the one that the judge is set to.
 
-    A server of the user's own (`openai-compatible`) may call its models as it likes:
-    there, only what is new since the baseline counts.
+    The user's own server (`openai-compatible`) may call its models as it likes: there,
+    only names that are new since the baseline count.
     """
     run = evidence.current
     observed = run.rounds.judge.observed
     if run.manifest is None or observed is None:
         return
     judge = run.manifest.judge
-    strangers = other_models(judge, observed.models)
+    other_names = other_models(judge, observed.models)
     before = evidence.baseline.rounds.judge.observed
     if judge.provider == "openai-compatible" and before is not None:
-        strangers = new_names(strangers, before.models)
-    if strangers:
-        replied = quoted(strangers)
+        other_names = new_names(other_names, before.models)
+    if other_names:
+        replied = quoted(other_names)
         yield (
             f"The judge is set to '{judge.model}', but {replied} replied: the scores are that model's. Check "
             "judge.name, and what answers at judge.base_url."
         )
 
 
-def blame(current: RunScores, attribution: Attribution | None) -> Attribution | None:
-    """`attribution`, unless the judge changed: then neither half of the system is
-    blamed."""
-    if attribution is None or not moved(current.rounds.judge.canaries):
+def blame_unless_judge_changed(
+    current: RunScores, attribution: Attribution | None
+) -> Attribution | None:
+    """Return `attribution`, or one that blames neither half of the system if the judge
+    changed."""
+    if attribution is None or not is_judge_changed(current.rounds.judge.canaries):
         return attribution
     why = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
     return Attribution(Side.UNCLEAR, why)

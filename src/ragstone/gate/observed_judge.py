@@ -1,5 +1,5 @@
-"""Who replied as the judge: models, request modes and backends, as the provider reports
-them."""
+"""Which models, and in which request modes, replied as the judge, as the provider
+reports them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ragstone.formatting import some
 
 
 def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
-    """How judges of the same name differed in two runs, as a clause; None if they did
-    not, or it is unknown."""
+    """A clause on how judges of the same name differed in two runs; None if they did
+    not, or if it is not known."""
     observed = current.rounds.judge.observed
     before = baseline.rounds.judge.observed
     if current.manifest is None or observed is None or before is None:
@@ -27,7 +27,7 @@ def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
 
 
 def new_names(current: tuple[str, ...], baseline: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that the baseline does not have, sorted."""
+    """The names in `current` that `baseline` does not have, sorted."""
     new = set(current) - set(baseline)
     return tuple(sorted(new))
 

@@ -20,15 +20,14 @@ from ragstone.metrics.registry import metric_title
 def oracle_shares(
     normal: RunScores,
     oracle: RunScores,
-    fact: OracleFacts,
+    facts: OracleFacts,
     *,
     confidence: float = 0.95,
 ) -> OracleShares:
-    """The shares of each metric, over the samples with a score in both halves, with
-    intervals at `confidence` each.
+    """The shares of each metric, over the samples with a score in both halves, each
+    with an interval at `confidence`.
 
-    `oracle` is empty if no sample was asked again. Pure; neither half is changed by the
-    other.
+    `oracle` is empty if no sample was asked again. Pure.
     """
     shares = [
         _shares(metric, normal, oracle, confidence)
@@ -40,14 +39,14 @@ def oracle_shares(
     same = len(answers & normal.system.answers.items())
     return OracleShares(
         tuple(shares),
-        asked=fact.asked,
+        asked=facts.asked,
         answered=len(oracle.samples) - failed,
         failed=failed,
-        without=fact.without,
-        unanswered=fact.unanswered,
-        strangers=fact.strangers,
+        without=facts.without,
+        unanswered=facts.unanswered,
+        strangers=facts.strangers,
         same=same,
-        incomplete=fact.incomplete,
+        incomplete=facts.incomplete,
     )
 
 
@@ -64,7 +63,7 @@ def _shares(
         return MetricShares(name, title, 0)
     scores = [values[sample_id] for sample_id in ids]
     oracle_scores = [oracle_values[sample_id] for sample_id in ids]
-    m = np.array(scores, dtype=np.float64)
+    m = np.array(scores, dtype=np.float64)  # as in the docstring of this module
     o = np.array(oracle_scores, dtype=np.float64)
     bounds = (-1.0, 1.0)
     retrieval = mean_of(normal, ids, o - m, confidence=confidence, bounds=bounds)

@@ -1,4 +1,5 @@
-"""The policy in force: thresholds.toml, defaults, and the rules derived from both."""
+"""The policy: the content of thresholds.toml, with the calibration and the accepted
+drops that belong to it."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from ragstone.errors import ConfigError, suggestion
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
-    InForce,
+    EntriesInForce,
     Target,
     read_accepted,
 )
 from ragstone.gate.calibration import Calibration, read_calibration
-from ragstone.gate.policy_file import validated
+from ragstone.gate.policy_file import validate_policy
 from ragstone.gate.policy_table import PolicyTable
 from ragstone.metrics.registry import METRICS, is_known, lower_is_better
 from ragstone.printable import shown_name
@@ -30,16 +31,18 @@ from ragstone.settings.toml_lines import key_lines
 
 
 class Policy(PolicyTable):
-    """A policy in force: the content of thresholds.toml, and what belongs to it."""
+    """The content of thresholds.toml, and what belongs to it."""
 
     source: Source = Field(default_factory=Source, exclude=True)
-    """Where it was read; empty if not from a file."""
+    """The file that it was read from; empty if it was not read from a file."""
     calibration: Calibration | None = Field(default=None, exclude=True)
     """How the judge compares with human labels, if the policy names such a file."""
     accepted: tuple[AcceptedEntry, ...] = Field(default=(), exclude=True)
-    """The entries of accepted.toml next to it."""
-    widened: Mapping[Target, AcceptedEntry] = Field(default_factory=dict, exclude=True)
-    """The entries that are in force."""
+    """The entries of accepted.toml next to the file."""
+    accepted_in_force: Mapping[Target, AcceptedEntry] = Field(
+        default_factory=dict, exclude=True
+    )
+    """The largest entry in force, for each metric and slice."""
 
     @classmethod
     def of(
@@ -48,7 +51,7 @@ class Policy(PolicyTable):
         source: Source | None = None,
         accepted: tuple[AcceptedEntry, ...] = (),
     ) -> Policy:
-        """The policy of a valid document."""
+        """The policy with the keys of a valid `table`."""
         return cls.model_construct(
             table.model_fields_set,
             **dict(table),
@@ -62,13 +65,14 @@ class Policy(PolicyTable):
         return 1.0 - self.gate.confidence
 
     def lower_is_better(self, metric: str) -> bool:
-        """Whether less of `metric` is better. Of a metric that is not built in, the
-        policy's own rules decide."""
-        is_lower = lower_is_better(metric)
-        if is_lower is not None:
-            return is_lower
+        """Whether less of `metric` is better. For a metric that is not built in, the
+        rules of the policy say so."""
+        is_lower_better = lower_is_better(metric)
+        if is_lower_better is not None:
+            return is_lower_better
         return any(
-            name == metric and rule.less_is_better for _, name, rule in self.rules()
+            name == metric and rule.says_lower_is_better
+            for _, name, rule in self.rules()
         )
 
     @property
@@ -91,29 +95,35 @@ class Policy(PolicyTable):
 
     @property
     def file(self) -> str | None:
-        """The file that it was read from."""
+        """The file that the policy was read from; None if it is not from a file."""
         return self.source.file
 
-    def with_accepted(self, accepted: InForce) -> Policy:
-        """This policy with accepted drops allowed."""
-        return self.model_copy(update={"widened": accepted.widest})
+    def with_accepted(self, accepted: EntriesInForce) -> Policy:
+        """This policy with the drops allowed that are accepted."""
+        return self.model_copy(update={"accepted_in_force": accepted.widest})
 
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
-        """This policy for some of the samples: without must-pass samples and slices
-        that are not among them."""
-        named = self.must_pass
-        questions = {id: text for id, text in named.questions.items() if id in ids}
-        samples = tuple(id for id in named.samples if id in ids)
-        of_samples = {"samples": samples, "questions": questions}
-        must_pass = named.model_copy(update=of_samples)
+        """This policy for the samples `ids` with `tags`, without its must-pass samples
+        and slices that are not among them."""
+        must_pass = self.must_pass
+        questions = {
+            sample_id: text
+            for sample_id, text in must_pass.questions.items()
+            if sample_id in ids
+        }
+        samples = tuple(
+            sample_id for sample_id in must_pass.samples if sample_id in ids
+        )
+        must_pass = must_pass.model_copy(
+            update={"samples": samples, "questions": questions}
+        )
         slices = {tag: rules for tag, rules in self.slices.items() if tag in tags}
-        of_part = {"must_pass": must_pass, "slices": slices}
-        return self.model_copy(update=of_part)
+        return self.model_copy(update={"must_pass": must_pass, "slices": slices})
 
-    def with_inconclusive(self, what: Literal["pass", "warn", "fail"]) -> Policy:
-        """This policy with another action for inconclusive checks (the ``fail-on``
-        setting)."""
-        gate = self.gate.model_copy(update={"inconclusive": what})
+    def with_inconclusive(self, action: Literal["pass", "warn", "fail"]) -> Policy:
+        """This policy with another action for inconclusive checks, as the setting
+        ``fail_on`` demands."""
+        gate = self.gate.model_copy(update={"inconclusive": action})
         return self.model_copy(update={"gate": gate})
 
 
@@ -133,12 +143,12 @@ def load_policy(
     calibration: bool = True,
     within: Path | None = None,
 ) -> Policy:
-    """The policy in `path`, with its calibration (unless `calibration` is False), both
-    inside `within`.
+    """Read the policy in `path`, and its calibration unless `calibration` is False. Both
+    files must be inside the folder `within`.
 
-    A metric must be built in or in `known_metrics`; None postpones that check until the
-    scores are known (to `decide_gate`). Raises ConfigError with file, line, key, what
-    was found and what is expected.
+    A metric must be built in or in `known_metrics`. None postpones that check to
+    `decide_gate`, when the scores are known. Raises ConfigError with file, line, key,
+    what was found and what is expected.
     """
     path = Path(path)
     if not os.path.lexists(path):
@@ -149,7 +159,7 @@ def load_policy(
     text = read_text(path, within=within, limit=MAX_RULES_BYTES)
     document = parse_toml(text, path)
     source = Source(str(path), key_lines(text))
-    table = validated(document, source)
+    table = validate_policy(document, source)
     accepted = read_accepted(path.with_name(ACCEPTED_FILE), within=within)
     policy = Policy.of(table, source, accepted)
     if known_metrics is not None:
@@ -162,11 +172,10 @@ def load_policy(
 def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
     """The policy in `mapping`, which is structured like thresholds.toml.
 
-    Its calibration is read relative to the current directory. `decide_gate` checks
-    metric names once the scores are known. Raises ConfigError.
+    The path of its calibration is relative to the current directory. `decide_gate`
+    checks the names of metrics, when the scores are known. Raises ConfigError.
     """
-    document = dict(mapping)
-    table = validated(document, Source())
+    table = validate_policy(dict(mapping), Source())
     policy = Policy.of(table)
     return _with_calibration(policy, Path())
 
@@ -174,6 +183,8 @@ def policy_from_mapping(mapping: Mapping[str, Any]) -> Policy:
 def _with_calibration(
     policy: Policy, folder: Path, within: Path | None = None
 ) -> Policy:
+    """`policy` with the calibration that it names, if any. Raises ConfigError if it
+    needs one and names none."""
     labels = policy.labels
     if labels.file is not None:
         file = folder / labels.file
@@ -182,7 +193,7 @@ def _with_calibration(
         return policy.model_copy(update={"calibration": calibration})
     if labels.min_agreement is not None or labels.estimate == "corrected":
         raise ConfigError(
-            "[labels] needs a calibration file.",
+            "min_agreement and estimate under [labels] need a calibration file.",
             where=policy.source.where(("labels",)),
             hint='Run `ragstone calibrate LABELS -o calibration.json`, and set file = "calibration.json".',
         )
@@ -190,11 +201,13 @@ def _with_calibration(
 
 
 def policy_hash(policy: Policy) -> str:
-    """SHA-256 (hex) of the gate's rules, the default ones if the policy names none,
-    whatever the layout of its file."""
-    in_force = policy.in_force
+    """The SHA-256 (hex) of the rules of the gate, whatever the layout of the file. The
+    default rules of metrics count only if the policy names no metric."""
+    rules_in_force = policy.rules_in_force
     tables = {name: getattr(policy, name) for name in PolicyTable.model_fields}
-    tables["metrics"] = {name: in_force[name] for name in policy.metrics or in_force}
+    tables["metrics"] = {
+        name: rules_in_force[name] for name in policy.metrics or rules_in_force
+    }
     table = PolicyTable.model_construct(**tables)
     rules = table.model_dump(mode="json", exclude={"monitor"})
     body = json.dumps(rules, sort_keys=True, separators=(",", ":"))

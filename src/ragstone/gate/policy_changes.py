@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ragstone.formatting import clipped, counted, some
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import LIMITS
+from ragstone.gate.policy_table import LIMIT_KEYS
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import Bound, Sample
 from ragstone.settings.settings import CustomMetric
@@ -174,7 +174,7 @@ def metric_changes(
 
 def _values_by_key(policy: Policy) -> dict[KeyPath, object]:
     """The value of every key that is set, in the file or by default."""
-    rules = policy.model_copy(update={"metrics": policy.in_force})
+    rules = policy.model_copy(update={"metrics": policy.rules_in_force})
     table = rules.model_dump(mode="json", exclude_none=True)
     return dict(_flattened(table))
 
@@ -219,7 +219,7 @@ def _is_weaker(key: str, base: object, head: object) -> bool:
         case int() | float(), int() | float() if head < base:
             return key.startswith("min")
         case int() | float(), int() | float():
-            return key.startswith("max") or key in LIMITS
+            return key.startswith("max") or key in LIMIT_KEYS
     return False
 
 

@@ -1,4 +1,4 @@
-"""Checks what the rules of thresholds.toml mean."""
+"""Checks that thresholds.toml is valid, and that each of its rules checks something."""
 
 from __future__ import annotations
 
@@ -15,9 +15,16 @@ from ragstone.metrics.registry import is_relative, lower_is_better
 from ragstone.settings.source import Source
 from ragstone.settings.toml_lines import KeyPath
 
+_KEYS = {True: "'max', 'max_rise'", False: "'min', 'max_drop'"}
+"""The keys for metrics where lower is better, and for the others."""
+_BETTER = {True: "lower", False: "higher"}
+_FITS_LOWER_IS_BETTER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
+"""Whether each key is for metrics where lower is better."""
 
-def validated(document: dict[str, Any], source: Source) -> PolicyTable:
-    """The policy in a document that is structured like the file. Raises ConfigError."""
+
+def validate_policy(document: dict[str, Any], source: Source) -> PolicyTable:
+    """Check a document that is structured like thresholds.toml, and return its tables.
+    Raises ConfigError."""
     try:
         table = PolicyTable.model_validate(document)
     except ValidationError as error:
@@ -31,8 +38,8 @@ def validated(document: dict[str, Any], source: Source) -> PolicyTable:
 def _check_comparison(
     path: KeyPath, name: str, rule: MetricRule, source: Source
 ) -> None:
-    """Raise ConfigError for a rule that checks nothing, or that needs a comparison that
-    there is not."""
+    """Raise ConfigError for a rule that checks nothing, or that limits a drop or drift
+    that is not measured."""
     table = ".".join(path)
     if path[0] == "slices" and rule.max_drift is not None:
         raise source.error(
@@ -47,39 +54,35 @@ def _check_comparison(
                 f"'{table}.{key}': {name} compares a run with its baseline, so it has no drop.",
                 "Set min instead, for example 0.45.",
             )
-    has_default = path == ("metrics", name) and name in DEFAULT_METRICS
-    if rule.checks_nothing and not has_default:
-        is_lower = bool(rule.lower_is_better or lower_is_better(name))
+    # A headline metric that is only named gets its default floor and drop.
+    has_defaults = path == ("metrics", name) and name in DEFAULT_METRICS
+    if rule.checks_nothing and not has_defaults:
+        is_lower_better = bool(rule.lower_is_better or lower_is_better(name))
         raise source.error(
             path,
-            f"[{table}] has none of {_KEYS[is_lower]} and 'max_drift', so it checks nothing.",
+            f"[{table}] has none of {_KEYS[is_lower_better]} and 'max_drift', so it checks nothing.",
             "Set one of them, or remove the table.",
         )
-
-
-_KEYS = {True: "'max', 'max_rise'", False: "'min', 'max_drop'"}
-_BETTER = {True: "lower", False: "higher"}
-_IS_LOWER = {"max": True, "max_rise": True, "min": False, "max_drop": False}
 
 
 def _check_directions(table: PolicyTable, source: Source) -> None:
     """Raise ConfigError for a key that doesn't fit the direction of its metric.
 
-    Of a metric that Ragstone doesn't know, the keys say which way is better, so they
-    must agree, in all tables.
+    For a metric that is not built in, the first key says whether lower is better, and
+    those of all tables must agree with it.
     """
-    directions = {}
+    is_lower_better: dict[str, bool] = {}
     for path, name, rule in table.rules():
         built_in = lower_is_better(name)
         if built_in is not None:
-            directions[name] = built_in
-        for key in ("lower_is_better", *_IS_LOWER):
+            is_lower_better[name] = built_in
+        for key in ("lower_is_better", *_FITS_LOWER_IS_BETTER):
             value = getattr(rule, key)
             if value is None:
                 continue
-            is_lower = _IS_LOWER.get(key, value)
-            expected = directions.setdefault(name, is_lower)
-            if is_lower is not expected:
+            fits_lower = _FITS_LOWER_IS_BETTER.get(key, value)
+            expected = is_lower_better.setdefault(name, fits_lower)
+            if fits_lower is not expected:
                 table_name = ".".join(path)
                 raise source.error(
                     (*path, key),

@@ -43,8 +43,8 @@ class GateRules(_Table):
 
     @property
     def asks_again(self) -> bool:
-        """Whether a suspicion is followed by asking again: more answers say nothing of
-        other questions."""
+        """Whether the system is asked again where a loss is suspected. With
+        ``assured`` it is not: more answers say nothing about other questions."""
         return self.confirm and self.decision == "evidence"
 
 
@@ -62,12 +62,13 @@ class MetricRule(_Table):
 
     @property
     def checks_nothing(self) -> bool:
+        """Whether it has neither a floor nor any other limit."""
         keys = {"lower_is_better", "action"}
         return not self.model_dump(exclude=keys, exclude_none=True)
 
     @property
-    def less_is_better(self) -> bool:
-        """Which way is better, as this table says it."""
+    def says_lower_is_better(self) -> bool:
+        """Whether the keys of this table are for a metric where lower is better."""
         return self.lower_is_better or self.max is not None or self.max_rise is not None
 
 
@@ -85,13 +86,12 @@ class DriftRules(_Table):
     action: Action = Action.BLOCK
 
 
-LIMITS = ("latency_p95_s", "tokens_mean", "cost_mean_usd")
-"""The keys of [system] that limit an answer: those that are decided with an
-interval."""
+LIMIT_KEYS = ("latency_p95_s", "tokens_mean", "cost_mean_usd")
+"""The keys of [system] that limit the latency, tokens or cost of an answer."""
 
-RISES = ("max_latency_rise", "max_token_rise", "max_cost_rise")
-"""The keys of [system] that limit by how much an answer takes or costs more than in the
-baseline."""
+RISE_KEYS = ("max_latency_rise", "max_token_rise", "max_cost_rise")
+"""The keys of [system] that limit by how much the latency, tokens or cost of an answer
+may rise from the baseline."""
 
 
 GUARDS: Mapping[str, str] = {
@@ -101,11 +101,12 @@ GUARDS: Mapping[str, str] = {
     "system.fruitless": "max_fruitless",
     "system.misranked": "max_misranked",
 }
-"""The guards of any run's answers, and the key of [system] that says how large a share
-of them may be."""
+"""The checks that guard the answers of any run, each with the key of [system] that
+limits the share of bad ones."""
 
 COMPARED_GUARD = "system.misranked"
-"""The guard that counts nothing without a baseline: its key limits the rise."""
+"""The guard that compares with the baseline, and counts nothing without one: its key
+limits a rise of the share."""
 
 
 class SystemRules(_Table):
@@ -128,13 +129,13 @@ class SystemRules(_Table):
 
     @property
     def limits(self) -> dict[str, float]:
-        """The limits of an answer that are set, by key."""
-        return self.model_dump(include=set(LIMITS), exclude_none=True)
+        """The limits of `LIMIT_KEYS` that are set, by key."""
+        return self.model_dump(include=set(LIMIT_KEYS), exclude_none=True)
 
     @property
     def rises(self) -> dict[str, float]:
-        """The limits of a rise from the baseline that are set, by key."""
-        return self.model_dump(include=set(RISES), exclude_none=True)
+        """The limits of `RISE_KEYS` that are set, by key."""
+        return self.model_dump(include=set(RISE_KEYS), exclude_none=True)
 
 
 class MustPass(_Table):
@@ -150,7 +151,8 @@ class MustPass(_Table):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The samples that are named, with their question or without."""
+        """The samples that are named, each once, whether with their question or
+        without."""
         return tuple(dict.fromkeys((*self.samples, *self.questions)))
 
 
@@ -177,7 +179,7 @@ LogField = Literal[
     "feedback",
     "abstained",
 ]
-"""What is read of a logged interaction."""
+"""The fields that are read from a logged interaction."""
 
 
 class MonitorRules(_Table):
@@ -197,6 +199,7 @@ class MonitorRules(_Table):
 
 
 DEFAULT_MAX_DROP = 0.02
+"""The allowed drop of a metric without one of its own."""
 
 DEFAULT_METRICS: Mapping[str, MetricRule] = {
     "faithfulness": MetricRule(min=0.85, max_drop=DEFAULT_MAX_DROP),
@@ -213,7 +216,9 @@ of statements, which the offline judge grades lower. Answer relevancy has none: 
 cosine, whose size depends on the embedding model, or on words where there is none.
 """
 
-OFFLINE_BLOCKS = frozenset({"faithfulness", "context_recall", "answer_correctness"})
+OFFLINE_BLOCKING_METRICS = frozenset(
+    {"faithfulness", "context_recall", "answer_correctness"}
+)
 """Metrics whose drops the offline judge measures well enough to block on by default.
 
 Not answer relevancy: shorter answers that are right lose 0.03 to 0.06, and of forty
@@ -235,7 +240,7 @@ class PolicyTable(_Table):
 
     @field_validator("must_pass", mode="before")
     @classmethod
-    def _ids_alone(cls, value: object) -> object:
+    def _expand_short_form(cls, value: object) -> object:
         table = value if isinstance(value, dict) else {"samples": value}
         samples = table.get("samples")
         if samples in ("all", "baseline"):
@@ -246,9 +251,11 @@ class PolicyTable(_Table):
         return table
 
     @property
-    def in_force(self) -> dict[str, MetricRule]:
-        """Metric name to rule, defaults included. A headline metric named without a
-        number gets its defaults."""
+    def rules_in_force(self) -> dict[str, MetricRule]:
+        """The rules over all samples by metric, default rules included.
+
+        A headline metric that is named without a limit has its default limits.
+        """
         rules = {} if self.gate.only_named else dict(DEFAULT_METRICS)
         for name, rule in self.metrics.items():
             default = DEFAULT_METRICS.get(name, rule)
@@ -259,7 +266,8 @@ class PolicyTable(_Table):
         return rules
 
     def rules(self) -> Iterator[tuple[KeyPath, str, MetricRule]]:
-        """Every explicit metric rule: its key, the metric, the rule."""
+        """Every rule that is written down, each with its path in the file and the name
+        of its metric."""
         for name, rule in self.metrics.items():
             yield ("metrics", name), name, rule
         for tag, part in self.slices.items():

@@ -13,7 +13,11 @@ from ragstone.gate.accepted import Target, title_of
 from ragstone.gate.comparability import is_judged
 from ragstone.gate.direction import HIGHER, LOWER, Direction
 from ragstone.gate.policy import Policy
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKS, MetricRule
+from ragstone.gate.policy_table import (
+    DEFAULT_MAX_DROP,
+    OFFLINE_BLOCKING_METRICS,
+    MetricRule,
+)
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.metrics.custom import is_rubric
 from ragstone.metrics.registry import find_metric, is_relative
@@ -110,7 +114,7 @@ def resolve_rules(
     if offline is None:
         offline = run.offline
     rules: list[Rule] = []
-    in_force = policy.in_force
+    in_force = policy.rules_in_force
     for name, table in in_force.items():
         rule = _rule_of_table(name, table, policy)
         if name not in policy.metrics:
@@ -141,7 +145,7 @@ def resolve_rules(
 
 def _with_accepted_drop(rule: Rule, policy: Policy) -> Rule:
     """`rule` with the drop that is accepted for it, if that is more than it allows."""
-    entry = policy.widened.get(rule.place)
+    entry = policy.accepted_in_force.get(rule.place)
     max_drop = rule.max_drop
     if entry is None or max_drop is None or entry.drop <= max_drop:
         return rule
@@ -171,9 +175,9 @@ def _rule_of_table(name: str, table: MetricRule, policy: Policy) -> Rule:
 
 def _with_default_actions(rule: Rule, *, offline: bool) -> Rule:
     """`rule` of a headline metric that the policy does not name. With the offline
-    judge, only the drops of `OFFLINE_BLOCKS` block."""
+    judge, only the drops of `OFFLINE_BLOCKING_METRICS` block."""
     floor_action = Action.WARN if offline else Action.BLOCK
-    drop_action = Action.BLOCK if rule.key in OFFLINE_BLOCKS else floor_action
+    drop_action = Action.BLOCK if rule.key in OFFLINE_BLOCKING_METRICS else floor_action
     return replace(
         rule, floor_action=floor_action, drop_action=drop_action, written=False
     )

@@ -14,7 +14,7 @@ from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.formatting import counted, figure, percent
 from ragstone.gate.bounds import Drop, answer_table, answers_per_sample
 from ragstone.gate.checks.drops import drops_by_tag
-from ragstone.gate.confirm import ASK, FAIL
+from ragstone.gate.confirm import ASK_SHARE, FAIL_SHARE
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import SENSITIVITY, Finding, Level
 from ragstone.gate.grouping import group_labels
@@ -154,12 +154,12 @@ def loss_rule(
     alpha = policy.alpha / tests
     if first is None:
         first = 1 if run is None else answers_per_sample(run)
-    fails = FAIL * alpha
+    fails = FAIL_SHARE * alpha
     asks = fails
     answers = first
     can_ask_again = run is None or not is_recorded(run)
     if gate.asks_again and can_ask_again:
-        asks = ASK * alpha
+        asks = ASK_SHARE * alpha
         answers += gate.confirm_repeats
     return LossRule(fails, asks, answers, allowed, runs, first)
 
@@ -243,7 +243,7 @@ def expected_rules(
     """The rules of `policy` for the metrics of `run`, or else for all metrics in the
     policy; `offline` is whether the offline judge will score them."""
     if run is None:
-        metrics = dict.fromkeys(policy.in_force, MetricScores({"sample": 1.0}))
+        metrics = dict.fromkeys(policy.rules_in_force, MetricScores({"sample": 1.0}))
         facts = SampleFacts(tags=tuple(policy.slices))
         run = RunScores("plan", metrics, {"sample": facts})
     rules = resolve_rules(policy, run, offline=offline)

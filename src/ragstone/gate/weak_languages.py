@@ -10,12 +10,12 @@ from ragstone.gate.evidence import Evidence
 from ragstone.judge.reliability import grade, weak_languages
 
 MAX_QUESTIONS = 200
-"""Questions whose language is looked at."""
+"""The language of later questions is not looked at."""
 
 
 def language_warnings(evidence: Evidence) -> Iterator[str]:
-    """What to know of the offline judge in the languages of the first questions; none
-    where it was measured well."""
+    """A warning for each language of the questions in which the offline judge is weak
+    or was never measured, if it scored metrics of which its grade is known."""
     run = evidence.current
     is_graded = any(
         scores.values and grade(name) is not None

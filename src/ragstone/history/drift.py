@@ -334,7 +334,7 @@ def _fingerprints(column: Column) -> tuple[str, ...]:
 def _rules(policy: Policy, run: RunScores) -> dict[str, DriftRule]:
     """The drift rule of each measured metric that the policy has a requirement on."""
     rules = {}
-    in_force = policy.in_force
+    in_force = policy.rules_in_force
     for rule in resolve_rules(policy, run):
         metric = rule.metric
         is_measured = bool(run.scores_of(metric).values)

@@ -57,7 +57,7 @@ def read_side(
     named: set[str] = set()
     if policy is not None:
         rules = [name for _, name, _ in policy.rules()]
-        named = {*policy.in_force, *rules}
+        named = {*policy.rules_in_force, *rules}
     return ComparedRun(read_score_file(path, golden, named=named))
 
 

@@ -19,7 +19,7 @@ from ragstone.evaluation.rounds.confirm import ask_once_more
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import update_manifest, update_rounds, write_manifest
 from ragstone.formatting import counted, some
-from ragstone.gate.confirm import doubts, settled
+from ragstone.gate.confirm import doubtful_checks, is_settled
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import CheckKind, GateVerdict, Status
@@ -79,7 +79,11 @@ async def confirm_run(
     """
     run, verdict, alpha = first.run, first.verdict, policy.alpha
     asks_again = policy.gate.asks_again
-    if not asks_again or not doubts(verdict, alpha) or settled(verdict, alpha):
+    if (
+        not asks_again
+        or not doubtful_checks(verdict, alpha)
+        or is_settled(verdict, alpha)
+    ):
         return first
     if session.plan.recorded_entrypoint is not None:
         return first.with_sentence(
@@ -139,8 +143,8 @@ async def _ask_again(
             replace(run.rounds, confirm=ConfirmFacts(asked_again=True))
         )
         verdict = decide(run)
-        is_clear = settled(verdict, policy.alpha) or _gives_same_answers(run)
-        if is_clear or not doubts(verdict, policy.alpha):
+        is_clear = is_settled(verdict, policy.alpha) or _gives_same_answers(run)
+        if is_clear or not doubtful_checks(verdict, policy.alpha):
             break
     manifest = run.manifest.model_copy(update={"cost": cost, "wall_s": wall_s})
     return run.with_manifest(manifest), verdict
@@ -190,7 +194,7 @@ def _adopt(
     if verdict.status is Status.FAIL:
         reason = f"{verdict.reason} Confirmed with {repetition}."
         return replace(confirmed, verdict=replace(verdict, reason=reason))
-    doubtful = [check.name for check in doubts(first.verdict, alpha)]
+    doubtful = [check.name for check in doubtful_checks(first.verdict, alpha)]
     names = some(doubtful, _MAX_NAMED_CHECKS)
     return confirmed.with_sentence(
         f"The first answers left a doubt about {names}: decided with {repetition}."

@@ -20,8 +20,8 @@ from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
 from ragstone.evaluation.scores import NO_RUN, RunScores, means, without_drafts
 from ragstone.formatting import counted, some
-from ragstone.gate.accepted import InForce, accepted_in, offers, title_of
-from ragstone.gate.changes import Corpus, changes_since
+from ragstone.gate.accepted import EntriesInForce, accepted_in, offers, title_of
+from ragstone.gate.changes import CorpusChange, changes_since
 from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import was_asked
@@ -148,12 +148,12 @@ class Terms(Struct, frozen=True):
         return None if self.baseline is None else self.baseline.run
 
     @property
-    def accepted(self) -> InForce:
+    def accepted(self) -> EntriesInForce:
         """The accepted drops in force. There are none between score files, which no
         entry can name."""
         run = self.baseline_run
         if self.today is None or (self.baseline is not None and run is None):
-            return InForce()
+            return EntriesInForce()
         return accepted_in(self.policy.accepted, run, self.today)
 
 
@@ -175,7 +175,7 @@ def decide(
     it, the run can fail but not pass.
     """
     run, baseline, policy = current.run, terms.baseline, terms.policy
-    accepted, corpus, history = terms.accepted, Corpus(), HistoryComparison()
+    accepted, corpus, history = terms.accepted, CorpusChange(), HistoryComparison()
     reference = None
     if baseline is not None:
         baseline = baseline.with_ids_of(current)
@@ -204,7 +204,7 @@ def decide(
         *findings("job", Level.WARNING, warnings),
         *findings("drafts", Level.WARNING, _turned_into_drafts(current, baseline)),
         *findings("accepted", Level.WARNING, accepted.in_force_notes),
-        *findings("accepted", Level.ASIDE, accepted.removable),
+        *findings("accepted", Level.ASIDE, accepted.removal_notes),
         *findings("drift", Level.WARNING, history.drift.warnings),
     ]
     last_findings = [*findings("drift", Level.NOTE, history.drift.notes)]
@@ -293,7 +293,7 @@ def _turned_into_drafts(
 def _sample_changes(
     current: ComparedRun,
     baseline: ComparedRun | None,
-    corpus: Corpus,
+    corpus: CorpusChange,
     ids: Sequence[str],
     paired: Collection[str],
 ) -> dict[str, SampleChange]:

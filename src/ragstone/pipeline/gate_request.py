@@ -41,7 +41,7 @@ def decision_terms(settings: Settings, commit: str, today: date) -> DecisionTerm
         for metric in replace(metrics, required=policy.named_metrics).select(golden)
     ]
     if settings.run.metrics is None:
-        in_force = {*policy.in_force, *policy.named_metrics}
+        in_force = {*policy.rules_in_force, *policy.named_metrics}
         names = [name for name in names if name in in_force]
     return DecisionTerms(
         policy=policy,

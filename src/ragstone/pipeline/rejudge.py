@@ -19,8 +19,8 @@ from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.scores import MetricScores, RunScores, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
 from ragstone.formatting import counted, dollars, some
-from ragstone.gate.comparability import outdated, pair_runs, with_ids_of
-from ragstone.gate.judge_change import to_rejudge
+from ragstone.gate.comparability import pair_runs, scoring_differences, with_ids_of
+from ragstone.gate.judge_change import metrics_to_rejudge
 from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.golden.sample import GoldenSet, Sample
@@ -68,13 +68,13 @@ def _make_plan(
     """What to judge again; None if nothing needs it."""
     current, current_ids = with_ids_of(baseline, current)
     rules = resolve_rules(policy, current)
-    scored_otherwise = to_rejudge(current, baseline, rules, policy)
+    scored_otherwise = metrics_to_rejudge(current, baseline, rules, policy)
     pairing = pair_runs(current, baseline)
-    incomparable = outdated(current, baseline)
+    incomparable = scoring_differences(current, baseline)
     paired = frozenset(pairing.samples)
     edited: dict[str, frozenset[str]] = {}
     for name in current.metrics:
-        samples = pairing.edited_for(name) & paired
+        samples = pairing.samples_edited_for(name) & paired
         if samples and (name in scored_otherwise or name not in incomparable):
             edited[name] = samples
     drops = {rule.metric for rule in rules if rule.max_drop is not None}
@@ -197,7 +197,7 @@ def _merge(before: RunScores, again: RunScores, plan: _Plan) -> RunScores:
     would lose a score by its new labels keeps its scores by the old ones: nothing can
     be compared there.
     """
-    incomparable, lost = outdated(plan.current, before), set[str]()
+    incomparable, lost = scoring_differences(plan.current, before), set[str]()
     for name in plan.reasons.keys() & plan.edited.keys() & before.metrics.keys():
         scored_before = before.metrics[name].values.keys()
         lost |= plan.edited[name] & scored_before - again.scores_of(name).values.keys()

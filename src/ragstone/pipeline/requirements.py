@@ -171,7 +171,7 @@ def uncompared_drops(
     their metrics have scores."""
     compared = {check.place for check in checks if check.kind in CHANGE_KINDS}
     rules: dict[tuple[str, str | None], MetricRule] = {}
-    rules |= {(name, None): rule for name, rule in policy.in_force.items()}
+    rules |= {(name, None): rule for name, rule in policy.rules_in_force.items()}
     for tag, slice_policy in policy.slices.items():
         rules |= {(name, tag): rule for name, rule in slice_policy.metrics.items()}
     drops = []

@@ -57,7 +57,7 @@ def judged_by(provider: str, run: RunScores) -> RunScores:
 
 def accepting(metric: str, drop: float, tag: str | None = None) -> Policy:
     entry = AcceptedEntry.model_construct(id="abcdefgh", metric=metric, slice=tag, drop=drop)
-    return default_policy().model_copy(update={"widened": {entry.target: entry}})
+    return default_policy().model_copy(update={"accepted_in_force": {entry.target: entry}})
 
 
 GROUPS = dict.fromkeys(named(12), "one")

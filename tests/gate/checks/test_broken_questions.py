@@ -11,7 +11,7 @@ from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores, SystemFacts
 from ragstone.gate.accepted import AcceptedEntry
 from ragstone.gate.checks.registry import key_of_check
-from ragstone.gate.confirm import doubts, settled
+from ragstone.gate.confirm import doubtful_checks, is_settled
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.policy import policy_from_mapping
 from ragstone.gate.question_changes import (
@@ -135,8 +135,8 @@ def test_answers_that_seem_the_same_are_asked_for_again() -> None:
 def test_a_system_that_varies_is_suspected_and_asked_again() -> None:
     first, check = decided(run(AFTER), run(BEFORE))
     assert check.status == "inconclusive"
-    assert check in doubts(first, 0.05)
-    assert not settled(first, 0.05)
+    assert check in doubtful_checks(first, 0.05)
+    assert not is_settled(first, 0.05)
     again = [[0.0] * 6] * 3 + [[1.0] * 6] * 12
     assert decided(run(again), run(BEFORE))[0].status == "fail"
     by_chance = [[0.0, 1.0, 0.0, 1.0, 1.0, 0.0]] * 3 + [[1.0] * 6] * 12
@@ -198,7 +198,7 @@ def test_which_questions_break() -> None:
     warns = {"context_recall": {"max_drop": 0.02, "action": "warn"}}
     assert changes(lost, run(BEFORE), metrics=warns)[0] == ()
     entry = AcceptedEntry.model_construct(id="abcdefgh", metric="context_recall", slice=None, drop=0.5)
-    accepted = policy_from_mapping({"metrics": METRICS}).model_copy(update={"widened": {entry.target: entry}})
+    accepted = policy_from_mapping({"metrics": METRICS}).model_copy(update={"accepted_in_force": {entry.target: entry}})
     assert changes(lost, run(BEFORE), accepted)[0] == ()
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from ragstone.evaluation.scores import RunScores, SystemFacts, fingerprint
-from ragstone.gate.accepted import AcceptedEntry, InForce, Offer, offers
+from ragstone.gate.accepted import AcceptedEntry, EntriesInForce, Offer, offers
 from ragstone.gate.checks.registry import key_of_check
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.eligibility import eligibility
@@ -42,7 +42,7 @@ def policy_of(*, accepted: Offer | None = None, **gate: object) -> Policy:
         baseline="b" * 16,
         date=datetime.date(2026, 11, 21),
     )
-    return policy.with_accepted(InForce((entry,)))
+    return policy.with_accepted(EntriesInForce((entry,)))
 
 
 def edits(now: RunScores, then: RunScores, **policy: Any) -> tuple[GateVerdict, dict[str, Check]]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ragstone.evaluation.round_facts import ConfirmFacts, RoundFacts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.checks.must_pass import MustPass
-from ragstone.gate.confirm import doubts, settled
+from ragstone.gate.confirm import doubtful_checks, is_settled
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 from ragstone.golden.sample import Bound
 from ragstone.metrics.score import Failed
@@ -145,10 +145,10 @@ def test_a_failure_of_first_answers_is_asked_again_before_the_run_fails() -> Non
     now = scored(0.0, *[1.0] * 20, manifest=make_manifest())
     verdict = decide(now, metrics=FAITHFUL, must_pass=["s0"], gate=ONLY_NAMED)
     assert verdict.status is Status.FAIL
-    assert [check.sample for check in doubts(verdict, 0.05)] == ["s0"]
-    assert not settled(verdict, 0.05)
+    assert [check.sample for check in doubtful_checks(verdict, 0.05)] == ["s0"]
+    assert not is_settled(verdict, 0.05)
     steady = replace(now, rounds=RoundFacts(confirm=ConfirmFacts(steady=True)))
-    assert settled(decide(steady, metrics=FAITHFUL, must_pass=["s0"], gate=ONLY_NAMED), 0.05)
+    assert is_settled(decide(steady, metrics=FAITHFUL, must_pass=["s0"], gate=ONLY_NAMED), 0.05)
 
 
 def test_every_question_that_passed_in_all_runs_of_the_baseline_must_pass() -> None:

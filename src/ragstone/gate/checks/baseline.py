@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import differences
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.judge_change import scored_otherwise
+from ragstone.gate.judge_change import scoring_differences_of_drops
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
@@ -48,7 +48,9 @@ class Baseline(Checker):
 def _scoring_change(evidence: Evidence) -> str:
     """How the baseline was scored differently in metrics with an allowed drop: by
     another judge, or in another version of the metric. Empty if it was not."""
-    reasons = scored_otherwise(evidence.current, evidence.baseline, evidence.rules)
+    reasons = scoring_differences_of_drops(
+        evidence.current, evidence.baseline, evidence.rules
+    )
     measured = evidence.baseline.metrics
     clauses = [reason for metric, reason in reasons.items() if metric in measured]
     return "; ".join(dict.fromkeys(clauses))

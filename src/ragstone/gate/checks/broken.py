@@ -270,7 +270,7 @@ def _rise_allowed(guard: str, evidence: Evidence) -> float:
     rise = DEFAULT_MAX_DROP
     if guard == COMPARED_GUARD:
         rise = evidence.policy.system.max_misranked
-    for (name, tag), entry in evidence.policy.widened.items():
+    for (name, tag), entry in evidence.policy.accepted_in_force.items():
         if name == guard:
             rise = max(rise, entry.drop)
         elif name not in GUARDS and name != GOLDEN_SET and tag is None:

@@ -12,7 +12,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.formatting import counted, percent, usual_reason
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.checks.missing import verdicts_at_worst
-from ragstone.gate.comparability import other_half
+from ragstone.gate.comparability import difference_of_halves
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
@@ -205,7 +205,7 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
     nothing was compared there."""
     run = evidence.current
     baseline = evidence.baseline
-    if other_half(run, baseline) is not None:
+    if difference_of_halves(run, baseline) is not None:
         return
     scored = {
         rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to

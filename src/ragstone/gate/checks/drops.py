@@ -28,7 +28,12 @@ from ragstone.gate.bounds import (
 )
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import differences
-from ragstone.gate.confirm import FAIL, STILL_SUSPECT, SUSPECT, is_doubt
+from ragstone.gate.confirm import (
+    FAIL_SHARE,
+    STILL_SUSPECT_SHARE,
+    SUSPECT_SHARE,
+    is_doubtful,
+)
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.verdict import CHANGE_KINDS, Action, Check, CheckKind, Status
@@ -74,7 +79,7 @@ class Drops(Checker):
         alpha = evidence.policy.alpha
         unruled = []
         for check in checks[len(ruled) :]:
-            is_open = not check.passed or is_doubt(check, alpha)
+            is_open = not check.passed or is_doubtful(check, alpha)
             if is_open and not check.by_words and check.metric not in failed:
                 unruled.append(check)
         if any(check.failed and check.metric is None for check in unruled):
@@ -129,7 +134,7 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
     ]
     tags.sort(key=lambda tag: (-len(members[tag]), tag))
     ruled = {drop.rule.place for drop in drops}
-    ruled |= evidence.policy.widened.keys()
+    ruled |= evidence.policy.accepted_in_force.keys()
     of_tags = []
     for tag in tags[:MAX_TAGS]:
         part = frozenset(members[tag])
@@ -327,9 +332,9 @@ def _decision(
 def _loss_status(p_value: float, evidence: Evidence) -> Status:
     """Fail for a loss that is shown, inconclusive for one that is suspected."""
     alpha = evidence.policy.alpha
-    if p_value <= FAIL * alpha:
+    if p_value <= FAIL_SHARE * alpha:
         return Status.FAIL
-    suspect = STILL_SUSPECT if evidence.was_asked_again else SUSPECT
+    suspect = STILL_SUSPECT_SHARE if evidence.was_asked_again else SUSPECT_SHARE
     if p_value <= suspect * alpha:
         return Status.INCONCLUSIVE
     return Status.PASS

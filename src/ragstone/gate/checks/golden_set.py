@@ -15,9 +15,13 @@ from ragstone.formatting import counted, percent, score
 from ragstone.gate.bounds import Drop, drops_of
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.checks.drops import decide_drops
-from ragstone.gate.comparability import Pairing, other_half, outdated
+from ragstone.gate.comparability import (
+    Pairing,
+    difference_of_halves,
+    scoring_differences,
+)
 from ragstone.gate.evidence import Evidence
-from ragstone.gate.golden_set_change import left_out
+from ragstone.gate.golden_set_change import count_unevaluated
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 _ROUNDING = 1e-6
@@ -48,7 +52,7 @@ class GoldenSetEdits(Checker):
         edited = edited_samples(evidence)
         if edited is None:
             return
-        accepted = evidence.policy.widened
+        accepted = evidence.policy.accepted_in_force
         if (GOLDEN_SET, edited.fingerprint) in accepted:
             return
         # One may always be edited, but never all, or nothing would be compared.
@@ -121,20 +125,20 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     """What of the baseline the run does not have as it was; None if it is a run of
     another half of the system."""
     pairing = evidence.pairing
-    if other_half(pairing.current, pairing.baseline) is not None:
+    if difference_of_halves(pairing.current, pairing.baseline) is not None:
         return None
     current = pairing.current
     baseline = pairing.baseline
     missing = baseline.samples.keys() - current.samples.keys()
     total = len(baseline.samples)
-    unevaluated = left_out(current, len(missing), total)
+    unevaluated = count_unevaluated(current, len(missing), total)
     in_both = baseline.samples.keys() & current.samples.keys()
     reworded = frozenset(in_both - set(pairing.samples))
     relabelled: set[str] = set()
     for rule in evidence.rules:
         if rule.max_drop is not None and rule.metric in baseline.metrics:
             scored = baseline.metrics[rule.metric].values.keys()
-            edited_labels = pairing.edited_for(rule.metric)
+            edited_labels = pairing.samples_edited_for(rule.metric)
             relabelled |= edited_labels & scored
     edited = missing | reworded | relabelled
     edits = []
@@ -159,12 +163,12 @@ def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
     their ids for the only thing in common: those that would not pass."""
     pairing = evidence.pairing
     drops: list[Drop] = []
-    scored_otherwise = outdated(pairing.current, pairing.baseline)
+    scored_otherwise = scoring_differences(pairing.current, pairing.baseline)
     for rule in evidence.rules:
         metric = rule.metric
         is_scored = metric in pairing.current.metrics and metric not in scored_otherwise
         if is_scored and rule.slice is None and rule.drop_action is Action.BLOCK:
-            relabelled = edited.relabelled & pairing.edited_for(metric)
+            relabelled = edited.relabelled & pairing.samples_edited_for(metric)
             ids = edited.reworded | relabelled
             samples = tuple(sorted(ids))
             group = Pairing(

@@ -13,7 +13,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.scores import RunScores, without_drafts
 from ragstone.files import read_table
-from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKS
+from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKING_METRICS
 from ragstone.report.templates import render_text_template
 from ragstone.stats.sensitivity import TYPICAL_CHANGED
 
@@ -62,7 +62,7 @@ def floors_of(scores: RunScores) -> list[MeasuredFloor]:
     floors = []
     for name in RULES["metrics"]:
         values = np.array(list(scores.scores_of(name).values.values()))
-        has_rule = not is_offline or name in OFFLINE_BLOCKS
+        has_rule = not is_offline or name in OFFLINE_BLOCKING_METRICS
         if len(values) < RULES["min_questions"] or not has_rule:
             continue
         mean = float(values.mean())

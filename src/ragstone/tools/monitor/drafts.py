@@ -134,7 +134,7 @@ def bad_answers(
     ]
     rated_bad.sort(key=lambda key: with_question[key].timestamp, reverse=True)
     keys_by_reason["bad feedback"] = rated_bad
-    for name, rule in policy.in_force.items():
+    for name, rule in policy.rules_in_force.items():
         if rule.min is None:
             continue
         values = scores.scores_of(name).values
