@@ -33,7 +33,11 @@ DROP = {"metrics": {"top_context_used": {"max_drop": 0.1}}}
     ("run", "tables", "says"),
     [
         (run_of([(1,)] * 30 + [(0, 2)] * 20), {}, "60 % of 50 answers ignore the first context (95 % interval 45.2 %"),
-        (run_of([(1,)] * 25 + [()] * 25), {}, "; more than 30 % is worth a look), 25 of them all contexts."),
+        (
+            run_of([(1,)] * 25 + [()] * 25),
+            {},
+            "; more than 30 % is worth a look), and 25 of these ignore all contexts.",
+        ),
         (run_of([(1,)] * 4 + [(0,)] * 6), {}, ""),  # 40 %, but of ten answers
         (run_of([(1,)] * 150 + [(0,)] * 350), {}, ""),  # 30 %
         (run_of([(1,)] * 30 + [(0,)] * 20, "a" * 15 + "b" * 15 + "c" * 20), {}, ""),  # related samples count as one

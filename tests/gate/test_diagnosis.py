@@ -13,7 +13,7 @@ from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.diagnosis import Cause, catalogue, causes_of, diagnosis_of, was_asked
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.gate.retrieval_changes import retrieval_fell
+from ragstone.gate.retrieval_changes import samples_with_worse_retrieval
 from ragstone.gate.sample_change import SUPPORTED_FROM, JudgedAnswer, SampleChange, sample_change
 from ragstone.gate.verdict import Side
 from ragstone.golden.sample import Sample
@@ -35,16 +35,16 @@ from tests.gate.conftest import build_run, decide, evidence_of
 
 # -- from what became of a sample to its causes ------------------------------------------------------------------------
 
-GOOD_ANSWER = JudgedAnswer(statements=2, reference_statements=2, stated=2)
+GOOD_ANSWER = JudgedAnswer(statement_count=2, reference_statement_count=2, stated_count=2)
 SILENT = JudgedAnswer(abstains=True)
-UNLIKE = JudgedAnswer(statements=1, reference_statements=2, unlike_reference=True, ignored=2)
+UNLIKE = JudgedAnswer(statement_count=1, reference_statement_count=2, is_unlike_reference=True, ignored_count=2)
 
 
 def change(answer: Any = GOOD_ANSWER, before: JudgedAnswer | None = GOOD_ANSWER, **facts: Any) -> SampleChange:
     """What became of a sample, compared unless `before` is None."""
     if before is None:
         return SampleChange(answer=answer, **facts)
-    return SampleChange(compared=True, answer=answer, baseline_answer=before, **facts)
+    return SampleChange(is_compared=True, answer=answer, baseline_answer=before, **facts)
 
 
 def worse(**facts: Any) -> JudgedAnswer:
@@ -54,39 +54,48 @@ def worse(**facts: Any) -> JudgedAnswer:
 @pytest.mark.parametrize(
     ("found", "causes"),
     [
-        (change(failed=True, evidence_lost=True), "crashed"),
-        (change(evidence_lost=True), "not_retrieved"),
-        (change(worse(stated=0), evidence_lost=True, evidence_ranks_lower=True), "not_retrieved incomplete"),
-        (change(worse(unsupported=1), evidence_lost=True, answer_unchanged=True), "not_retrieved invented"),
-        (change(worse(unsupported=1), answer_unchanged=True), ""),
-        (change(worse(unsupported=1), None, without_contexts=True), "no_contexts invented"),
-        (change(worse(unsupported=1), evidence_ranks_lower=True), "invented ranked_low"),
-        (change(worse(unsupported=1), evidence_ranks_lower=True, low_evidence_unused=True), "ranked_low invented"),
-        (change(replace(SILENT, empty=True)), "empty"),
+        (change(has_failed=True, has_lost_evidence=True), "crashed"),
+        (change(has_lost_evidence=True), "not_retrieved"),
+        (change(worse(stated_count=0), has_lost_evidence=True, evidence_ranks_lower=True), "not_retrieved incomplete"),
+        (
+            change(worse(unsupported_count=1), has_lost_evidence=True, is_answer_unchanged=True),
+            "not_retrieved invented",
+        ),
+        (change(worse(unsupported_count=1), is_answer_unchanged=True), ""),
+        (change(worse(unsupported_count=1), None, lacks_contexts=True), "no_contexts invented"),
+        (change(worse(unsupported_count=1), evidence_ranks_lower=True), "invented ranked_low"),
+        (
+            change(worse(unsupported_count=1), evidence_ranks_lower=True, is_low_evidence_unused=True),
+            "ranked_low invented",
+        ),
+        (change(replace(SILENT, is_empty=True)), "empty"),
         (change(SILENT, None), "evasive"),
-        (change(SILENT, JudgedAnswer(empty=True)), ""),
-        (change(worse(in_foreign_language=True)), "language"),
-        (change(worse(contradicted=1, unsupported=1)), "contradicted invented"),
-        (change(worse(unsupported=1), worse(unsupported=1)), ""),
-        (change(worse(unsupported=2, ignored=1)), "ignored invented"),
-        (change(worse(unsupported=2, ignored=1), worse(unsupported=2)), ""),
-        (change(worse(unsupported=2, ignored=1), worse(ignored=1)), "invented"),
-        (change(worse(unsupported=1, ignored=1)), "invented"),
-        (change(worse(statements=0, ignored=1)), ""),
-        (change(worse(stated=1)), "incomplete"),
-        (change(worse(stated=1), worse(stated=1)), ""),
-        (change(worse(stated=1), worse(stated=1, reference_statements=3)), ""),
-        (change(worse(stated=1), JudgedAnswer()), "incomplete"),  # the baseline's was not compared with the reference
-        (change(worse(stated=1), None), "incomplete"),
-        (change(replace(UNLIKE, on_another_question=True), UNLIKE), ""),
+        (change(SILENT, JudgedAnswer(is_empty=True)), ""),
+        (change(worse(is_in_foreign_language=True)), "language"),
+        (change(worse(contradicted_count=1, unsupported_count=1)), "contradicted invented"),
+        (change(worse(unsupported_count=1), worse(unsupported_count=1)), ""),
+        (change(worse(unsupported_count=2, ignored_count=1)), "ignored invented"),
+        (change(worse(unsupported_count=2, ignored_count=1), worse(unsupported_count=2)), ""),
+        (change(worse(unsupported_count=2, ignored_count=1), worse(ignored_count=1)), "invented"),
+        (change(worse(unsupported_count=1, ignored_count=1)), "invented"),
+        (change(worse(statement_count=0, ignored_count=1)), ""),
+        (change(worse(stated_count=1)), "incomplete"),
+        (change(worse(stated_count=1), worse(stated_count=1)), ""),
+        (change(worse(stated_count=1), worse(stated_count=1, reference_statement_count=3)), ""),
+        (
+            change(worse(stated_count=1), JudgedAnswer()),
+            "incomplete",
+        ),  # the baseline's was not compared with the reference
+        (change(worse(stated_count=1), None), "incomplete"),
+        (change(replace(UNLIKE, is_on_another_question=True), UNLIKE), ""),
         (change(replace(UNLIKE, ignores_useful_contexts=True)), "ignored"),
-        (change(replace(UNLIKE, ignores_useful_contexts=True, ignored=0)), "incomplete"),
+        (change(replace(UNLIKE, ignores_useful_contexts=True, ignored_count=0)), "incomplete"),
         (change(UNLIKE), "incomplete"),
-        (change(GOOD_ANSWER, None, answerable=False), "invented"),
-        (change(SILENT, None, answerable=False), ""),
-        (change(GOOD_ANSWER, SILENT, answerable=False), "invented"),
-        (change(GOOD_ANSWER, answerable=False), ""),
-        (change(worse(unsupported=1), answerable=False), "invented"),
+        (change(GOOD_ANSWER, None, is_answerable=False), "invented"),
+        (change(SILENT, None, is_answerable=False), ""),
+        (change(GOOD_ANSWER, SILENT, is_answerable=False), "invented"),
+        (change(GOOD_ANSWER, is_answerable=False), ""),
+        (change(worse(unsupported_count=1), is_answerable=False), "invented"),
     ],
 )
 def test_the_causes_of_a_sample(found: SampleChange, causes: str) -> None:
@@ -229,7 +238,7 @@ def test_what_contexts_support_of_the_answer_says_nothing_of_the_reference(use: 
         found = dataclasses.replace(found, against_reference=False)
     elif use == "of nothing":
         found = dataclasses.replace(found, attributions=())
-    assert sample_change(with_judgements(judged, context_use=found)).evidence_lost is (use == "as it was")
+    assert sample_change(with_judgements(judged, context_use=found)).has_lost_evidence is (use == "as it was")
 
 
 LABELLED = dataclasses.replace(SAMPLE, reference_contexts=(), relevant_ids={"p7": 1.0, "p0": 0.0})
@@ -263,7 +272,7 @@ def returning(*ids: str, text: str = "…", supported: bool | None = None) -> Sa
     ],
 )
 def test_labels_say_whether_the_evidence_is_there(now: SampleRecord, lost: bool) -> None:
-    assert sample_change(now).evidence_lost is lost
+    assert sample_change(now).has_lost_evidence is lost
 
 
 def test_names_without_texts_blame_the_retriever_only_by_their_ids() -> None:
@@ -331,7 +340,10 @@ def test_the_half_is_that_of_most_causes_if_there_are_enough(
 
 @pytest.mark.parametrize(
     ("became", "side"),
-    [(SampleChange(compared=True, evidence_lost=True), "retrieval"), (change(worse(unsupported=1)), "generation")],
+    [
+        (SampleChange(is_compared=True, has_lost_evidence=True), "retrieval"),
+        (change(worse(unsupported_count=1)), "generation"),
+    ],
 )
 def test_the_causes_decide_the_half_whatever_the_metrics_are(became: SampleChange, side: str) -> None:
     before, now = build_run({"faithfulness": [1.0] * 60}), build_run({"faithfulness": [0.49] * 60})
@@ -357,4 +369,4 @@ def test_the_causes_decide_the_half_whatever_the_metrics_are(became: SampleChang
 def test_whose_retrieval_fell(metric: str, now: list[float], fell: set[str]) -> None:
     pairing = evidence_of(build_run({metric: now}), build_run({metric: [1.0] * 3})).pairing
     assert pairing is not None
-    assert retrieval_fell(pairing) == fell
+    assert samples_with_worse_retrieval(pairing) == fell

@@ -8,7 +8,7 @@ import pytest
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import pair_runs
-from ragstone.gate.speed_and_price import START_UP_ANSWERS, UsageChange, factor, paired_usage
+from ragstone.gate.speed_and_price import START_UP_ANSWERS, UsageChange, format_factor, paired_usage
 from ragstone.settings.settings import SystemPrice
 from tests.gate.conftest import build_run, decide, make_manifest
 
@@ -114,4 +114,4 @@ def test_a_share_of_nothing(before: float, now: float, share: float, times: str)
 
 @pytest.mark.parametrize(("value", "shown"), [(1.99, "1.99"), (9.94, "9.9"), (9.95, "10")])
 def test_how_many_times_as_much(value: float, shown: str) -> None:
-    assert factor(value) == f"×\u00a0{shown}"
+    assert format_factor(value) == f"×\u00a0{shown}"

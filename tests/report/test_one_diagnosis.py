@@ -33,25 +33,25 @@ POLICIES.append(policy_from_mapping({"metrics": {name: {**RULES, "action": "warn
 answers = st.builds(
     JudgedAnswer,
     abstains=st.booleans(),
-    statements=st.just(3),
-    unsupported=st.integers(0, 3),
-    contradicted=st.integers(0, 1),
-    reference_statements=st.just(2),
-    stated=st.integers(0, 2),
-    in_foreign_language=st.sampled_from([False, False, True]),
+    statement_count=st.just(3),
+    unsupported_count=st.integers(0, 3),
+    contradicted_count=st.integers(0, 1),
+    reference_statement_count=st.just(2),
+    stated_count=st.integers(0, 2),
+    is_in_foreign_language=st.sampled_from([False, False, True]),
 )
 judged = st.builds(
     SampleChange,
-    compared=st.just(True),
-    evidence_lost=st.booleans(),
+    is_compared=st.just(True),
+    has_lost_evidence=st.booleans(),
     evidence_ranks_lower=st.booleans(),
-    low_evidence_unused=st.booleans(),
-    ids_outdated=st.booleans(),
-    answer_truncated=st.booleans(),
+    is_low_evidence_unused=st.booleans(),
+    has_outdated_ids=st.booleans(),
+    is_answer_truncated=st.booleans(),
     answer=answers,
     baseline_answer=answers,
 )
-changes = st.one_of(judged, judged, judged, st.just(SampleChange(compared=True, failed=True)))
+changes = st.one_of(judged, judged, judged, st.just(SampleChange(is_compared=True, has_failed=True)))
 cases = st.tuples(
     st.integers(3, 40),
     st.lists(changes, min_size=1, max_size=4),
@@ -154,8 +154,8 @@ def test_no_two_sentences_of_many_reports_contradict_each_other(case: Case) -> N
 
 def test_text_reports_say_what_to_do_about_every_cause() -> None:
     kinds = [
-        SampleChange(compared=True, evidence_lost=True),
-        SampleChange(compared=True, answer=JudgedAnswer(statements=2, unsupported=1)),
+        SampleChange(is_compared=True, has_lost_evidence=True),
+        SampleChange(is_compared=True, answer=JudgedAnswer(statement_count=2, unsupported_count=1)),
     ]
 
     def changes_of(ids: Sequence[str], _: Collection[str]) -> Mapping[str, SampleChange]:

@@ -1,5 +1,4 @@
-"""Do answers draw on the contexts that the retriever ranks first? Counts and a finding,
-from recorded verdicts."""
+"""Do answers draw on the context that the retriever ranks first?"""
 
 from __future__ import annotations
 
@@ -11,19 +10,19 @@ from ragstone.gate.findings import Finding, Level
 from ragstone.gate.grouping import mean_of
 from ragstone.metrics.alignment import TopContextUsed
 
-MAX_IGNORED = 0.30
-"""If more than this share of answers is shown to ignore the first context, there is a
-warning."""
+MAX_IGNORED_SHARE = 0.30
+"""There is a finding if more than this share of answers is shown to ignore the first
+context."""
 
 _ADVICE = "Look at the reranker and the chunks, and at what the prompt says about the contexts."
 
 
 def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
-    """A finding if more than MAX_IGNORED of the answers are shown to ignore the first
-    context.
+    """A finding if more than MAX_IGNORED_SHARE of the answers are shown to ignore the
+    first context.
 
-    A floor of the policy on `top_context_used` takes its place. In a run that fails it
-    is a note.
+    If the policy has a floor on `top_context_used`, that decides instead. If the run
+    fails, the finding is only a note.
     """
     name = TopContextUsed.info.name
     run = evidence.current
@@ -40,17 +39,17 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
     ignored = [not contexts.is_top_used for contexts in answers.values()]
     confidence = evidence.policy.gate.confidence
     share = mean_of(run, list(answers), ignored, confidence=confidence)
-    if share.low <= MAX_IGNORED:
+    if share.low <= MAX_IGNORED_SHARE:
         return
     unused = sum(not contexts.used for contexts in answers.values())
     span = interval_words(share.low, share.high, share.confidence, percent)
     ignored_share = percent(share.estimate)
-    max_share = percent(MAX_IGNORED)
+    max_share = percent(MAX_IGNORED_SHARE)
     total = counted(len(answers), "answer")
     text = (
         f"{ignored_share} of {total} ignore the first context ({span}; more than "
-        f"{max_share} is worth a look), {unused} of them all contexts. {_ADVICE}"
+        f"{max_share} is worth a look), and {unused} of these ignore all contexts. {_ADVICE}"
     )
-    fails = any(check.failed and check.blocks for check in evidence.checks)
-    level = Level.NOTE if fails else Level.ASIDE
+    has_failed = any(check.failed and check.blocks for check in evidence.checks)
+    level = Level.NOTE if has_failed else Level.ASIDE
     yield Finding("alignment", level, text, name)

@@ -18,7 +18,7 @@ from ragstone.gate.judge_drift import blame_unless_judge_changed
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import worse_samples, worst_regressions
-from ragstone.gate.retrieval_changes import retrieval_fell
+from ragstone.gate.retrieval_changes import samples_with_worse_retrieval
 from ragstone.gate.sample_change import SampleChange
 from ragstone.gate.verdict import (
     ANSWERING_KINDS,
@@ -96,7 +96,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     """Say which samples got worse, and why, as far as `changes_of` knows what became of
     them. Pure, apart from `changes_of`."""
     worse = set(worse_samples(evidence))
-    relevant = worse | retrieval_fell(evidence.compared)
+    relevant = worse | samples_with_worse_retrieval(evidence.compared)
     paired = frozenset(evidence.compared.samples)
     changes: Mapping[str, SampleChange] = {}
     if changes_of is not None:
@@ -104,7 +104,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     causes = {
         sample_id: causes_of(change)
         for sample_id, change in changes.items()
-        if sample_id in worse or change.evidence_lost
+        if sample_id in worse or change.has_lost_evidence
     }
     # A few samples may be worse by chance, unless it is shown that questions broke.
     has_shown_breaks = any(
@@ -116,7 +116,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     run = evidence.current
     attribution = attribute(evidence, diagnosis)
     outdated_ids = tuple(
-        sample_id for sample_id, change in changes.items() if change.ids_outdated
+        sample_id for sample_id, change in changes.items() if change.has_outdated_ids
     )
     lower_is_better = filter(evidence.policy.lower_is_better, run.metrics)
     return Explanation(

@@ -1,11 +1,10 @@
-"""Why samples got worse: the causes of each from what became of it, with what to do
-about them, and the sum of all.
+"""Why samples got worse: finds the causes of each sample, and counts them.
 
-The cause of a sample is the first that shows from the question to the answer, since
-what was not retrieved can't be used: the system failed; it returns no contexts; the
-evidence is not among them, or ranks low; the answer is empty, cut off, or in another
-language; it contradicts or ignores the contexts, or adds to them; it evades, answers
-something else, or leaves something out.
+The cause of a sample is the first that shows on the way from the question to the
+answer, since what was not retrieved can't be used: the system failed; it returns no
+contexts; the evidence is not among them, or ranks low; the answer is empty, evasive,
+cut off, or in another language; it contradicts or ignores the contexts, or adds to
+them; it answers something else, or leaves something out.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from ragstone.system.response import SystemFailureKind
 
 
 class Cause(StrEnum):
-    """In the order in which they are looked for; causes.toml has their titles and
-    actions."""
+    """Why a sample got worse. The titles, and what to do, are in causes.toml."""
 
     CRASHED = "crashed"
     NO_CONTEXTS = "no_contexts"
@@ -41,8 +39,8 @@ class Cause(StrEnum):
 
 
 def was_asked(record: SampleRecord) -> bool:
-    """Whether the system was asked: a recorded answer that is missing says nothing of
-    the system. Pure."""
+    """Whether the system was asked. A recorded answer that is missing says nothing of
+    the system."""
     failures = (response.failure for response in record.responses)
     return all(
         failure is None or failure.kind is not SystemFailureKind.MISSING
@@ -51,61 +49,59 @@ def was_asked(record: SampleRecord) -> bool:
 
 
 def causes_of(change: SampleChange) -> tuple[Cause, ...]:
-    """Why an answer is bad, or worse than before: all that shows, the cause first.
-    Empty if nothing does. Pure.
-
-    What was no better in the baseline is no cause of a change.
-    """
-    if change.failed:
+    """All causes of a bad or worse answer that show, the first one first; empty if none
+    shows. What was as bad in the baseline is no cause. Pure."""
+    if change.has_failed:
         return (Cause.CRASHED,)
-    if change.answerable:
+    if change.is_answerable:
         return tuple(_causes(change))
-    # An answer to a question that has none is invented.
+    # The question has no answer, so whatever says something is invented.
     answer = change.answer
     baseline = change.baseline_answer
-    is_new = baseline.silent or answer.unsupported > baseline.unsupported
-    is_worse = is_new or not change.compared
-    return (Cause.INVENTED,) if is_worse and not answer.silent else ()
+    is_new = baseline.is_silent or answer.unsupported_count > baseline.unsupported_count
+    is_worse = is_new or not change.is_compared
+    return (Cause.INVENTED,) if is_worse and not answer.is_silent else ()
 
 
 def _causes(change: SampleChange) -> Iterator[Cause]:
-    """What shows from the question to the answer."""
+    """The causes that show for an answerable question, the first one first."""
     answer = change.answer
-    ranks_low = change.evidence_ranks_lower and not change.evidence_lost
-    if change.evidence_lost:
+    ranks_low = change.evidence_ranks_lower and not change.has_lost_evidence
+    if change.has_lost_evidence:
         yield Cause.NOT_RETRIEVED
-    elif change.without_contexts:
+    elif change.lacks_contexts:
         yield Cause.NO_CONTEXTS
-    if ranks_low and change.low_evidence_unused:
+    if ranks_low and change.is_low_evidence_unused:
         yield Cause.RANKED_LOW
-    if change.evidence_lost or not change.answer_unchanged:
-        if not answer.silent:
-            yield from _of_answer(change)
-        elif not change.baseline_answer.silent:
-            yield Cause.EMPTY if answer.empty else Cause.EVASIVE
-    if ranks_low and not change.low_evidence_unused:
+    # The same answer is no worse, unless its evidence is gone.
+    if change.has_lost_evidence or not change.is_answer_unchanged:
+        if not answer.is_silent:
+            yield from _causes_in_answer(change)
+        elif not change.baseline_answer.is_silent:
+            yield Cause.EMPTY if answer.is_empty else Cause.EVASIVE
+    if ranks_low and not change.is_low_evidence_unused:
         yield Cause.RANKED_LOW
 
 
-def _of_answer(change: SampleChange) -> Iterator[Cause]:
-    """What shows in an answer that says something."""
+def _causes_in_answer(change: SampleChange) -> Iterator[Cause]:
+    """The causes that show in an answer that says something."""
     answer = change.answer
     baseline = change.baseline_answer
-    if change.answer_truncated:
+    if change.is_answer_truncated:
         yield Cause.CUT
-    if answer.in_foreign_language and not baseline.in_foreign_language:
+    if answer.is_in_foreign_language and not baseline.is_in_foreign_language:
         yield Cause.LANGUAGE
-    if answer.contradicted > baseline.contradicted:
+    if answer.contradicted_count > baseline.contradicted_count:
         yield Cause.CONTRADICTED
-    ignores_more = answer.ignored > baseline.ignored
-    if answer.baseless and not baseline.baseless and ignores_more:
+    ignores_more = answer.ignored_count > baseline.ignored_count
+    if answer.is_baseless and not baseline.is_baseless and ignores_more:
         yield Cause.IGNORED
-    if answer.unsupported > baseline.unsupported:
+    if answer.unsupported_count > baseline.unsupported_count:
         yield Cause.INVENTED
-    is_unlike = answer.unlike_reference and not baseline.unlike_reference
-    if is_unlike and answer.on_another_question:
+    is_unlike = answer.is_unlike_reference and not baseline.is_unlike_reference
+    if is_unlike and answer.is_on_another_question:
         yield Cause.WRONG_QUESTION
-    elif is_unlike and answer.ignores_useful_contexts and answer.ignored > 0:
+    elif is_unlike and answer.ignores_useful_contexts and answer.ignored_count > 0:
         yield Cause.IGNORED
     elif answer.stated_share < baseline.stated_share:
         yield Cause.INCOMPLETE
@@ -114,32 +110,33 @@ def _of_answer(change: SampleChange) -> Iterator[Cause]:
 def diagnosis_of(
     causes: Mapping[str, Sequence[Cause]], *, enough: int = MIN_SAMPLES
 ) -> Diagnosis:
-    """The causes of samples, counted, the most frequent first.
+    """Count the `causes` of each sample, the first of which is its cause.
 
-    Each is a sample's cause, then what else shows. `enough` of them are an argument.
+    `enough` is the number of samples with a cause from which on it is a reason.
     """
     counts = []
     for cause in Cause:
-        samples = [name for name, shown in causes.items() if cause in shown[:1]]
+        samples = [
+            sample_id for sample_id, shown in causes.items() if cause in shown[:1]
+        ]
         if samples:
-            entry = catalogue()[cause]
-            side = Side(entry["side"])
+            texts = catalogue()[cause]
             count = CauseCount(
                 cause=cause.value,
-                title=entry["title"],
-                side=side,
-                action=entry["action"],
-                source=entry["source"],
+                title=texts["title"],
+                side=Side(texts["side"]),
+                action=texts["action"],
+                source=texts["source"],
                 samples=tuple(samples),
                 seen=sum(cause in shown for shown in causes.values()),
             )
             counts.append(count)
-    counts.sort(key=lambda cause: -cause.count)
+    counts.sort(key=lambda count: -count.count)
     return Diagnosis(tuple(counts), len(causes), enough)
 
 
 @functools.cache
 def catalogue() -> Mapping[Cause, Mapping[str, str]]:
-    """The content of causes.toml."""
+    """The texts of each cause, from causes.toml."""
     document: Mapping[str, Mapping[str, str]] = read_table("causes.toml", __package__)
     return {Cause(name): texts for name, texts in document.items()}

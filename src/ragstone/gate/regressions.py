@@ -11,23 +11,23 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Regression
 
 MAX_SAMPLES = 1000
-"""Samples that a verdict names with their losses; the rest is counted."""
+"""The most samples that a verdict names with their losses; others are only counted."""
 
 CLEAR_LOSS = 0.1
-"""Smaller losses of a sample are mostly noise of a graded judge, and have no cause of
-their own."""
+"""A smaller loss of a sample is mostly noise of a judge that grades, so no cause is
+looked for."""
 
 
 def worst_regressions(
     evidence: Evidence, *, limit: int = MAX_SAMPLES
 ) -> tuple[tuple[Regression, ...], int]:
-    """The losses of the worst samples, at most `limit` samples, worst first, with the
-    largest loss of each first; and how many more samples have a loss.
+    """The losses of at most `limit` samples, the worst sample first, and the largest
+    loss of each first; and the number of other samples with a loss.
 
-    With a comparable baseline, a loss is the drop of a pair; without one, the distance
-    to the floor of a failed check, or to what a must-pass sample must reach. Samples
-    are ranked by their losses in the metrics of failed checks, then by their total
-    losses.
+    With a comparable baseline, a loss is the fall of a score since then; without one,
+    the distance to the floor of a failed check, or to what a must-pass sample must
+    reach. Samples are ranked by their losses in the metrics of failed checks, then by
+    their total losses.
     """
     failed = _failed_metrics(evidence)
     losses = _losses(evidence)
@@ -47,20 +47,19 @@ def worst_regressions(
         by_metric = losses[sample_id]
         by_size = sorted(by_metric, key=lambda name: (-by_metric[name], name))
         for metric in by_size:
-            now = metrics[metric].values[sample_id]
-            before = baseline.scores_of(metric).values.get(sample_id)
-            regression = Regression(sample_id, metric, now, before)
+            score = metrics[metric].values[sample_id]
+            baseline_score = baseline.scores_of(metric).values.get(sample_id)
+            regression = Regression(sample_id, metric, score, baseline_score)
             regressions.append(regression)
-    unnamed = ranked[limit:]
-    return tuple(regressions), len(unnamed)
+    omitted = ranked[limit:]
+    return tuple(regressions), len(omitted)
 
 
 def worse_samples(evidence: Evidence) -> tuple[str, ...]:
-    """All samples that clearly got worse (or are clearly below a floor), and those that
-    the system failed on, sorted.
+    """The ids of all samples that clearly got worse (or are clearly below a floor), and
+    of those that the system fails on now and did not in the baseline, sorted.
 
-    They count by the metrics of failed checks, else of all rules. Samples that failed
-    in the baseline too are no news.
+    If checks failed, only losses in their metrics count.
     """
     failed = _failed_metrics(evidence)
     worse = set(evidence.current.system.failures)
@@ -75,13 +74,13 @@ def worse_samples(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _failed_metrics(evidence: Evidence) -> set[str]:
-    """The metrics of failed checks, apart from those that only words show."""
+    """The metrics of failed checks, apart from losses that only words show."""
     failed = [check for check in evidence.checks if check.failed and not check.by_words]
     return {check.metric for check in failed if check.metric}
 
 
 def _losses(evidence: Evidence) -> Mapping[str, dict[str, float]]:
-    """Losses by sample id and metric: all are above 0."""
+    """The losses above 0, by sample id and metric."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
     if evidence.is_compared:
         for rule in evidence.rules:

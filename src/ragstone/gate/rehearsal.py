@@ -1,5 +1,5 @@
-"""The gate on a run that went as well as it can: what is still wrong is wrong with the
-setup."""
+"""A run that goes as well as it can. What the gate still finds wrong with it is wrong
+with the setup."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from ragstone.system.response import Response
 def perfect_run(
     golden: GoldenSet, metrics: Sequence[Metric], manifest: Manifest, response: Response
 ) -> RunScores:
-    """The scores of a finished run in which every metric has its best score wherever it
-    applies to a sample.
+    """A finished run in which every metric has its best score on each sample that it
+    applies to.
 
-    Its answers report the latency and the tokens that `response` does: no time, and the
-    tokens of that answer.
+    If `response` has a latency, all latencies are 0; if it has tokens, all answers have
+    as many.
     """
     samples = {sample.id: SampleFacts.of(sample) for sample in golden.counted_samples()}
     scores = {
-        metric.info.name: _best(metric, golden, manifest.answers) for metric in metrics
+        metric.info.name: _best_scores(metric, golden, manifest.answers)
+        for metric in metrics
     }
     latencies_s = {}
     if response.latency_s is not None:
@@ -40,13 +41,16 @@ def perfect_run(
     )
 
 
-def _best(metric: Metric, golden: GoldenSet, answers: int) -> MetricScores:
+def _best_scores(
+    metric: Metric, golden: GoldenSet, answers_per_sample: int
+) -> MetricScores:
+    """The best scores of a metric, where it applies."""
     best = 0.0 if metric.info.lower_is_better else 1.0
     values = {}
     excused = {}
     for sample in golden.counted_samples():
         excuse = metric.why_not_applicable(sample)
-        if answers == 1 and compares_answers(metric):
+        if answers_per_sample == 1 and compares_answers(metric):
             excused[sample.id] = "it compares answers, and each question is asked once"
         elif excuse is not None:
             excused[sample.id] = excuse.reason

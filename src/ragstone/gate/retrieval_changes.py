@@ -1,4 +1,5 @@
-"""Samples whose retrieval fell, and labels that name the ids of an earlier corpus."""
+"""Finds samples whose retrieval got worse, and labels that name the ids of an earlier
+corpus."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from ragstone.gate.evidence import Evidence
 from ragstone.metrics.registry import find_metric
 
 MIN_LOSS = 0.05
-"""A sample's retrieval fell if one of its retrieval scores fell by more; a grade may
-move a little by itself."""
+"""The retrieval of a sample got worse if one of its retrieval scores fell by more: the
+grades of a judge move a little by themselves."""
 
 
-def retrieval_fell(pairing: Pairing) -> set[str]:
-    """The samples with a retrieval score that fell by more than MIN_LOSS."""
+def samples_with_worse_retrieval(pairing: Pairing) -> set[str]:
+    """The ids of samples with a retrieval score that fell by more than MIN_LOSS."""
     fell: set[str] = set()
     for name in pairing.metrics:
         metric = find_metric(name)

@@ -1,5 +1,5 @@
-"""What became of one sample between the baseline and this run: all that the diagnosis
-is made from."""
+"""What became of one sample between the baseline and this run. The causes of a worse
+answer are found from nothing else."""
 
 from __future__ import annotations
 
@@ -38,87 +38,100 @@ SUPPORTED_FROM = 0.5
 """A share or probability from here on counts as supported, useful or stated."""
 
 _LOW_RANK = 2
-"""Without a baseline, evidence ranks low if more contexts than this come before all of
-it."""
+"""Without a baseline, evidence ranks low if at least this many contexts come before all
+of it."""
 
 _MIN_WORDS = 5
-"""The language of a shorter answer is not guessed."""
+"""The language of a shorter text is not guessed."""
 
-_END = re.compile(r"[.!?…。！？][\W_]*$")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\W_]*$")
 
 
 class JudgedAnswer(Struct, frozen=True):
     """The first answer to a sample, as far as it was judged."""
 
-    empty: bool = False
+    is_empty: bool = False
     abstains: bool = False
-    statements: int = 0
-    unsupported: int = 0
-    """Its statements that the contexts don't support, contradicted ones included."""
-    contradicted: int = 0
-    reference_statements: int = 0
-    stated: int = 0
-    """The statements of the reference that it states."""
-    ignored: int = 0
-    """The statements of the reference that the contexts support and it lacks."""
-    unlike_reference: bool = False
-    """Nothing in it matches the reference."""
-    on_another_question: bool = False
+    statement_count: int = 0
+    unsupported_count: int = 0
+    """The number of its statements that the contexts don't support, contradicted ones
+    included."""
+    contradicted_count: int = 0
+    reference_statement_count: int = 0
+    stated_count: int = 0
+    """The number of statements of the reference that it states."""
+    ignored_count: int = 0
+    """The number of statements of the reference that the contexts support and it
+    lacks."""
+    is_unlike_reference: bool = False
+    """Whether nothing in it matches the reference."""
+    is_on_another_question: bool = False
+    """Whether the questions that it answers are unlike the question of the sample."""
     ignores_useful_contexts: bool = False
-    """No statement of it draws on a useful context, although there is one."""
-    in_foreign_language: bool = False
-    """It is in another language than the question."""
+    """Whether none of its statements draws on a useful context, although there is
+    one."""
+    is_in_foreign_language: bool = False
+    """Whether it is in another language than the question."""
 
     @property
     def stated_share(self) -> float:
-        """The share of the reference that it states; 1 if it was not compared with
-        one."""
-        if not self.reference_statements:
+        """The share of the statements of the reference that it states; 1 if it was not
+        compared with a reference."""
+        if not self.reference_statement_count:
             return 1.0
-        return self.stated / self.reference_statements
+        return self.stated_count / self.reference_statement_count
 
     @property
-    def silent(self) -> bool:
+    def is_silent(self) -> bool:
         """Whether it says nothing."""
-        return self.empty or self.abstains
+        return self.is_empty or self.abstains
 
     @property
-    def baseless(self) -> bool:
+    def is_baseless(self) -> bool:
         """Whether nothing that it says has support."""
-        return self.statements > 0 and self.unsupported == self.statements
+        return (
+            self.statement_count > 0 and self.unsupported_count == self.statement_count
+        )
 
     def is_worse_than(self, baseline: JudgedAnswer) -> bool:
         """Whether it states less of the reference, or more that has no support."""
-        if self.silent and not baseline.silent:
+        if self.is_silent and not baseline.is_silent:
             return True
-        return self.stated < baseline.stated or self.unsupported > baseline.unsupported
+        return (
+            self.stated_count < baseline.stated_count
+            or self.unsupported_count > baseline.unsupported_count
+        )
 
 
 class SampleChange(Struct, frozen=True):
     """What became of one sample between the baseline and this run; without a baseline,
     what is wrong with it."""
 
-    compared: bool = False
-    """The baseline has an answer to it."""
-    answerable: bool = True
-    failed: bool = False
-    """The system failed on it."""
-    evidence_lost: bool = False
-    """The contexts lack the evidence that the baseline's had; or its text is gone, and
-    the answer is worse for it, though a judge finds something like it."""
+    is_compared: bool = False
+    """Whether the baseline has an answer to it."""
+    is_answerable: bool = True
+    has_failed: bool = False
+    """Whether the system failed on it."""
+    has_lost_evidence: bool = False
+    """Whether the contexts lack the evidence that those of the baseline had.
+
+    Also if its text is gone and the answer is worse, though a judge finds support.
+    """
     evidence_ranks_lower: bool = False
-    """The evidence ranks lower than in the baseline; without a baseline, it ranks
-    low."""
-    low_evidence_unused: bool = False
-    """The evidence ranks lower, and no statement of the answer draws on it there."""
-    ids_outdated: bool = False
-    """The evidence is still returned, in other chunks or under other ids, so that fewer
-    relevant ids are."""
-    answer_unchanged: bool = False
-    answer_truncated: bool = False
-    """The answer is the beginning of the baseline's."""
-    without_contexts: bool = False
-    """No contexts were returned, and there is no baseline that may have none either."""
+    """Whether the evidence ranks lower than in the baseline; without a baseline,
+    whether it ranks low."""
+    is_low_evidence_unused: bool = False
+    """Whether the evidence ranks lower, and no statement of the answer draws on it
+    there."""
+    has_outdated_ids: bool = False
+    """Whether fewer relevant ids are returned only because the evidence comes in other
+    chunks, or under other ids."""
+    is_answer_unchanged: bool = False
+    is_answer_truncated: bool = False
+    """Whether the answer stops in the middle of what the baseline's says."""
+    lacks_contexts: bool = False
+    """Whether no contexts were returned. With a baseline it is False: that may have none
+    either."""
     answer: JudgedAnswer = field(default_factory=JudgedAnswer)
     baseline_answer: JudgedAnswer = field(default_factory=JudgedAnswer)
 
@@ -130,7 +143,7 @@ def sample_change(
     answerable = current.sample.answerable
     if any(response.failure is not None for response in current.responses):
         return SampleChange(
-            compared=baseline is not None, answerable=answerable, failed=True
+            is_compared=baseline is not None, is_answerable=answerable, has_failed=True
         )
     response = current.response
     if baseline is None or baseline.response.failure is not None:
@@ -139,11 +152,11 @@ def sample_change(
             low_rank = None
         lost = bool(response.contexts) and answerable and _lacks_evidence(current)
         return SampleChange(
-            answerable=answerable,
-            evidence_lost=lost,
+            is_answerable=answerable,
+            has_lost_evidence=lost,
             evidence_ranks_lower=low_rank is not None,
-            low_evidence_unused=_is_unused(low_rank, current),
-            without_contexts=not response.contexts,
+            is_low_evidence_unused=_is_unused(low_rank, current),
+            lacks_contexts=not response.contexts,
             answer=_judged_answer(current),
         )
     before = baseline.response
@@ -166,16 +179,16 @@ def sample_change(
         baseline_texts = {context.text for context in baseline_contexts}
         same_texts = baseline_texts.intersection(texts)
         ranks = _ranks(contexts, same_texts)
-        # In a corpus of similar texts, others can have all the words of the evidence:
-        # then the judge decides.
+        # In a corpus of similar texts, other contexts can have all the words of the
+        # evidence: then the judge decides.
         was_supported = _reference_supported(baseline) is not False
         lost = supported is False and was_supported and not ranks
         if change is EvidenceChange.GONE:
-            # Other contexts may say the same.
+            # Other contexts may say the same, so the judge or the answer must show it.
             is_worse = answer.is_worse_than(baseline_answer) and not answer_unchanged
             lost = supported is not True or is_worse
         if ranks:
-            # The same passage: the judge of texts may take others like it for it.
+            # The very texts are returned: their ranks are surer than the judge's word.
             rank = ranks[0]
             baseline_rank = _ranks(baseline_contexts, same_texts)[0]
             if rank > baseline_rank:
@@ -185,37 +198,37 @@ def sample_change(
         rechunked = change is EvidenceChange.RECHUNKED and low_rank is None
     lost = lost and answerable
     return SampleChange(
-        compared=True,
-        answerable=answerable,
-        evidence_lost=lost,
+        is_compared=True,
+        is_answerable=answerable,
+        has_lost_evidence=lost,
         evidence_ranks_lower=low_rank is not None,
-        low_evidence_unused=_is_unused(low_rank, current),
-        ids_outdated=rechunked and fewer_ids and not lost,
-        answer_unchanged=answer_unchanged,
-        answer_truncated=_is_truncated(response.answer, before.answer),
+        is_low_evidence_unused=_is_unused(low_rank, current),
+        has_outdated_ids=rechunked and fewer_ids and not lost,
+        is_answer_unchanged=answer_unchanged,
+        is_answer_truncated=_is_truncated(response.answer, before.answer),
         answer=answer,
         baseline_answer=baseline_answer,
     )
 
 
 def _ranks(contexts: Sequence[Context], texts: Collection[str]) -> list[int]:
-    """The ranks, from 0, of the contexts that are one of these texts."""
+    """The ranks, from 0, of the contexts whose text is one of `texts`."""
     return [rank for rank, context in enumerate(contexts) if context.text in texts]
 
 
 def _is_unused(low_rank: int | None, record: SampleRecord) -> bool:
-    """Whether evidence ranks low, at `low_rank`, and no statement of the answer is
-    supported by the context there."""
+    """Whether no statement of the answer is supported by the context at `low_rank`;
+    False if no evidence ranks low."""
     if low_rank is None:
         return False
-    name = context_id(low_rank)
+    low_id = context_id(low_rank)
     supports = _supports(record)
-    return all(name not in support.supported_by for support in supports)
+    return all(low_id not in support.supported_by for support in supports)
 
 
 def _lacks_evidence(record: SampleRecord) -> bool:
-    """Whether the contexts lack the evidence, by its text or ids, or else by the
-    judge."""
+    """Whether the contexts lack the evidence: by its text or its ids, or, without these
+    or where the judge disagrees, by the judge."""
     contexts = record.response.contexts
     sample = record.sample
     has_relevant_ids = any(sample.relevant_ids.values())
@@ -235,7 +248,7 @@ def _lacks_evidence(record: SampleRecord) -> bool:
 
 
 def _relevant_ids_returned(record: SampleRecord) -> int:
-    """How many of the sample's relevant ids are among its contexts."""
+    """The number of relevant ids of the sample that are ids of its contexts."""
     grades = record.sample.relevant_ids
     returned = {context.id for context in record.response.contexts}
     graded = grades.keys() & returned
@@ -243,18 +256,18 @@ def _relevant_ids_returned(record: SampleRecord) -> int:
 
 
 def _context_use(record: SampleRecord) -> ContextUse:
-    """Which contexts are useful; empty if that was not judged."""
+    """The judgement of which contexts are useful; empty if there is none."""
     return result_or(record.answers[0].judged.context_use, NO_USE)
 
 
 def _supports(record: SampleRecord) -> tuple[Support, ...]:
-    """What supports the statements of the answer; empty if that was not judged."""
+    """The support of each statement of the answer; empty if it was not judged."""
     return result_or(record.answers[0].judged.support, NO_SUPPORT).supports
 
 
 def _reference_supported(record: SampleRecord) -> bool | None:
-    """Whether the contexts support the reference, by the judge; None if that was not
-    judged."""
+    """Whether the judge finds support for the reference in the contexts; None if that
+    was not judged."""
     use = _context_use(record)
     attributions = use.attributions
     if not use.against_reference or not attributions:
@@ -274,7 +287,7 @@ def _supported(supports: Iterable[Support]) -> set[str]:
 
 
 def _first_useful(record: SampleRecord) -> int | None:
-    """The rank, from 0, of the first useful context."""
+    """The rank, from 0, of the first useful context; None if there is none."""
     use = _context_use(record)
     for rank, context in enumerate(use.contexts):
         if context.useful:
@@ -290,10 +303,11 @@ def _is_truncated(answer: str, baseline_answer: str) -> bool:
     whole = baseline_answer.strip()
     if not text or len(text) >= len(whole):
         return False
-    return whole.startswith(text) and not _END.search(text)
+    return whole.startswith(text) and not _SENTENCE_END.search(text)
 
 
 def _judged_answer(record: SampleRecord) -> JudgedAnswer:
+    """The first answer of `record`, as far as it was judged."""
     answer_record = record.answers[0]
     judgements = answer_record.judged
     answer = record.response.answer
@@ -301,13 +315,15 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     supports = _supports(record)
     unsupported = unsupported_statements(answer_record, record.sample)
     verdicts = [statement.verdict for statement in unsupported]
+    # Without contexts there was nothing to judge by, and nothing has support.
     if not supports and not record.response.contexts:
         verdicts = [Verdict.UNSUPPORTED] * len(statements.statements)
     missing = missing_statements(answer_record, record.sample)
     match = result_or(judgements.reference_match, NO_MATCH)
-    wanted = len(match.reference_supports)
-    supported_answer = _supported(match.answer_supports)
-    states_nothing = len(missing) == wanted and not supported_answer
+    reference_count = len(match.reference_supports)
+    matches_nothing = len(missing) == reference_count and not _supported(
+        match.answer_supports
+    )
     use = _context_use(record)
     useful = {context.context_id for context in use.contexts if context.useful}
     ignores_useful = False
@@ -324,23 +340,24 @@ def _judged_answer(record: SampleRecord) -> JudgedAnswer:
     min_similarity = SUPPORTED_FROM * len(similarities)
     is_on_another_question = sum(similarities) < min_similarity
     return JudgedAnswer(
-        empty=is_empty,
+        is_empty=is_empty,
         abstains=statements.abstains,
-        statements=len(supports) or len(verdicts),
-        unsupported=len(verdicts),
-        contradicted=verdicts.count(Verdict.CONTRADICTED),
-        reference_statements=wanted,
-        stated=wanted - len(missing),
-        ignored=len(ignored),
-        unlike_reference=wanted > 0 and states_nothing,
-        on_another_question=is_on_another_question,
+        statement_count=len(supports) or len(verdicts),
+        unsupported_count=len(verdicts),
+        contradicted_count=verdicts.count(Verdict.CONTRADICTED),
+        reference_statement_count=reference_count,
+        stated_count=reference_count - len(missing),
+        ignored_count=len(ignored),
+        is_unlike_reference=reference_count > 0 and matches_nothing,
+        is_on_another_question=is_on_another_question,
         ignores_useful_contexts=ignores_useful,
-        in_foreign_language=is_foreign,
+        is_in_foreign_language=is_foreign,
     )
 
 
 @lru_cache(maxsize=16)
 def _language(text: str) -> str | None:
+    """The code of the language of `text`; None if it is too short to guess."""
     if len(text.split()) < _MIN_WORDS:
         return None
     return guess_language(normalise(text)).code

@@ -1,5 +1,5 @@
-"""Latency, tokens and cost of an answer before and now, on the questions that both runs
-measured, and by how much they rose."""
+"""Latency, tokens and cost of an answer in the baseline and now, on the questions that
+both runs measured."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ from ragstone.settings.settings import SystemPrice
 from ragstone.stats.intervals import p_proportion_at_most
 
 WARNED_RISE = 0.5 - 1e-9
-"""A rise of more is warned of where the policy limits none: from half as much again
-on."""
+"""A rise of more is a warning if the policy sets no limit. It is just below one half, so
+that half as much again counts."""
 
 LATENCY_TOLERANCE_S = 0.2
-"""An answer that is later by less is not slower: a shared runner does that by
-itself."""
+"""An answer that takes longer by less is not slower: times vary so much on a shared
+runner."""
 
 MIN_LATENCY_S = 0.01
-"""Where no answer takes longer, latency says nothing of the system."""
+"""If no answer takes longer, the latency says nothing of the system."""
 
 START_UP_ANSWERS = 4
-"""How many of the first answers of a run are left out of its latencies: they wait for
+"""The number of first answers of a run that its latencies leave out: they wait for
 imports, models and connections.
 
 As many as the default concurrency, since each worker has a first answer."""
-START_UP_SHARE = 0.2
+MAX_START_UP_SHARE = 0.2
 """The largest share of the answers that is left out."""
 
-SUSPECTED = 0.05
-"""The probability of as many more dearer questions than cheaper ones by chance at which
-a rise is warned of."""
+MAX_P_SUSPECTED = 0.05
+"""A rise is a warning if chance alone makes so many more questions dearer than cheaper
+with at most this probability."""
 
-MIN_FOR_P95 = 20
-"""Of fewer answers, the 95th percentile is the slowest one alone, and a rise of it says
+MIN_ANSWERS_FOR_P95 = 20
+"""Of fewer answers, the 95th percentile is the slowest one alone, and its rise says
 nothing."""
 
 Values = NDArray[np.float64]
 
 
 class Figure(Struct, frozen=True):
-    """A figure of the answers of a run."""
+    """A figure for the latency, tokens or cost of the answers of a run."""
 
     name: str
     title: str
-    limit: str
+    limit_key: str
     """The key of [system] that limits its rise."""
-    of: Callable[[Values], float]
-    """The figure of the values of all answers."""
-    shown: Callable[[float], str]
-    """How it is written."""
+    compute: Callable[[Values], float]
+    """Computes the figure from the values of all answers."""
+    format: Callable[[float], str]
+    """Writes the figure, with its unit."""
     tolerance: float = 0.0
-    """A smaller rise of an answer is none."""
-    min_samples: int = 1
-    """Of fewer answers, it says nothing."""
+    """A smaller rise of an answer doesn't count."""
+    min_answers: int = 1
+    """With fewer answers, the figure says nothing."""
 
 
 def _mean(values: Values) -> float:
@@ -77,7 +77,7 @@ P95_LATENCY = Figure(
     lambda values: p95(values.tolist()),
     seconds,
     LATENCY_TOLERANCE_S,
-    MIN_FOR_P95,
+    MIN_ANSWERS_FOR_P95,
 )
 FIGURES = {
     figure.name: figure
@@ -100,8 +100,9 @@ FIGURES = {
 def measured_values(
     run: RunScores, key: str, price: SystemPrice | None
 ) -> Mapping[str, float]:
-    """The latency, the tokens or the cost of the first answer to each question, as the
-    name `key` says; empty if the run doesn't have them."""
+    """The latency, tokens or cost of the first answer to each question, by sample id;
+    empty if the run doesn't have them. `key` is the name of a figure, or a key of
+    [system]."""
     if "latency" in key:
         return run.system.latencies_s
     values = {}
@@ -130,8 +131,8 @@ class UsageChange(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """The rise as a share of `before`: 0.5 is half as much again; infinite if that
-        was nothing."""
+        """The rise as a share of `before`: 0.5 is half as much again. Infinite if `before`
+        is 0."""
         if self.before > 0.0:
             return self.now / self.before - 1.0
         return math.inf if self.now > 0.0 else 0.0
@@ -139,24 +140,22 @@ class UsageChange(Struct, frozen=True):
     @property
     def moved(self) -> str:
         """``410 ms → 3.42 s``."""
-        shown = FIGURES[self.name].shown
-        before = shown(self.before)
-        now = shown(self.now)
-        return f"{before} → {now}"
+        figure = FIGURES[self.name]
+        return f"{figure.format(self.before)} → {figure.format(self.now)}"
 
     @property
     def times(self) -> str:
-        """`` (× 8.3)``: how many times as much as before; empty where that was
-        nothing."""
+        """How many times as much as before, to append: `` (× 8.3)``. Empty if `before`
+        is 0."""
         share = self.share
         if math.isfinite(share):
-            times = factor(1.0 + share)
+            times = format_factor(1.0 + share)
             return f" ({times})"
         return ""
 
 
 class PairedUsage(Struct, frozen=True):
-    """What the answers to the same questions took or cost."""
+    """What the answers to the same questions took or cost in both runs."""
 
     figure: Figure
     before: Values
@@ -167,18 +166,18 @@ class PairedUsage(Struct, frozen=True):
     @property
     def change(self) -> UsageChange:
         figure = self.figure
-        before = figure.of(self.before)
-        now = figure.of(self.now)
+        before = figure.compute(self.before)
+        now = figure.compute(self.now)
         return UsageChange(figure.name, before, now, len(self.now))
 
     @property
     def is_telling(self) -> bool:
         """Whether there are enough questions for this figure."""
-        return len(self.now) >= self.figure.min_samples
+        return len(self.now) >= self.figure.min_answers
 
     def is_beyond(self, max_rise: float) -> bool:
-        """Whether the figure rose by more than `max_rise`, and by more than a shared
-        runner explains."""
+        """Whether the figure rose by more than the share `max_rise`, and by its tolerance
+        at least."""
         change = self.change
         rise = change.now - change.before
         limit = max_rise * change.before
@@ -188,21 +187,21 @@ class PairedUsage(Struct, frozen=True):
     def p_by_chance(self, max_rise: float) -> float:
         """The probability that so many more questions rose by more than `max_rise` than
         fell by as much, by chance."""
-        rose = self._count(self.before, self.now, max_rise)
-        fell = self._count(self.now, self.before, max_rise)
+        rose = self._count_rises(self.before, self.now, max_rise)
+        fell = self._count_rises(self.now, self.before, max_rise)
         return p_proportion_at_most(rose, rose + fell, 0.5)
 
     def is_suspected(self, max_rise: float) -> bool:
-        """Whether the figure is beyond `max_rise`, and its questions show it; of a few,
-        all of them."""
-        rose = self._count(self.before, self.now, max_rise)
+        """Whether the figure is beyond `max_rise`, and either all questions rose by more
+        or chance is ruled out: a few questions can't rule it out."""
+        rose = self._count_rises(self.before, self.now, max_rise)
         all_rose = rose == len(self.now)
-        is_shown = all_rose or self.p_by_chance(max_rise) <= SUSPECTED
+        is_shown = all_rose or self.p_by_chance(max_rise) <= MAX_P_SUSPECTED
         return is_shown and self.is_beyond(max_rise)
 
-    def _count(self, before: Values, now: Values, max_rise: float) -> int:
-        """How many of the values rose by more than `max_rise`, and by the tolerance at
-        least."""
+    def _count_rises(self, before: Values, now: Values, max_rise: float) -> int:
+        """The number of values that rose by more than the share `max_rise`, and by the
+        tolerance at least."""
         rises = now - before
         is_beyond = rises > max_rise * before
         is_noticeable = rises >= self.figure.tolerance
@@ -210,8 +209,8 @@ class PairedUsage(Struct, frozen=True):
         return int(np.count_nonzero(is_large))
 
 
-def factor(value: float) -> str:
-    """``× 1.50``, ``× 8.3``, ``× 20``; its space doesn't break."""
+def format_factor(value: float) -> str:
+    """Write a factor: ``× 1.50``, ``× 8.3``, ``× 20``. No line breaks at its space."""
     if value < 2.0:
         return f"×\u00a0{value:.2f}"
     if value < 9.95:
@@ -220,7 +219,8 @@ def factor(value: float) -> str:
 
 
 def paired_usage(pairing: Pairing) -> Iterator[PairedUsage]:
-    """The figures of the questions that both runs answered, latency first."""
+    """The figures that both runs measured, on the questions that both answered, latency
+    first."""
     current = pairing.current
     baseline = pairing.baseline
     price = baseline.price or current.price
@@ -242,29 +242,29 @@ def paired_usage(pairing: Pairing) -> Iterator[PairedUsage]:
 def _values(
     run: RunScores, figure: Figure, price: SystemPrice | None
 ) -> Mapping[str, float]:
-    """The values by question: of latencies, without the first answers, and none of a
-    system that takes no time."""
+    """The values of a figure by sample id. Latencies are left out of the first answers,
+    and all of them if the system takes no time."""
     values = measured_values(run, figure.name, price)
     if "latency" not in figure.name:
         return values
     if max(values.values(), default=0.0) < MIN_LATENCY_S:
         return {}
-    max_first = int(START_UP_SHARE * len(values))
+    max_first = int(MAX_START_UP_SHARE * len(values))
     first = min(START_UP_ANSWERS, max_first)
     measurements = list(values.items())
     return dict(measurements[first:])
 
 
 def usage_findings(evidence: Evidence) -> Iterator[Finding]:
-    """Each figure before and now, and a warning if one rose by more than the policy
-    allows, or by half."""
+    """A fact on each figure, and a warning on those that rose by more than the policy
+    allows, or by half if it sets no limit."""
     max_rises = evidence.policy.system.rises
     rises = []
     for usage in paired_usage(evidence.pairing):
         change = usage.change
         text = f"{change.title}: {change.moved}"
         yield Finding(USAGE, Level.FACT, text, data=change)
-        max_rise = max_rises.get(usage.figure.limit, WARNED_RISE)
+        max_rise = max_rises.get(usage.figure.limit_key, WARNED_RISE)
         if usage.is_suspected(max_rise):
             title = change.title.lower()
             rises.append(f"{title} {change.moved}{change.times}")

@@ -27,7 +27,7 @@ from ragstone.gate.speed_and_price import (
     P95_LATENCY,
     Figure,
     PairedUsage,
-    factor,
+    format_factor,
     measured_values,
     paired_usage,
 )
@@ -77,10 +77,10 @@ class SystemLimits(Checker):
         usages = paired_usage(evidence.pairing)
         paired = {usage.figure: usage for usage in usages}
         for figure in FIGURES.values():
-            max_rise = system.rises.get(figure.limit)
+            max_rise = system.rises.get(figure.limit_key)
             if max_rise is None:
                 continue
-            why = why_not_measured(figure.limit, run)
+            why = why_not_measured(figure.limit_key, run)
             check = Check(
                 f"system.{figure.name}_rise",
                 CheckKind.SYSTEM_RISE,
@@ -97,7 +97,7 @@ class SystemLimits(Checker):
     def key(self, check: Check) -> KeyPath:
         figure = _figure(check)
         is_rise = check.kind == CheckKind.SYSTEM_RISE
-        return ("system", figure.limit if is_rise else figure.name)
+        return ("system", figure.limit_key if is_rise else figure.name)
 
     def title(self, check: Check) -> str:
         return _figure(check).title
@@ -105,7 +105,7 @@ class SystemLimits(Checker):
     def unit(self, check: Check) -> Format | None:
         if check.kind == CheckKind.SYSTEM_RISE:
             return _factor
-        return _figure(check).shown
+        return _figure(check).format
 
 
 def unchecked_rises(evidence: Evidence) -> Iterator[str]:
@@ -113,7 +113,7 @@ def unchecked_rises(evidence: Evidence) -> Iterator[str]:
     if not evidence.has_baseline:
         return
     usages = paired_usage(evidence.pairing)
-    checked = {usage.figure.limit for usage in usages}
+    checked = {usage.figure.limit_key for usage in usages}
     for key in evidence.policy.system.rises:
         if key not in checked:
             yield f"{key} is not checked: no question has such a figure in both runs."
@@ -128,7 +128,7 @@ def _figure(check: Check) -> Figure:
 
 
 def _factor(rise: float) -> str:
-    return factor(1.0 + rise)
+    return format_factor(1.0 + rise)
 
 
 def error_rate_of_a_limit(policy: Policy) -> float:
@@ -160,7 +160,7 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
     measurements = list(measured.values())
     values = np.array(measurements, dtype=np.float64)
     n = values.size
-    estimate = figure.of(values)
+    estimate = figure.compute(values)
     rate = error_rate_of_a_limit(evidence.policy)
     if check.kind == CheckKind.LATENCY:
         is_late = values > limit
@@ -174,8 +174,8 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
     within = estimate <= limit
     status, doubt = _decision(within=within, shown=shown)
     side = "within" if within else "over"
-    shown_estimate = figure.shown(estimate)
-    shown_limit = figure.shown(limit)
+    shown_estimate = figure.format(estimate)
+    shown_limit = figure.format(limit)
     samples = counted(n, "sample")
     measured_words = f"{figure.title}: {shown_estimate} on {samples}"
     reason = f"{measured_words}, {side} the limit of {shown_limit}{doubt}."
