@@ -39,7 +39,7 @@ from ragstone.judge.offline.conflicts import KINDS
 from ragstone.judge.offline.lexicon import language
 from ragstone.judge.offline.passage import Passage, read_passage
 from ragstone.judge.offline.statements import split_statements
-from ragstone.judge.offline.support import BASE_RATE, WHOLE_FEATURES, whole_features
+from ragstone.judge.offline.support import ALL_SUPPORTED_FEATURES, BASE_RATE, all_supported_features
 from ragstone.tools.judging.measures import auroc
 
 Floats = NDArray[np.float64]
@@ -279,13 +279,13 @@ def fit_whole(model: Fitted, found: Sequence[Example], answers: Sequence[Example
     rows = [
         Row(
             one.source,
-            np.array(whole_features(model.chances(one.statements).tolist(), one.weights.tolist())),
+            np.array(all_supported_features(model.chances(one.statements).tolist(), one.weights.tolist())),
             one.label,
         )
         for one in (*found, *answers)
     ]
     base_rates = dict.fromkeys(SHARES, 0.5) | dict.fromkeys(LONGER_SHARES, BASE_RATE)
-    fitted = fit(rows, SHARES | LONGER_SHARES, WHOLE_FEATURES, base_rates)
+    fitted = fit(rows, SHARES | LONGER_SHARES, ALL_SUPPORTED_FEATURES, base_rates)
     fitted = replace(fitted, weights=np.array([fitted.weights[0], SEVERAL, LENGTH]))
     labelled_rows = rows[: len(found)]
     margins = np.array([one.features @ fitted.weights for one in labelled_rows])
@@ -325,7 +325,7 @@ def train(data: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
     document["version"] = VERSION
     document["support"] = written(model, evidence.FEATURES, best_threshold(held_out, labels, sources))
-    document["whole"] = written(fit_whole(model, found, longer(data)), WHOLE_FEATURES, 0.5)
+    document["whole"] = written(fit_whole(model, found, longer(data)), ALL_SUPPORTED_FEATURES, 0.5)
     document["use"] = fit_use(data)
     return document
 

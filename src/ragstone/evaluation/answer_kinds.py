@@ -205,7 +205,7 @@ def _is_cut(answer: str, words: Sequence[str], source: str) -> bool:
     last_line = answer.rstrip().rpartition("\n")[2]
     if is_aside(last_line, language.code):  # "Confidence: high"
         return False
-    if end in _OPEN_ENDS or last in language.function:
+    if end in _OPEN_ENDS or last in language.function_words:
         return True
     vocabulary = {*_words(source), *words[:-1]}
     continuations = [word for word in vocabulary if word.startswith(last)]
@@ -220,20 +220,20 @@ def _is_foreign(answer: str, question: str) -> bool:
     language = guess_language(answer)
     expected = guess_language(question)
     # Two languages without spaces can't be told apart by their words.
-    has_spaces = language.spaced or expected.spaced
+    has_spaces = language.has_spaces or expected.has_spaces
     if language.code == expected.code or not has_spaces:
         return False
     own_count = _count_function_words(answer, language)
     expected_count = _count_function_words(question, expected)
     for guess, count in ((language, own_count), (expected, expected_count)):
-        if guess.function and guess.spaced and count < MIN_FUNCTION_WORDS:
+        if guess.function_words and guess.has_spaces and count < MIN_FUNCTION_WORDS:
             return False
     return 2 * _count_function_words(answer, expected) <= own_count
 
 
 def _count_function_words(text: str, language: Language) -> int:
     words = _words(text[:MAX_LANGUAGE_CHARACTERS])
-    return sum(word in language.function for word in words)
+    return sum(word in language.function_words for word in words)
 
 
 def _count_copied_words(words: Sequence[str], contexts: Sequence[Context]) -> int:

@@ -37,7 +37,7 @@ def may_be_reworded(statement: str, texts: Sequence[str], question: str) -> bool
     """
     sentence, asked, passages = _read(statement, texts, question)
     evidence = match(sentence, passages)
-    matched = frozenset[str]().union(*evidence.matched)
+    matched = frozenset[str]().union(*evidence.keys_by_text)
     if evidence.conflict >= _SURE or not _has_facts(sentence, matched | asked.key_set):
         return False
     words, known_words = len(sentence.key_set), len(matched)
@@ -52,7 +52,7 @@ def may_be_restated(statement: str, text: str, question: str) -> bool:
     False if the question has them all: then a word such as "no" may be what counts.
     """
     sentence, asked, passages = _read(statement, (text,), question)
-    matched = match(sentence, passages).matched[0]
+    matched = match(sentence, passages).keys_by_text[0]
     news = sentence.key_set - asked.key_set
     if not news or not _has_facts(sentence, matched):
         return False
@@ -80,6 +80,6 @@ def _read(
 
 def _has_facts(sentence: Sentence, keys: frozenset[str]) -> bool:
     """Whether `keys` have all numbers and names of `sentence`."""
-    if sentence.language.nouns_capitalised:
+    if sentence.language.capitalises_nouns:
         return sentence.numbers <= keys
     return sentence.numbers | sentence.name_keys <= keys

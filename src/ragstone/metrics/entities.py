@@ -84,7 +84,7 @@ def _names_in(
 ) -> Iterator[_Keys]:
     """The names in a sentence, each as its keys. The parameters are as in
     `entities`."""
-    has_capital_nouns = language.nouns_capitalised
+    has_capital_nouns = language.capitalises_nouns
     pattern = _NAME_WITHOUT_LINKS if has_capital_nouns else _NAME
     for run in re.finditer(pattern, sentence):
         words = run.group().split()
@@ -206,7 +206,7 @@ def _search(response: Response, language: Language) -> Callable[[_Keys, str], bo
     """A function of an entity's keys and text: whether one context has all the keys, or
     the text if there are no keys."""
     keys_by_context = [
-        frozenset(read_passage(context.text, language).places)
+        frozenset(read_passage(context.text, language).positions)
         for context in response.contexts
     ]
     texts = [normalise(context.text).casefold() for context in response.contexts]

@@ -19,7 +19,7 @@ from ragstone.judge.offline.model import load_model
 from ragstone.judge.offline.numerals import plain_number
 from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.statements import split_statements
-from ragstone.judge.offline.support import WHOLE_FEATURES
+from ragstone.judge.offline.support import ALL_SUPPORTED_FEATURES
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.reliability import grade
 from ragstone.system.response import Context
@@ -133,7 +133,7 @@ def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
         "relevance": relevance.FEATURES,
         "answering": relevance.ANSWER_FEATURES,
         "use": agreement.USE_FEATURES,
-        "whole": WHOLE_FEATURES,
+        "whole": ALL_SUPPORTED_FEATURES,
     }
     for name, features in models.items():
         model = load_model(name, features)
@@ -142,7 +142,7 @@ def test_the_weights_are_small_monotone_and_fit_the_code() -> None:
             assert weight <= 0 if feature in KINDS else weight >= 0
         assert 0 < model.threshold < 1
     assert len(json.dumps(load_data("weights.json"))) < 3_000
-    with pytest.raises(ValueError, match="disagree"):
+    with pytest.raises(ValueError, match="of other features"):
         load_model("support", ("another",))
 
 
@@ -180,8 +180,10 @@ def test_shares_are_those_of_trying_all_sentences(contexts: list[list[str]], sta
         [len(wanted.intersection(" ".join(context[at : at + 3]).split())) for at in range(len(context))]
         for context in texts
     ]
-    assert found.windows == [max(each) / len(wanted) for each in in_windows]
-    assert [len(held) for held in found.matched] == [len(wanted.intersection(" ".join(each).split())) for each in texts]
+    assert found.window_shares == [max(each) / len(wanted) for each in in_windows]
+    assert [len(held) for held in found.keys_by_text] == [
+        len(wanted.intersection(" ".join(each).split())) for each in texts
+    ]
 
 
 @pytest.mark.parametrize("metric", ["faithfulness", "answer_relevancy", "context_recall", "context_precision"])

@@ -1,4 +1,5 @@
-"""Detects abstention: an answer that says it can't answer, and claims nothing else."""
+"""Detects abstention: an answer that says that it can't answer, and claims nothing
+else."""
 
 from __future__ import annotations
 
@@ -10,14 +11,16 @@ from ragstone.judge.offline.lexicon import Language, load_data
 from ragstone.judge.offline.passage import Sentence
 from ragstone.judge.offline.phrases import has_phrase
 
-_CLAIM_KEYS = 2
-_LOOK_AT = 400
-_AROUND = " ,;()"
+_MIN_CLAIM_KEYS = 2
+"""A clause with fewer content words claims nothing."""
+_MAX_READ_CHARACTERS = 400
+"""Only the beginning of a longer sentence is read, since patterns take time."""
+_MARKS_AROUND_CLAUSE = " ,;()"
 _OPENING_MARKS = " \"'([*"
 
 
 def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
-    """True when `sentences` refuse to answer and make no other claim.
+    """Whether `sentences` refuse to answer and make no other claim.
 
     "I don't know, but X is Y" and "The page does not say. X is Y." are answers.
     """
@@ -27,14 +30,14 @@ def abstains(sentences: Sequence[Sentence], language: Language) -> bool:
             has_refusal = True
             if claiming_clauses(sentence.text, language):
                 return False
-        elif _claims(sentence.text[:_LOOK_AT], language):
+        elif _claims(sentence.text[:_MAX_READ_CHARACTERS], language):
             return False
     return has_refusal
 
 
 def refuses(sentence: str, code: str) -> bool:
-    """Whether a sentence says that something is not known or not given."""
-    return _refuses(sentence[:_LOOK_AT].lstrip(_OPENING_MARKS), code)
+    """Whether `sentence` says that something is not known or not stated."""
+    return _refuses(sentence[:_MAX_READ_CHARACTERS].lstrip(_OPENING_MARKS), code)
 
 
 @lru_cache(maxsize=2048)
@@ -43,16 +46,19 @@ def _refuses(text: str, code: str) -> bool:
 
 
 def claiming_clauses(sentence: str, language: Language) -> list[str]:
-    """The clauses that claim something of a sentence that refuses.
+    """The clauses of a refusing sentence that claim something.
 
     "It takes an hour, but I don't know when it leaves." claims that it takes an hour.
+    Empty if no clause claims anything, or if the sentence can't be split.
     """
-    for code in (language.code, "en"):  # systems often refuse in English
+    # Systems often refuse in English.
+    for code in (language.code, "en"):
         if code not in load_data("abstention.json"):
             continue
-        text = _pattern(code, "fronts").sub(r"\1; ", sentence[:_LOOK_AT])
+        # "Although X, Y" becomes "X; Y".
+        text = _pattern(code, "fronts").sub(r"\1; ", sentence[:_MAX_READ_CHARACTERS])
         parts = _pattern(code, "joins").split(text)
-        clauses = [part.strip(_AROUND) for part in parts]
+        clauses = [part.strip(_MARKS_AROUND_CLAUSE) for part in parts]
         claims = [
             clause
             for clause in clauses
@@ -64,9 +70,11 @@ def claiming_clauses(sentence: str, language: Language) -> list[str]:
 
 
 def _claims(clause: str, language: Language) -> bool:
+    """Whether a clause has enough content words, and is no filler such as "I checked
+    the documents"."""
     if has_phrase("fillers", language.code, clause):
         return False
-    return len(Sentence(clause, language).keys) >= _CLAIM_KEYS
+    return len(Sentence(clause, language).keys) >= _MIN_CLAIM_KEYS
 
 
 @cache

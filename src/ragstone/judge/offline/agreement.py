@@ -1,5 +1,5 @@
-"""How much of one text another text says, statement by statement: an answer and its
-reference."""
+"""How much of an answer its reference says, and of the reference the answer, statement
+by statement."""
 
 from __future__ import annotations
 
@@ -11,90 +11,94 @@ from msgspec import Struct
 from ragstone.judge.offline.evidence import Match, match
 from ragstone.judge.offline.passage import Passage, Sentence
 
-QUESTION_DISCOUNT = 0.3
-"""The weight of a question's word in an answer or a reference: repeating the question
-says little."""
+QUESTION_WEIGHT = 0.3
+"""The weight of a word of the question in an answer or a reference, where other words
+have the weight 1: repeating the question says little."""
 
-MAJORITY = 0.5
-"""The share from which the other text says a statement: at least half of its content
-beyond the question."""
+MIN_AGREEING_SHARE = 0.5
+"""The share of a statement, by weight, from which the other text agrees with it."""
 
 
 class Agreement(Struct, frozen=True):
-    """How much of a statement the other text says: `share` in [0, 1] of its `weight`,
-    and whether it says the statement by and large. What surely contradicts a statement
-    says nothing of it.
-    """
+    """How much of a statement another text says."""
 
     weight: float
+    """The weight of the statement: the sum of the weights of its words."""
     share: float
+    """The share of the weight that the other text says, in [0, 1]; less if it
+    contradicts the statement."""
     agrees: bool
+    """Whether the other text says most of the statement, and all its numbers."""
 
 
 def compare(
-    statement: Sentence, passage: Passage, question: Collection[str]
+    statement: Sentence, passage: Passage, question_keys: Collection[str]
 ) -> Agreement:
-    """How much of `statement` is in `passage`; `question` are the question's keys."""
+    """How much of `statement` is in `passage`; `question_keys` count less."""
     evidence = match(statement, [passage])
-    matched = evidence.matched[0]
-    share = _share(statement, matched, question) * (1 - evidence.conflict)
+    keys = evidence.keys_by_text[0]
+    share = _share(statement, keys, question_keys) * (1 - evidence.conflict)
+    is_similar = share >= MIN_AGREEING_SHARE
     return Agreement(
-        _weight(statement.key_set, question),
-        share,
-        share >= MAJORITY and statement.numbers <= matched,
+        weight=_weight(statement.key_set, question_keys),
+        share=share,
+        agrees=is_similar and statement.numbers <= keys,
     )
 
 
 def compare_all(
-    statements: Sequence[Sentence], passage: Passage, question: Collection[str]
+    statements: Sequence[Sentence], passage: Passage, question_keys: Collection[str]
 ) -> list[Agreement]:
-    """How much of each statement is in `passage`."""
-    return [compare(statement, passage, question) for statement in statements]
+    """How much of each statement is in `passage`; `question_keys` count less."""
+    return [compare(statement, passage, question_keys) for statement in statements]
 
 
-def overall(agreements: Sequence[Agreement]) -> float | None:
-    """The weighted mean share over all statements, in [0, 1]; None when their weights
-    sum to 0."""
-    total = stated = 0.0
+def mean_share(agreements: Sequence[Agreement]) -> float | None:
+    """The mean share of all statements, by their weights, in [0, 1]; None if their
+    weights sum to 0."""
+    total_weight = 0.0
+    weighted_share = 0.0
     for agreement in agreements:
-        total += agreement.weight
-        stated += agreement.share * agreement.weight
-    return min(1.0, stated / total) if total else None
+        total_weight += agreement.weight
+        weighted_share += agreement.share * agreement.weight
+    return min(1.0, weighted_share / total_weight) if total_weight else None
 
 
 USE_FEATURES = ("share", "window")
-"""The largest share of a statement found anywhere in the context, and in neighbouring
-sentences, in [0, 1]."""
+"""The features from which a model tells whether a context is useful, each in [0, 1]:
+the largest share of a statement that the context contains anywhere, and in neighbouring
+sentences."""
 
 
 def use_features(
-    statements: Sequence[Sentence], matches: Sequence[Match], question: Collection[str]
+    statements: Sequence[Sentence],
+    matches: Sequence[Match],
+    question_keys: Collection[str],
 ) -> list[tuple[float, float]]:
-    """The features of each context for `statements` (at least one), each matched with
-    every context.
-
-    `question` are the question's keys, which count less.
-    """
+    """The USE_FEATURES of each context for `statements`, at least one, each of which
+    was matched with every context; `question_keys` count less."""
     rows: list[tuple[float, float]] = []
-    for rank in range(len(matches[0].matched)):
-        share = window = 0.0
+    for rank in range(len(matches[0].keys_by_text)):
+        share = 0.0
+        window = 0.0
         for statement, evidence in zip(statements, matches, strict=True):
-            share = max(share, _share(statement, evidence.matched[rank], question))
-            window = max(window, evidence.windows[rank])
+            keys = evidence.keys_by_text[rank]
+            share = max(share, _share(statement, keys, question_keys))
+            window = max(window, evidence.window_shares[rank])
         rows.append((share, window))
     return rows
 
 
-def _weight(keys: Collection[str], question: Collection[str]) -> float:
-    return math.fsum(QUESTION_DISCOUNT if key in question else 1.0 for key in keys)
+def _weight(keys: Collection[str], question_keys: Collection[str]) -> float:
+    return math.fsum(QUESTION_WEIGHT if key in question_keys else 1.0 for key in keys)
 
 
 def _share(
-    statement: Sentence, matched: Collection[str], question: Collection[str]
+    statement: Sentence, keys: Collection[str], question_keys: Collection[str]
 ) -> float:
-    """The share of a statement that is in `matched`, by weight; 0 if it has no
+    """The share of a statement, by weight, that is in `keys`; 0 if it has no
     weight."""
-    total = _weight(statement.key_set, question)
+    total = _weight(statement.key_set, question_keys)
     if not total:
         return 0.0
-    return _weight(statement.key_set.intersection(matched), question) / total
+    return _weight(statement.key_set.intersection(keys), question_keys) / total

@@ -1,101 +1,115 @@
-"""Conflicts between sentences about the same things: a negation, an opposite, another
-number or unit, another name, or exchanged roles.
-"""
+"""Conflicts between sentences about the same subject: a negation, an opposite, another
+number or unit, another name, or exchanged roles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from msgspec import Struct
+
 from ragstone.judge.offline.passage import Fact, Sentence
 from ragstone.judge.offline.tokens import keys_of
 
 KINDS = ("negation", "opposite", "number", "name", "roles")
-"""The kinds of conflict. An opposite is also another direction: "below" for "above"."""
+"""The kinds of conflict. Another direction is an opposite, too: "below" for "above"."""
 
-_UNRELATED = 0.4
-"""The share of a statement in a sentence from which a conflict between the two counts,
-the more, the larger it is."""
+_UNRELATED_SHARE = 0.4
+"""A sentence that contains this share of a statement is still unrelated, so that no
+conflict between the two counts. The more a sentence contains, the more a conflict
+counts."""
 
 
-def conflicting(
-    statement: Sentence,
-    near: Sequence[tuple[Sentence, float]],
-    matched: Set[str],
+class Neighbour(Struct, frozen=True):
+    """A sentence near to a statement: it contains much of the statement."""
+
+    sentence: Sentence
+    share: float
+    """The share of the statement's keys that the sentence contains."""
+
+
+def find_conflicts(
+    statement: Sentence, neighbours: Sequence[Neighbour], found_keys: Set[str]
 ) -> tuple[float, ...]:
-    """For each of KINDS, how surely `statement` conflicts with the sentences near to
-    it, in [0, 1].
+    """How sure a conflict of `statement` with its `neighbours` is, in [0, 1], for each
+    of KINDS.
 
-    `near` are the sentences that contain half of the statement, the closest first, each
-    with the share of the statement that it contains; `matched` are the keys of the
-    statement that any text contains.
+    The closest neighbour is the first; `found_keys` are the keys of the statement that
+    any text contains.
     """
-    if not near or not statement.language.has_lists:
+    if not neighbours or not statement.language.has_lists:
         return (0.0,) * len(KINDS)
-    sentences = [sentence for sentence, _ in near]
-    closest, share = near[0]
+    sentences = [neighbour.sentence for neighbour in neighbours]
+    closest = sentences[0]
     for question, assertion in ((statement, closest), (closest, statement)):
-        # A question that is answered with yes or no: is the other answer given?
-        if question.denied is not None:
-            is_contrary = _opposed(question, assertion) or _negated_otherwise(
+        # A question with the answer yes or no conflicts if the other answer is right.
+        if question.is_denied is not None:
+            is_contrary = _is_opposite(question, assertion) or _is_negated_otherwise(
                 question, [assertion]
             )
-            contrary = float(is_contrary is not question.denied)
+            contrary = float(is_contrary != question.is_denied)
             return (contrary, contrary, 0.0, 0.0, 0.0)
-    alike = _weight(share)
-    otherwise_alike = _weight(max(share, _likeness(statement, closest)))
-    # A number that is found in no sentence near by, where the closest one has a number
-    # that the statement lacks.
-    unknown = set(statement.numbers)
+    share = neighbours[0].share
+    weight = _weight(share)
+    # A conflict in single words counts as if these were the same.
+    weight_of_words = _weight(max(share, _likeness(statement, closest)))
+    unknown_numbers = set(statement.numbers)
     directions: set[Fact] = set()
     units: set[Fact] = set()
     roles: set[Fact] = set()
     for sentence in sentences:
-        unknown -= sentence.numbers
-        unknown -= {statement.amounts.get(value, "") for value in sentence.amounts}
+        unknown_numbers -= sentence.numbers
+        # The same amount in another unit.
+        unknown_numbers -= {
+            statement.amounts.get(value, "") for value in sentence.amounts
+        }
         directions |= sentence.directions
         units |= sentence.units
         roles |= sentence.roles
-    is_opposite = _opposed(statement, closest)
-    is_opposite = is_opposite or _other_fact(statement.directions, directions)
-    is_other_number = bool(unknown) and not closest.numbers <= statement.numbers
-    is_other_number = is_other_number or _other_fact(statement.units, units)
-    # A name that is found nowhere, where the closest sentence has one that the
-    # statement lacks. Not where all nouns have capitals.
+    is_opposite = _is_opposite(statement, closest)
+    is_opposite = is_opposite or _has_other_fact(statement.directions, directions)
+    # A number that no neighbour has, where the closest one has a number that the
+    # statement lacks.
+    is_other_number = bool(unknown_numbers) and not closest.numbers <= statement.numbers
+    is_other_number = is_other_number or _has_other_fact(statement.units, units)
+    # A name that no text has, where the closest neighbour has a name that the statement
+    # lacks. Where all nouns have capitals, names can't be told.
     is_other_name = (
-        not statement.language.nouns_capitalised
-        and not statement.name_keys <= matched
+        not statement.language.capitalises_nouns
+        and not statement.name_keys <= found_keys
         and not closest.name_keys <= statement.key_set
     )
     return (
-        alike * _negated_otherwise(statement, sentences),
-        otherwise_alike * is_opposite,
-        otherwise_alike * is_other_number,
-        otherwise_alike * is_other_name,
-        alike * _other_fact(statement.roles, roles),
+        weight * _is_negated_otherwise(statement, sentences),
+        weight_of_words * is_opposite,
+        weight_of_words * is_other_number,
+        weight_of_words * is_other_name,
+        weight * _has_other_fact(statement.roles, roles),
     )
 
 
 def _weight(share: float) -> float:
-    return ((share - _UNRELATED) / (1 - _UNRELATED)) ** 2
+    """How much a conflict counts with a sentence that contains this share."""
+    return ((share - _UNRELATED_SHARE) / (1 - _UNRELATED_SHARE)) ** 2
 
 
 def _likeness(statement: Sentence, sentence: Sentence) -> float:
-    """The share of the statement's words that are in `sentence`, without numbers,
-    units, names and words of the opposite; of a measure alone, 1."""
+    """The share of the statement's words that are in `sentence`, where numbers, units,
+    names and words with an opposite in the sentence don't count. A measure alone has no
+    other words: 1 for it."""
     units = keys_of(statement.language).units
     words = statement.key_set - statement.numbers - statement.name_keys - units
-    for own, contrary in keys_of(statement.language).opposites:
-        if contrary & sentence.key_set:
-            words -= own
+    for side, opposite_side in keys_of(statement.language).opposites:
+        if opposite_side & sentence.key_set:
+            words -= side
     if not words:
         return float(not statement.key_set.isdisjoint(units))
     return len(words & sentence.key_set) / len(words)
 
 
-def _negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
+def _is_negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bool:
     """Whether the statement negates what no sentence near to it negates, or vice versa.
 
-    Sentences in which one side negates the opposite of the other's word are left out:
+    Sentences are left out in which one side negates the opposite of the other's word:
     "not allowed", "forbidden".
     """
     negated: set[str] = set()
@@ -106,36 +120,38 @@ def _negated_otherwise(statement: Sentence, sentences: Sequence[Sentence]) -> bo
         if not _negates_opposite(sentence, statement):
             negated |= sentence.negated & sentence.key_set
             asserted |= sentence.key_set - sentence.negated
-    own_asserted = statement.key_set - statement.negated
-    own_negated = statement.key_set & statement.negated
-    is_denied = own_asserted & (negated - asserted)
-    return bool(is_denied or own_negated & (asserted - negated))
+    statement_asserted = statement.key_set - statement.negated
+    statement_negated = statement.key_set & statement.negated
+    is_denied = statement_asserted & (negated - asserted)
+    return bool(is_denied or statement_negated & (asserted - negated))
 
 
 def _negates_opposite(sentence: Sentence, assertion: Sentence) -> bool:
-    """Whether `sentence` negates a word whose opposite `assertion` says."""
+    """Whether `sentence` negates a word, and `assertion` says its opposite."""
     if not sentence.negated:
         return False
     asserted = assertion.key_set - assertion.negated
     return any(
-        sentence.negated & own and asserted & contrary
-        for own, contrary in keys_of(sentence.language).opposites
+        sentence.negated & side and asserted & opposite_side
+        for side, opposite_side in keys_of(sentence.language).opposites
     )
 
 
-def _opposed(statement: Sentence, sentence: Sentence) -> bool:
-    """Whether the sentence says the opposite of a word of the statement, and not also
-    that word. If one of the two is negated, they agree."""
-    for own, contrary in keys_of(statement.language).opposites:
-        is_opposite = statement.key_set & own and sentence.key_set & contrary
-        if not is_opposite or sentence.key_set & own or statement.key_set & contrary:
+def _is_opposite(statement: Sentence, sentence: Sentence) -> bool:
+    """Whether the sentence says the opposite of a word of the statement, while neither
+    of them also says the other's word. If just one of them is negated, they agree."""
+    for side, opposite_side in keys_of(statement.language).opposites:
+        has_opposites = statement.key_set & side and sentence.key_set & opposite_side
+        shared = (sentence.key_set & side) | (statement.key_set & opposite_side)
+        if shared or not has_opposites:
             continue
-        if bool(statement.negated & own) is bool(sentence.negated & contrary):
+        is_statement_negated = bool(statement.negated & side)
+        if is_statement_negated == bool(sentence.negated & opposite_side):
             return True
     return False
 
 
-def _other_fact(facts: Set[Fact], near: Set[Fact]) -> bool:
-    """Whether of something only other facts are near by."""
-    subjects = {subject for subject, _ in near}
-    return any(subject in subjects for subject, _ in facts - near)
+def _has_other_fact(facts: Set[Fact], neighbouring_facts: Set[Fact]) -> bool:
+    """Whether `neighbouring_facts` say something else of a subject of `facts`."""
+    subjects = {subject for subject, _ in neighbouring_facts}
+    return any(subject in subjects for subject, _ in facts - neighbouring_facts)

@@ -1,114 +1,125 @@
-"""What speaks for and against a statement in texts: shares of it that they contain, and
-conflicts with them."""
+"""Evidence for and against a statement in texts: the shares of the statement that the
+texts contain, and conflicts between them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from itertools import pairwise
-from operator import itemgetter
 
 from msgspec import Struct
 
-from ragstone.judge.offline.conflicts import KINDS, conflicting
+from ragstone.judge.offline.conflicts import KINDS, Neighbour, find_conflicts
 from ragstone.judge.offline.numerals import SHARE
 from ragstone.judge.offline.passage import Passage, Sentence
 from ragstone.judge.offline.tokens import NUMBER, KeySet, T, union
 
 SHARES = ("words", "content", "one_place", "pairs", "numbers", "names")
-"""Shares in [0, 1], higher is better: of all words, of the content words, of those in
-three neighbouring sentences, of the neighbouring pairs, of the numbers and of the names
-that the texts contain."""
+"""What evidence for a statement consists of. Each is a share that the texts contain, in
+[0, 1]: of all words, of the content words, of the content words in one place
+(neighbouring sentences), of the pairs of content words in a row, of the numbers, and of
+the names."""
 
 FEATURES = (*SHARES, *KINDS)
-"""Names of the features, in the order of `Match.features`: the shares, and for each
-kind of conflict how sure it is."""
+"""The names of `Match.features`, in their order: the shares, and the kinds of conflict,
+for which a feature says how sure the conflict is."""
 
-_WINDOW = 3
-_NEAR = 0.5
-_MAX_NEAR = 6
-_PREFIX = 5
+_WINDOW_SENTENCES = 3
+"""The number of neighbouring sentences that are one place."""
+_MIN_NEIGHBOUR_SHARE = 0.5
+"""The share of a statement's keys that a sentence near to it contains."""
+_MAX_NEIGHBOURS = 6
+_MIN_FORM_CHARACTERS = 5
+"""Shorter forms are not looked for: they would be of other words."""
 
 
 class Match(Struct, frozen=True):
-    """How a statement and texts go together."""
+    """How much texts contain of a statement, and how they conflict with it."""
 
     features: tuple[float, ...]
-    """As FEATURES names them."""
-    matched: Sequence[KeySet]
-    """The statement's keys that each text contains."""
-    windows: Sequence[float]
-    """The largest share of the keys in neighbouring sentences, for each text."""
+    """The numbers that FEATURES names."""
+    keys_by_text: Sequence[KeySet]
+    """For each text, the keys of the statement that it contains."""
+    window_shares: Sequence[float]
+    """For each text, the largest share of the keys in neighbouring sentences."""
 
     def __getitem__(self, feature: str) -> float:
         return self.features[FEATURES.index(feature)]
 
     @property
     def conflict(self) -> float:
-        """How surely the nearest text contradicts the statement."""
+        """How sure the surest conflict of the texts with the statement is, in
+        [0, 1]."""
         return max(self.features[len(SHARES) :])
 
 
 def match(statement: Sentence, contexts: Sequence[Passage]) -> Match:
-    """`statement` against all `contexts` (at least one) together."""
+    """Match `statement` with all `contexts` (at least one) together."""
     size = max(1, len(statement.key_set))
-    matched: list[KeySet] = []
-    windows: list[float] = []
-    near: list[tuple[Sentence, float]] = []
+    keys_by_text: list[KeySet] = []
+    window_shares: list[float] = []
+    neighbours: list[Neighbour] = []
     for context in contexts:
-        by_sentence = _keys_by_sentence(statement, context)
-        matched.append(union(by_sentence.values()))
+        keys_by_sentence = _keys_by_sentence(statement, context)
+        keys_by_text.append(union(keys_by_sentence.values()))
         largest_window = 0
-        for position, keys in by_sentence.items():
-            following = range(position + 1, position + _WINDOW)
-            window = keys.union(*(by_sentence.get(after, ()) for after in following))
+        for position, keys in keys_by_sentence.items():
+            following = range(position + 1, position + _WINDOW_SENTENCES)
+            window = keys.union(
+                *(keys_by_sentence.get(after, ()) for after in following)
+            )
             largest_window = max(largest_window, len(window))
-            if len(keys) >= _NEAR * size:
-                near.append((context.sentences[position], len(keys) / size))
-        windows.append(largest_window / size)
-    near.sort(key=itemgetter(1), reverse=True)
-    all_matched = union(matched)
+            if len(keys) >= _MIN_NEIGHBOUR_SHARE * size:
+                sentence = context.sentences[position]
+                neighbours.append(Neighbour(sentence, len(keys) / size))
+        window_shares.append(largest_window / size)
+    neighbours.sort(key=lambda neighbour: neighbour.share, reverse=True)
+    found_keys = union(keys_by_text)
+    function_words = union(context.function_words for context in contexts)
     pairs = frozenset(pairwise(statement.keys))
-    pairs_in_contexts = union(context.pairs & pairs for context in contexts)
-    in_contexts = union(context.function for context in contexts)
+    found_pairs = union(context.pairs & pairs for context in contexts)
     shares = (
-        _share(statement.function | statement.key_set, in_contexts | all_matched),
-        len(all_matched) / size,
-        max(windows),
-        _share(pairs, pairs_in_contexts),
-        _share(statement.numbers, all_matched),
-        _share(statement.name_keys, all_matched),
+        _share(
+            statement.function_words | statement.key_set, function_words | found_keys
+        ),
+        len(found_keys) / size,
+        max(window_shares),
+        _share(pairs, found_pairs),
+        _share(statement.numbers, found_keys),
+        _share(statement.name_keys, found_keys),
     )
-    conflicts = conflicting(statement, near[:_MAX_NEAR], all_matched)
-    return Match((*shares, *conflicts), matched, windows)
+    conflicts = find_conflicts(statement, neighbours[:_MAX_NEIGHBOURS], found_keys)
+    return Match((*shares, *conflicts), keys_by_text, window_shares)
 
 
 def _keys_by_sentence(statement: Sentence, context: Passage) -> dict[int, set[str]]:
-    """The statement's keys that each sentence of `context` contains, by its position;
-    those of a measure also where the same amount is in another unit."""
-    by_sentence: dict[int, set[str]] = {}
+    """The keys of the statement that each sentence of `context` contains, by the
+    position of the sentence. A measure also counts where the same amount is in another
+    unit."""
+    by_position: dict[int, set[str]] = {}
     for key in dict.fromkeys(statement.keys):
-        for position in positions_of(key, context.places):
-            by_sentence.setdefault(position, set()).add(key)
+        for position in find_key(key, context.positions):
+            by_position.setdefault(position, set()).add(key)
     for value, number in statement.amounts.items():
-        place = statement.keys.index(number)
-        length = 1 if value[0] == SHARE else 2
+        start = statement.keys.index(number)
+        # The key after the number is the unit, which a share does not have.
+        length = 1 if value.unit == SHARE else 2
         for position in context.amounts.get(value, ()):
-            measure = statement.keys[place : place + length]
-            by_sentence.setdefault(position, set()).update(measure)
-    return by_sentence
+            measure = statement.keys[start : start + length]
+            by_position.setdefault(position, set()).update(measure)
+    return by_position
 
 
-def _share(wanted: Set[T], present: Set[T]) -> float:
-    """The share of `wanted` that is in `present`; 1 when nothing is wanted."""
-    return len(wanted & present) / len(wanted) if wanted else 1.0
+def _share(keys: Set[T], found: Set[T]) -> float:
+    """The share of `keys` that is `found`; 1 if there are no keys."""
+    return len(keys & found) / len(keys) if keys else 1.0
 
 
-def positions_of(key: str, places: Mapping[str, Sequence[int]]) -> Sequence[int]:
-    """Where `places` have `key`, or else its word family: without its last letter or
-    two, and as or instead of a German participle, at least five long."""
-    if key in places or key.startswith(NUMBER):
-        return places.get(key, ())
+def find_key(key: str, positions: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    """The positions of `key`, or else of another form of the word: without its last
+    letter or its last two, or with or without the "ge" of a German participle."""
+    if key in positions or key.startswith(NUMBER):
+        return positions.get(key, ())
     for form in (key[:-1], key[:-2], f"ge{key}", key.removeprefix("ge")):
-        if len(form) >= _PREFIX and form in places:
-            return places[form]
+        if len(form) >= _MIN_FORM_CHARACTERS and form in positions:
+            return positions[form]
     return ()

@@ -1,4 +1,4 @@
-"""The offline judge: the six judgements by lexical methods."""
+"""The offline judge: judgements by lexical methods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ragstone.judge.offline.agreement import (
     USE_FEATURES,
     Agreement,
     compare_all,
-    overall,
+    mean_share,
     use_features,
 )
 from ragstone.judge.offline.bare import (
@@ -46,23 +46,27 @@ from ragstone.judge.offline.statements import MAX_STATEMENTS, split_statements
 from ragstone.judge.offline.support import Rating, SupportModel
 from ragstone.judge.protocol import Call, Contexts, JudgeIdentity, JudgementFailed
 
-Made = TypeVar("Made")
+Parsed = TypeVar("Parsed")
 
 TOO_LITTLE = "too little text for the offline judge"
-"""The reason for not judging a text without any content word."""
+"""The reason for not judging a text without content words."""
 
 MAX_CHARACTERS = 200_000
-"""Limit for an answer, a reference or a question; longer texts are refused rather than
-judged in part."""
+"""Limit for an answer, a reference or a question. Longer texts are not judged at all,
+rather than judged in part."""
 
 MAX_CONTEXT_CHARACTERS = 1_000_000
 """Limit for all contexts of an answer together."""
 
-_LANGUAGE_SAMPLE = 600
-_CACHED_TEXTS, _MAX_CACHED_CHARACTERS = 512, 8_000
-"""The same texts occur in several judgements of one sample, and the same passages in
-many samples. Longer ones are parsed anew each time, so that the caches are bounded.
-"""
+_SAMPLE_CHARACTERS = 600
+"""The language is guessed by so much of a text; longer answers are not bare."""
+_SAMPLE_TEXTS = 5
+"""The language of several texts is guessed by the first ones."""
+_CACHED_TEXTS = 512
+"""Parsed texts are cached: the same texts occur in several judgements of a sample, and
+the same passages in many samples."""
+_MAX_CACHED_CHARACTERS = 8_000
+"""Longer texts are parsed each time, so that the caches are bounded."""
 
 
 class OfflineJudge:
@@ -80,10 +84,10 @@ class OfflineJudge:
             model="embedded",
             version=judge_version(),
         )
-        self._use = load_model("use", USE_FEATURES)
-        self._answering = load_model("answering", relevance.ANSWER_FEATURES)
-        self._relevance = load_model("relevance", relevance.FEATURES)
-        self._support = SupportModel()
+        self._use_model = load_model("use", USE_FEATURES)
+        self._relevancy_model = load_model("answering", relevance.ANSWER_FEATURES)
+        self._relevance_model = load_model("relevance", relevance.FEATURES)
+        self._support_model = SupportModel()
 
     async def close(self) -> None:
         pass
@@ -91,12 +95,12 @@ class OfflineJudge:
     async def statements(
         self, question: str, answer: str, *, call: Call
     ) -> StatementList:
-        _bounded(question=question, answer=answer)
+        _require_short(question=question, answer=answer)
         language = _language((answer,))
-        bare = _full_statement(question, answer)
-        if bare is not None:
-            return StatementList(statements=(Statement("s1", bare),), abstains=False)
-        sentences = _limited(_split(answer, language), "the answer")
+        full = _full_statement(question, answer)
+        if full is not None:
+            return StatementList(statements=(Statement("s1", full),), abstains=False)
+        sentences = _limit(_split(answer, language), "the answer")
         if abstains(sentences, language):
             return StatementList(statements=(), abstains=True)
         claims = _claims(sentences, language)
@@ -111,16 +115,18 @@ class OfflineJudge:
         *,
         call: Call,
     ) -> SupportTable:
-        said = " ".join(statement.text for statement in statements)
-        passages, language = _passages(contexts, said)
+        text = " ".join(statement.text for statement in statements)
+        passages, language = _read_contexts(contexts, text)
         ratings: list[Rating] = []
         supports: list[Support] = []
         for statement in statements:
             sentence = _sentence(statement.text, language)
-            rating = self._support.rate(sentence, passages)
+            rating = self._support_model.rate(sentence, passages)
             ratings.append(rating)
-            supports.append(self._support.verdict(statement.id, rating))
-        all_supported = self._support.whole(ratings) if ratings else None
+            supports.append(self._support_model.verdict(statement.id, rating))
+        all_supported = (
+            self._support_model.probability_of_all(ratings) if ratings else None
+        )
         return SupportTable(tuple(supports), all_supported)
 
     async def context_use(
@@ -132,31 +138,32 @@ class OfflineJudge:
         *,
         call: Call,
     ) -> ContextUse:
-        target = "reference" if reference else "answer"
-        text = reference or answer
-        _bounded(**{"question": question, target: text})
-        passages, language = _passages(contexts)
-        goal = _limited(_split(text, language), f"the {target}")
-        ratings = [self._support.rate(sentence, passages) for sentence in goal]
-        chances = [0.0] * len(passages)
-        if goal:
-            asked = _question(question, language).sentence.key_set
-            rows = use_features(goal, [rating.match for rating in ratings], asked)
-            chances = list(map(self._use.probability, rows))
+        target_name = "reference" if reference else "answer"
+        target_text = reference or answer
+        _require_short(**{"question": question, target_name: target_text})
+        passages, language = _read_contexts(contexts)
+        target = _limit(_split(target_text, language), f"the {target_name}")
+        ratings = [self._support_model.rate(sentence, passages) for sentence in target]
+        probabilities = [0.0] * len(passages)
+        if target:
+            question_keys = _question(question, language).sentence.key_set
+            matches = [rating.match for rating in ratings]
+            rows = use_features(target, matches, question_keys)
+            probabilities = list(map(self._use_model.probability, rows))
         useful = []
-        for rank, chance in enumerate(chances):
-            is_useful = chance >= self._use.threshold
-            useful.append(ContextUsefulness(context_id(rank), is_useful, chance))
+        for rank, probability in enumerate(probabilities):
+            is_useful = probability >= self._use_model.threshold
+            useful.append(ContextUsefulness(context_id(rank), is_useful, probability))
         if not reference:
             return ContextUse(contexts=tuple(useful), against_reference=False)
-        claims = _claims(goal, language)
+        claims = _claims(target, language)
         if not claims:
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
         statements = _numbered("r", claims)
         verdicts = []
         for statement, claim in zip(statements, claims, strict=True):
-            rating = ratings[goal.index(claim)]
-            verdicts.append(self._support.verdict(statement.id, rating))
+            rating = ratings[target.index(claim)]
+            verdicts.append(self._support_model.verdict(statement.id, rating))
         return ContextUse(
             contexts=tuple(useful),
             against_reference=True,
@@ -170,8 +177,8 @@ class OfflineJudge:
         return await self.relevancy(
             question,
             answer,
-            (),
-            (),
+            contexts=(),
+            references=(),
             call=call,
         )
 
@@ -184,28 +191,30 @@ class OfflineJudge:
         *,
         call: Call,
     ) -> ReverseQuestions:
-        """Whether the answer is about what was asked and answers it, in place of
-        reverse questions."""
-        _bounded(
+        """How sure it is that the answer addresses the question, in place of the
+        similarities of reverse questions."""
+        _require_short(
             question=question,
             answer=answer,
             reference=max(references, key=len, default=""),
         )
         language = _language((answer,))
-        question_read = _asked(question, language)
+        parsed_question = _require_content(question, language)
         sentences = _split(answer, language)
         relevancy = 0.0
-        if any(_same_word(question, reference, answer) for reference in references):
+        if any(
+            _is_same_choice(question, reference, answer) for reference in references
+        ):
             relevancy = 1.0
         elif sentences:
-            compared = relevance.Answer(
-                question_read,
+            parsed_answer = relevance.Answer(
+                parsed_question,
                 sentences,
-                _read_all(_texts(contexts), language),
-                _read_all(references, language),
+                contexts=_read_all(_texts(contexts), language),
+                references=_read_all(references, language),
             )
-            relevancy = compared.relevancy(self._answering)
-        return ReverseQuestions((), (relevancy,))
+            relevancy = parsed_answer.relevancy(self._relevancy_model)
+        return ReverseQuestions(questions=(), similarities=(relevancy,))
 
     async def reference_match(
         self,
@@ -216,76 +225,82 @@ class OfflineJudge:
         *,
         call: Call,
     ) -> ReferenceMatch:
-        _bounded(question=question, reference=reference, answer=answer)
-        is_same = _same_word(question, reference, answer)
+        _require_short(question=question, reference=reference, answer=answer)
+        is_same = _is_same_choice(question, reference, answer)
         if is_same is not None:
-            by_word = Agreement(1.0, float(is_same), is_same)
-            whole = [Statement("r1", f"{question} {reference}")]
-            from_answer = [by_word] * len(statements)
+            agreement = Agreement(weight=1.0, share=float(is_same), agrees=is_same)
             return _reference_match(
                 statements,
-                from_answer,
-                whole,
-                [by_word],
+                [agreement] * len(statements),
+                reference_statements=[Statement("r1", f"{question} {reference}")],
+                in_answer=[agreement],
             )
         language = _language((reference, answer))
+        full_reference = _full_statement(question, reference)
+        full_answer = _full_statement(question, answer)
         question_keys = _question(question, language).sentence.key_set
-        bare_reference = _full_statement(question, reference)
-        bare_answer = _full_statement(question, answer)
-        if bare_reference or bare_answer:
+        if full_reference or full_answer:
+            # The question is a part of what is compared.
             question_keys = frozenset()
-        expected, passage = _compared(bare_reference, reference, language)
-        _, answered = _compared(bare_answer, answer, language)
+        expected, expected_passage = _parse(full_reference, reference, language)
+        _, answer_passage = _parse(full_answer, answer, language)
         if not any(sentence.keys for sentence in expected):
             raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-        said = [_sentence(statement.text, language) for statement in statements]
-        from_answer = compare_all(said, passage, question_keys)
-        from_reference = compare_all(expected, answered, question_keys)
-        references = _numbered("r", expected)
-        return _reference_match(statements, from_answer, references, from_reference)
+        sentences = [_sentence(statement.text, language) for statement in statements]
+        return _reference_match(
+            statements,
+            compare_all(sentences, expected_passage, question_keys),
+            reference_statements=_numbered("r", expected),
+            in_answer=compare_all(expected, answer_passage, question_keys),
+        )
 
     async def context_relevance(
         self, question: str, contexts: Contexts, *, call: Call
     ) -> ContextGrades:
-        _bounded(question=question)
-        passages, language = _passages(contexts)
-        question_read = _asked(question, language)
+        _require_short(question=question)
+        passages, language = _read_contexts(contexts)
+        parsed_question = _require_content(question, language)
         grades = []
         for rank, passage in enumerate(passages):
-            name = context_id(rank)
-            grades.append(self._grade(name, question_read, passage.sentences))
+            grade = self._grade(context_id(rank), parsed_question, passage.sentences)
+            grades.append(grade)
         return ContextGrades(tuple(grades))
 
     def _grade(
-        self, name: str, question: Question, sentences: Sequence[Sentence]
+        self, context: str, question: Question, sentences: Sequence[Sentence]
     ) -> SentenceRelevance:
-        """How relevant a context with these sentences is to a question."""
+        """How relevant the context with the id `context` and these sentences is to
+        `question`."""
 
-        def chance_of(part: Sequence[Sentence]) -> float:
-            return self._relevance.probability(relevance.features(question, part))
+        def probability_of(part: Sequence[Sentence]) -> float:
+            features = relevance.features(question, part)
+            return self._relevance_model.probability(features)
 
-        chance = chance_of(sentences)
+        probability = probability_of(sentences)
         relevant = 0
         total = 0.0
         for sentence in sentences:
-            own_chance = chance_of([sentence])
-            total += own_chance
-            relevant += chance * own_chance >= self._relevance.threshold
-        share = total / max(1, len(sentences))
+            sentence_probability = probability_of([sentence])
+            total += sentence_probability
+            # A sentence is needed if its context and the sentence itself are relevant.
+            is_needed = (
+                probability * sentence_probability >= self._relevance_model.threshold
+            )
+            relevant += is_needed
         return SentenceRelevance(
-            context_id=name,
+            context_id=context,
             relevant=relevant,
             total=len(sentences),
-            probability=chance,
-            share=share,
+            probability=probability,
+            share=total / max(1, len(sentences)),
         )
 
 
-def _bounded(**texts: str) -> None:
-    """Raise JudgementFailed if one of `texts` is too long to be judged; the reason goes
-    into the record."""
-    for what, text in texts.items():
-        _check_length(f"the {what} has", len(text), MAX_CHARACTERS)
+def _require_short(**texts: str) -> None:
+    """Raise JudgementFailed, with the name in the reason, if one of `texts` is too long
+    to be judged."""
+    for name, text in texts.items():
+        _check_length(f"the {name} has", len(text), MAX_CHARACTERS)
 
 
 def _texts(contexts: Contexts) -> tuple[str, ...]:
@@ -296,31 +311,35 @@ def _texts(contexts: Contexts) -> tuple[str, ...]:
     return tuple(context.text for context in contexts)
 
 
-def _check_length(what: str, characters: int, most: int) -> None:
-    if characters > most:
+def _check_length(subject: str, characters: int, limit: int) -> None:
+    if characters > limit:
         raise JudgementFailed(
-            f"{what} {characters:,} characters; the offline judge takes at most {most:,}, so nothing was judged"
+            f"{subject} {characters:,} characters; the offline judge takes at most {limit:,}, so nothing was judged"
         )
 
 
 def _reference_match(
     statements: Statements,
-    from_answer: Sequence[Agreement],
-    references: Statements,
-    from_reference: Sequence[Agreement],
+    in_reference: Sequence[Agreement],
+    *,
+    reference_statements: Statements,
+    in_answer: Sequence[Agreement],
 ) -> ReferenceMatch:
+    """The match of an answer and its reference: how much of each statement is in the
+    other text."""
     return ReferenceMatch(
-        reference_statements=tuple(references),
-        answer_supports=_supports(statements, from_answer, "reference"),
-        reference_supports=_supports(references, from_reference, "answer"),
-        answer_share=overall(from_answer),
-        reference_share=overall(from_reference),
+        reference_statements=tuple(reference_statements),
+        answer_supports=_supports(statements, in_reference, "reference"),
+        reference_supports=_supports(reference_statements, in_answer, "answer"),
+        answer_share=mean_share(in_reference),
+        reference_share=mean_share(in_answer),
     )
 
 
 def _supports(
     statements: Statements, agreements: Sequence[Agreement], source: str
 ) -> tuple[Support, ...]:
+    """The verdicts on `statements` by their agreement with the text `source`."""
     supports = []
     for statement, agreement in zip(statements, agreements, strict=True):
         sources = (source,) if agreement.agrees else ()
@@ -329,23 +348,25 @@ def _supports(
     return tuple(supports)
 
 
-def _compared(
-    full: str | None, text: str, language: Language
+def _parse(
+    full_statement: str | None, text: str, language: Language
 ) -> tuple[Sequence[Sentence], Passage]:
-    """The statements of an answer or a reference, and its text as a passage; of a bare
-    one, the `full` statement."""
-    if full is not None:
-        statement = _sentence(full, language)
-        return [statement], Passage([statement], language)
-    statements = _limited(_split(text, language), "the reference or the answer")
+    """The statements of an answer or a reference, and its text as a passage. If the
+    text is bare, both are its `full_statement`."""
+    if full_statement is not None:
+        sentence = _sentence(full_statement, language)
+        return [sentence], Passage([sentence], language)
+    statements = _limit(_split(text, language), "the reference or the answer")
     return statements, _read(without_thoughts(text), language)
 
 
-def _passages(contexts: Contexts, beside: str = "") -> tuple[list[Passage], Language]:
-    """The contexts, read in the language of them and of what is said beside. Raises JudgementFailed if they are too long
-    to be judged."""
+def _read_contexts(
+    contexts: Contexts, other_text: str = ""
+) -> tuple[list[Passage], Language]:
+    """The contexts as passages, and the language of them and `other_text` together.
+    Raises JudgementFailed if the contexts are too long to be judged."""
     texts = _texts(contexts)
-    language = _language((beside, *texts))
+    language = _language((other_text, *texts))
     return _read_all(texts, language), language
 
 
@@ -353,23 +374,25 @@ def _read_all(texts: Sequence[str], language: Language) -> list[Passage]:
     return [_read(text, language) for text in texts]
 
 
-def _asked(question: str, language: Language) -> Question:
-    """The question. Raises JudgementFailed if it has no content word."""
-    question_read = _question(question, language)
-    if not question_read.sentence.keys:
+def _require_content(question: str, language: Language) -> Question:
+    """The parsed question. Raises JudgementFailed if it has no content word."""
+    parsed = _question(question, language)
+    if not parsed.sentence.keys:
         raise JudgementFailed(TOO_LITTLE, not_applicable=True)
-    return question_read
+    return parsed
 
 
-def _cached(read: Callable[[str, Language], Made]) -> Callable[[str, Language], Made]:
-    """`read`, which remembers recent texts that aren't long."""
-    remembered = lru_cache(maxsize=_CACHED_TEXTS)(read)
+def _cached(
+    parse: Callable[[str, Language], Parsed],
+) -> Callable[[str, Language], Parsed]:
+    """Cache what `parse` returns for recent texts, except for long ones."""
+    cached_parse = lru_cache(maxsize=_CACHED_TEXTS)(parse)
 
-    def cached(text: str, language: Language) -> Made:
+    def parse_or_look_up(text: str, language: Language) -> Parsed:
         is_long = len(text) > _MAX_CACHED_CHARACTERS
-        return read(text, language) if is_long else remembered(text, language)
+        return parse(text, language) if is_long else cached_parse(text, language)
 
-    return cached
+    return parse_or_look_up
 
 
 @_cached
@@ -393,18 +416,18 @@ def _split(text: str, language: Language) -> tuple[Sentence, ...]:
 
 
 def _full_statement(question: str, answer: str) -> str | None:
-    """What a bare answer says together with its question; None if it isn't bare, or the
-    question says nothing."""
-    if len(answer) > _LANGUAGE_SAMPLE:
+    """The statement that a bare answer makes together with its question; None if the
+    answer isn't bare, or the question has no content word."""
+    if len(answer) > _SAMPLE_CHARACTERS:
         return None
     language = _language((question,))
     return full_statement(normalise(question), normalise(answer), language)
 
 
-def _same_word(question: str, reference: str, answer: str) -> bool | None:
-    """Whether an answer and a reference, one of which is bare, say the same by one
-    word; None if words can't tell."""
-    if min(len(reference), len(answer)) > _LANGUAGE_SAMPLE:
+def _is_same_choice(question: str, reference: str, answer: str) -> bool | None:
+    """Whether an answer and a reference, one of which is bare, choose the same option,
+    or both yes or both no; None if neither is bare, or one of them chooses nothing."""
+    if min(len(reference), len(answer)) > _SAMPLE_CHARACTERS:
         return None
     language = _language((question,))
     texts = [normalise(reference), normalise(answer)]
@@ -416,33 +439,39 @@ def _same_word(question: str, reference: str, answer: str) -> bool | None:
 
 @lru_cache(maxsize=64)
 def _language(texts: tuple[str, ...]) -> Language:
-    text = " ".join(text[:_LANGUAGE_SAMPLE] for text in texts[:5])
-    # Normalising doesn't shorten ASCII, and the language is told by the beginning.
-    return guess_language(
-        normalise(text[: 2 * _LANGUAGE_SAMPLE] if text.isascii() else text)
-    )
+    """The language of several texts together, by their beginnings."""
+    samples = [text[:_SAMPLE_CHARACTERS] for text in texts[:_SAMPLE_TEXTS]]
+    sample = " ".join(samples)
+    # Normalising doesn't shorten ASCII, of which the beginning is enough.
+    if sample.isascii():
+        sample = sample[: 2 * _SAMPLE_CHARACTERS]
+    return guess_language(normalise(sample))
 
 
 def _claims(sentences: Sequence[Sentence], language: Language) -> list[Sentence]:
-    """Those that claim something; refusals only if there is nothing else."""
-    meaningful = [sentence for sentence in sentences if sentence.keys]
+    """The sentences with content words, without refusals if there are others."""
+    with_content = [sentence for sentence in sentences if sentence.keys]
     claims = [
-        sentence for sentence in meaningful if not refuses(sentence.text, language.code)
+        sentence
+        for sentence in with_content
+        if not refuses(sentence.text, language.code)
     ]
-    return claims or meaningful
+    return claims or with_content
 
 
 def _numbered(prefix: str, sentences: Iterable[Sentence]) -> tuple[Statement, ...]:
+    """The sentences as statements with the ids ``s1``, ``s2`` … for the prefix
+    ``s``."""
     statements = []
-    for rank, sentence in enumerate(sentences, start=1):
-        name = f"{prefix}{rank}"
-        statements.append(Statement(name, sentence.text))
+    for number, sentence in enumerate(sentences, start=1):
+        statements.append(Statement(f"{prefix}{number}", sentence.text))
     return tuple(statements)
 
 
-def _limited(sentences: tuple[Sentence, ...], what: str) -> tuple[Sentence, ...]:
+def _limit(sentences: tuple[Sentence, ...], subject: str) -> tuple[Sentence, ...]:
+    """`sentences` as they are. Raises JudgementFailed if there are too many."""
     if len(sentences) > MAX_STATEMENTS:
         raise JudgementFailed(
-            f"{what} has {len(sentences)} statements; the offline judge takes at most {MAX_STATEMENTS}"
+            f"{subject} has {len(sentences)} statements; the offline judge takes at most {MAX_STATEMENTS}"
         )
     return sentences

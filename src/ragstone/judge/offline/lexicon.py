@@ -8,123 +8,149 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from ragstone.files import shipped
 
-_SAMPLE = 600
+_SAMPLE_CHARACTERS = 600
 _SAMPLE_WORDS = 80
+"""A language is guessed by at most this many words at the beginning of a text."""
+_MIN_SCRIPT_SHARE = 0.25
+"""The share of the letters from which the script of a language decides."""
+_MIN_LEAD_OVER_ENGLISH = 1.2
+"""Another language needs this many times the votes for English, which is often mixed
+into other languages."""
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]*)?")
 _LETTER = re.compile(r"[^\W\d_]")
 
+_KEYS = {
+    "function_words": "function",
+    "negation_content": "absent",
+    "negation_exceptions": "only",
+    "vague_words": "vague",
+    "hedges": "hedging",
+    "agent_markers": "agents",
+    "half_pattern": "half",
+    "minus_pattern": "minus",
+    "clock_pattern": "clock",
+    "script_pattern": "script",
+}
+"""The keys in lexicon.json of the fields that are named otherwise here."""
 
-class Language(Struct, frozen=True, eq=False):
+
+class Language(Struct, frozen=True, eq=False, rename=_KEYS, forbid_unknown_fields=True):
     """The word lists of one language, all in lower case."""
 
     code: str
-    script: str = ""
-    """The letters of a script that no other language here has, as a pattern."""
+    """The code of ISO 639-1."""
+    script_pattern: str = ""
+    """Matches the letters of a script that no other language here has."""
     stemmer: str | None = None
     """The name of a Snowball algorithm."""
-    function: frozenset[str] = frozenset()
+    function_words: frozenset[str] = frozenset()
     negations: frozenset[str] = frozenset()
-    absent: frozenset[str] = frozenset()
+    negation_content: frozenset[str] = frozenset()
     """Negations that are content, too: "nothing"."""
-    only: frozenset[str] = frozenset()
-    """Before these a negation negates nothing: "not only", "don't forget"."""
-    vague: frozenset[str] = frozenset()
-    hedging: frozenset[str] = frozenset()
-    """They claim nothing: "perhaps", "please"."""
+    negation_exceptions: frozenset[str] = frozenset()
+    """A negation before one of these words negates nothing: "not only", "don't
+    forget"."""
+    vague_words: frozenset[str] = frozenset()
+    """Words that say nothing about a question: "several", "important"."""
+    hedges: frozenset[str] = frozenset()
+    """Words that claim nothing: "perhaps", "please"."""
     pronouns: frozenset[str] = frozenset()
-    agents: frozenset[str] = frozenset()
-    """They introduce who did it."""
+    agent_markers: frozenset[str] = frozenset()
+    """Words before the one who acts, in the passive voice: "by"."""
     months: Mapping[str, int] = {}
+    """The number of the month, by its names."""
     units: Mapping[str, str] = {}
-    """The name of the unit by its forms."""
+    """The name of the unit (see units.json), by its forms."""
     directions: Mapping[str, tuple[int, bool]] = {}
-    """An axis, and which end of it a word says."""
+    """The number of an axis, and which end of it a word means: "before" is the opposite
+    of "after"."""
     numbers: Mapping[str, str] = {}
-    """Number words, as digits."""
+    """The digits of number words."""
     magnitudes: Mapping[str, int] = {}
-    """Words for powers of ten."""
-    half: str = ""
-    """A pattern, as the next two are."""
-    minus: str = ""
-    clock: str = ""
+    """The exponents of words for powers of ten."""
+    half_pattern: str = ""
+    """Matches "half a" before a unit."""
+    minus_pattern: str = ""
+    """Matches words for a minus before a number."""
+    clock_pattern: str = ""
+    """Matches a time of day: its hour, its minutes, and the groups `late` or `early`
+    for words such as "pm" and "am"."""
 
     @property
     def has_lists(self) -> bool:
-        """Whether there are word lists, so that more than overlap can be seen."""
+        """Whether there are word lists, without which only overlap can be judged."""
         return bool(self.negations)
 
     @property
-    def spaced(self) -> bool:
+    def has_spaces(self) -> bool:
         """Whether words are separated by spaces."""
         return self.code not in ("zh", "ja")
 
     @property
-    def nouns_capitalised(self) -> bool:
+    def capitalises_nouns(self) -> bool:
         """Whether a capital inside a sentence only means that the word is a noun."""
         return self.code == "de"
 
 
 @cache
 def load_data(name: str) -> Mapping[str, Any]:
-    """A JSON file of this package."""
+    """The contents of a JSON file of this package."""
     text = shipped(name, __package__).read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))
 
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """The languages of lexicon.json by ISO 639-1 code: those with word lists, and those
-    with a stemmer or function words alone, so that they aren't taken for others.
+    """The languages of lexicon.json by ISO 639-1 code.
+
+    Some have only a stemmer, a script or function words, so that they aren't mistaken
+    for others.
     """
-    by_code = {}
-    for code, lists in load_data("lexicon.json").items():
-        fields = {name: _read(value) for name, value in lists.items()}
-        by_code[code] = Language(code, **fields)
-    return by_code
-
-
-def _read(value: Any) -> Any:
-    return frozenset(value) if isinstance(value, list) else value
+    return {
+        code: convert({"code": code, **lists}, Language)
+        for code, lists in load_data("lexicon.json").items()
+    }
 
 
 def language(code: str) -> Language:
-    """The language with this code, with what is known of it."""
+    """The language with this code; one without lists if it is not in lexicon.json."""
     return languages().get(code) or Language(code)
 
 
 @cache
-def _speakers() -> Mapping[str, list[str]]:
-    """The languages that have a function word or negation, by the word."""
-    speakers: dict[str, list[str]] = {}
-    for code, words in languages().items():
-        for word in words.function | words.negations:
-            speakers.setdefault(word, []).append(code)
-    return speakers
+def _languages_by_word() -> Mapping[str, list[str]]:
+    """The codes of the languages that have a function word or a negation, by the
+    word."""
+    codes: dict[str, list[str]] = {}
+    for code, lists in languages().items():
+        for word in lists.function_words | lists.negations:
+            codes.setdefault(word, []).append(code)
+    return codes
 
 
 def guess_language(text: str) -> Language:
-    """The language of normalised `text`: by script if that is enough, otherwise by its
-    function words.
-
-    English when neither decides.
-    """
-    head = text[:_SAMPLE]
-    if not head.isascii():
-        letters = len(_LETTER.findall(head))
+    """The language of normalised `text`, by its script if that is enough, or else by
+    its function words; English if neither decides."""
+    sample = text[:_SAMPLE_CHARACTERS]
+    if not sample.isascii():
+        letters = len(_LETTER.findall(sample))
         for candidate in languages().values():
+            pattern = candidate.script_pattern
             if (
-                candidate.script
-                and len(re.findall(candidate.script, head)) * 4 > letters
+                pattern
+                and len(re.findall(pattern, sample)) > _MIN_SCRIPT_SHARE * letters
             ):
                 return candidate
+    # A word of several languages is a part of a vote for each.
     votes = {"en": 0.0}
-    for word in _WORD.findall(head.lower())[:_SAMPLE_WORDS]:
-        codes = _speakers().get(word, [])
+    for word in _WORD.findall(sample.lower())[:_SAMPLE_WORDS]:
+        codes = _languages_by_word().get(word, [])
         for code in codes:
             votes[code] = votes.get(code, 0.0) + 1.0 / len(codes)
     best = max(votes, key=lambda code: (votes[code], language(code).has_lists))
-    return language(best if votes[best] > 1.2 * votes["en"] else "en")
+    has_won = votes[best] > _MIN_LEAD_OVER_ENGLISH * votes["en"]
+    return language(best if has_won else "en")

@@ -1,4 +1,5 @@
-"""Logistic models, as written to weights.json by `bench/train_offline_judge.py`."""
+"""Logistic models, with the weights in weights.json, which
+`bench/train_offline_judge.py` writes."""
 
 from __future__ import annotations
 
@@ -16,12 +17,13 @@ def logistic(z: float) -> float:
 
 
 class Logistic(Struct, frozen=True):
-    """p = 1 ÷ (1 + exp(-(bias + Σ w·x))). Weights of shares are never negative, those
-    of conflicts never positive."""
+    """The model p = 1 ÷ (1 + exp(-(bias + Σ w·x))) with the weights w of the features
+    x. The weights of shares are never negative, those of conflicts never positive."""
 
     bias: float
     weights: tuple[float, ...]
     threshold: float
+    """The probability from which the verdict is yes."""
 
     def probability(self, features: Sequence[float]) -> float:
         """The probability in (0, 1) for one row of features."""
@@ -32,15 +34,17 @@ class Logistic(Struct, frozen=True):
 
 
 def load_model(name: str, features: Sequence[str]) -> Logistic:
-    """The model called `name` over `features`. Raises ValueError when the file and the
-    code disagree."""
+    """The model called `name` in weights.json. Raises ValueError if its weights are not
+    those of `features`."""
     model = load_data("weights.json")[name]
     if model["weights"].keys() != set(features):
-        raise ValueError(f"weights.json and the code disagree on '{name}'")
+        raise ValueError(
+            f"the weights of '{name}' in weights.json are of other features"
+        )
     weights = tuple(float(model["weights"][feature]) for feature in features)
     return Logistic(model["bias"], weights, model["threshold"])
 
 
 def judge_version() -> str:
-    """The version of the judge, which changes with its scores."""
+    """The version of the offline judge, which changes with its scores."""
     return str(load_data("weights.json")["version"])

@@ -1,5 +1,5 @@
-"""Texts parsed once, and only as far as they are asked about: sentences, their keys,
-what they negate and measure, and the positions of each key."""
+"""Parsed texts: sentences, their keys, what they negate and measure, and the positions
+of each key. All of this is computed when it is first used."""
 
 from __future__ import annotations
 
@@ -9,64 +9,73 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from msgspec import Struct
+
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.lexicon import Language
-from ragstone.judge.offline.numerals import amount, plain_number, plain_numbers
-from ragstone.judge.offline.tokens import NUMBER, KeySet, tokens_and_keys, union, words
+from ragstone.judge.offline.numerals import Amount, amount, plain_number, plain_numbers
+from ragstone.judge.offline.tokens import NUMBER, KeySet, Tokens, tokenise, union, words
 from ragstone.judge.sentences import split_sentences
 
-Name = tuple[int, int, tuple[str, ...]]
-"""A run of capitalised keys: its start and end in the sequence, and the keys."""
-
-Amount = tuple[str, float]
 Fact = tuple[Hashable, Hashable]
-"""What something is said of, and what is said of it."""
+"""A subject, and what is said of it."""
 
 _CLAUSE = re.compile(r"[;:.!?]\s|,\s(?=(?:and|but|und|aber|et|mais|y|pero)\b)")
+# How many tokens away from a word the words that it refers to may be.
 _NEGATION_REACH = 6
-_NEGATED_KEYS = 2
 _DIRECTION_REACH = 3
 _AGENT_REACH = 4
+_MAX_NEGATED_KEYS = 2
 _MEASURE = re.compile(
     r"([$€£¥])? ?(?<![\w.,])(-?\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+|°)?"
 )
+
+
+class Name(Struct, frozen=True):
+    """A run of capitalised words."""
+
+    start: int
+    """The index of its first word in the key sequence of its sentence."""
+    end: int
+    """The index after its last word."""
+    keys: tuple[str, ...]
 
 
 class Sentence:
     """One sentence, as normalised text. Equal only to itself."""
 
     def __init__(
-        self, text: str, language: Language, *, denied: bool | None = None
+        self, text: str, language: Language, *, is_denied: bool | None = None
     ) -> None:
         self.text = text
         self.language = language
-        self.denied = denied
+        self.is_denied = is_denied
         """Whether the text is a question that is answered with no, so that the opposite
         of what it asks is claimed; None if it is no question."""
 
     @cached_property
-    def plain(self) -> str:
+    def plain_text(self) -> str:
         """The text with plain numbers."""
         return plain_numbers(self.text, self.language)
 
     @cached_property
-    def _read(self) -> tuple[list[str], list[str]]:
-        return tokens_and_keys(self.plain, self.language)
+    def _tokens(self) -> Tokens:
+        return tokenise(self.plain_text, self.language)
 
     @property
     def tokens(self) -> Sequence[str]:
         """The tokens, in lower case."""
-        return self._read[0]
+        return self._tokens.words
 
     @property
-    def sequence(self) -> Sequence[str]:
+    def key_sequence(self) -> Sequence[str]:
         """The keys of its tokens, FUNCTION for function words."""
-        return self._read[1]
+        return self._tokens.keys
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """The content keys, in order, with repeats."""
-        return tuple(filter(None, self.sequence))
+        return tuple(filter(None, self.key_sequence))
 
     @cached_property
     def key_set(self) -> KeySet:
@@ -74,14 +83,14 @@ class Sentence:
         return frozenset(self.keys)
 
     @cached_property
-    def surface(self) -> Sequence[str]:
+    def surface_forms(self) -> Sequence[str]:
         """The tokens as written."""
-        return words(self.plain)
+        return words(self.plain_text)
 
     @cached_property
-    def function(self) -> KeySet:
+    def function_words(self) -> KeySet:
         """Its function words."""
-        return self.language.function.intersection(self.tokens)
+        return self.language.function_words.intersection(self.tokens)
 
     @cached_property
     def numbers(self) -> KeySet:
@@ -90,58 +99,65 @@ class Sentence:
 
     @cached_property
     def negated(self) -> KeySet:
-        """The first content words after each negation in its clause, or the last ones
-        before it: "in winter, not in August"; without those that are also said
-        elsewhere. Empty for languages without word lists.
+        """The keys that are negated: the first content words after each negation in its
+        clause, or the last ones before it if none follow ("in winter, not in August").
+
+        Without keys that are also said elsewhere in the sentence. Empty for languages
+        without word lists.
         """
-        if not any(map(self._negates, self.tokens)):
+        if not any(map(self._is_negation, self.tokens)):
             return frozenset()
         negated: list[str] = []
-        for clause in _CLAUSE.split(self.plain):
-            tokens, keys = tokens_and_keys(clause, self.language)
-            for at, token in enumerate(tokens):
-                if not self._negates(token):
+        for clause in _CLAUSE.split(self.plain_text):
+            tokens = tokenise(clause, self.language)
+            for index, token in enumerate(tokens.words):
+                if not self._is_negation(token):
                     continue
-                if not self.language.only.isdisjoint(tokens[at + 1 : at + 2]):
+                next_token = tokens.words[index + 1 : index + 2]
+                if not self.language.negation_exceptions.isdisjoint(next_token):
                     continue
-                after = _words(keys[at + 1 : at + 1 + _NEGATION_REACH])
-                before = _words(keys[max(0, at - _NEGATION_REACH) : at])
-                negated += after[:_NEGATED_KEYS] or before[-_NEGATED_KEYS:]
-        also_said = Counter(self.sequence)
-        also_said.subtract(negated)
-        return frozenset(key for key in negated if also_said[key] <= 0)
+                first = max(0, index - _NEGATION_REACH)
+                last = index + 1 + _NEGATION_REACH
+                after = _words(tokens.keys[index + 1 : last])
+                before = _words(tokens.keys[first:index])
+                negated += after[:_MAX_NEGATED_KEYS] or before[-_MAX_NEGATED_KEYS:]
+        other_uses = Counter(self.key_sequence)
+        other_uses.subtract(negated)
+        return frozenset(key for key in negated if other_uses[key] <= 0)
 
-    def _negates(self, token: str) -> bool:
+    def _is_negation(self, token: str) -> bool:
         return token in self.language.negations or token.endswith("n't")
 
     @cached_property
     def directions(self) -> frozenset[Fact]:
-        """On which end of an axis a word is: "before noon", "more than"."""
+        """For an axis and a word, on which end of the axis the word is: "before noon",
+        "more than five"."""
         facts: set[Fact] = set()
-        for at, token in enumerate(self.tokens):
+        for index, token in enumerate(self.tokens):
             if token in self.language.directions:
                 axis, end = self.language.directions[token]
-                after = self.sequence[at + 1 : at + 1 + _DIRECTION_REACH]
+                after = self.key_sequence[index + 1 : index + 1 + _DIRECTION_REACH]
                 for key in filter(None, after):
                     facts.add(((axis, key), end))
         return frozenset(facts)
 
     @cached_property
     def units(self) -> frozenset[tuple[str, str]]:
-        """The units of numbers."""
+        """The keys of numbers with their units."""
         units = self.language.units
         facts: set[tuple[str, str]] = set()
-        for currency, digits, after in _MEASURE.findall(self.plain):
-            unit = units.get(currency) or units.get(after.lower())
+        for currency, digits, word_after in _MEASURE.findall(self.plain_text):
+            unit = units.get(currency) or units.get(word_after.lower())
             if unit:
                 facts.add((NUMBER + plain_number(digits), unit))
         return frozenset(facts)
 
     @cached_property
     def amounts(self) -> Mapping[Amount, str]:
-        """What its measures come to in base units, with the keys of their numbers: two
-        years are 24 months."""
+        """The amounts in base units (two years are 24 months), with the keys of their
+        numbers."""
         amounts: dict[Amount, str] = {}
+        # 0.2 is the same share as 20 %.
         decimals = [(key, "one") for key in self.numbers if "." in key]
         for key, unit in (*self.units, *decimals):
             value = amount(key.removeprefix(NUMBER), unit)
@@ -151,46 +167,51 @@ class Sentence:
 
     @cached_property
     def roles(self) -> frozenset[Fact]:
-        """Which of two names that follow each other does what a word between them
-        says, also in the passive voice."""
+        """For two names in a row and a word between them, which of the two does what
+        the word says, also in the passive voice."""
         facts: set[Fact] = set()
-        for (_, first_end, first), (start, _, second) in pairwise(self.names):
-            names = (first[-1], second[-1])
-            before = self.tokens[max(0, start - _AGENT_REACH) : start]
-            is_passive = not self.language.agents.isdisjoint(before)
-            for word in filter(None, self.sequence[first_end:start]):
-                facts.add(((frozenset(names), word), names[is_passive]))
+        for first, second in pairwise(self.names):
+            last_keys = (first.keys[-1], second.keys[-1])
+            tokens_before = self.tokens[
+                max(0, second.start - _AGENT_REACH) : second.start
+            ]
+            is_passive = not self.language.agent_markers.isdisjoint(tokens_before)
+            agent = last_keys[1] if is_passive else last_keys[0]
+            for word in filter(None, self.key_sequence[first.end : second.start]):
+                facts.add(((frozenset(last_keys), word), agent))
         return frozenset(facts)
 
     @cached_property
     def names(self) -> Sequence[Name]:
         """Its names: runs of capitalised words."""
-        if len(self.surface) != len(self.sequence):
+        # With n-grams, keys are not those of tokens.
+        if len(self.surface_forms) != len(self.key_sequence):
             return ()
         names: list[Name] = []
         start = None
-        for at, token in enumerate((*self.surface, "")):
-            is_name = token[:1].isupper() and bool(_words(self.sequence[at : at + 1]))
+        # The empty token at the end ends the last run.
+        for index, token in enumerate((*self.surface_forms, "")):
+            has_content = bool(_words(self.key_sequence[index : index + 1]))
+            is_name = token[:1].isupper() and has_content
             if is_name and start is None:
-                start = at
+                start = index
             if not is_name and start is not None:
-                names.append((start, at, tuple(self.sequence[start:at])))
+                names.append(Name(start, index, tuple(self.key_sequence[start:index])))
                 start = None
         return names
 
     @cached_property
     def name_keys(self) -> KeySet:
-        """The keys of capitalised words except the first word (German nouns aren't
-        names, but are rare words too)."""
+        """The keys of capitalised words, except for the first word. German nouns count,
+        too: most of them are as rare as names."""
         keys: set[str] = set()
-        for start, _, name in self.names:
-            keys.update(name if start else name[1:])
+        for name in self.names:
+            keys.update(name.keys if name.start else name.keys[1:])
         return frozenset(keys)
 
 
 class Passage:
-    """One text, as its sentences, which are parsed only as far as they are asked
-    about."""
+    """A text, as its sentences."""
 
     def __init__(self, sentences: Sequence[Sentence], language: Language) -> None:
         self.sentences = sentences
@@ -198,27 +219,28 @@ class Passage:
 
     @cached_property
     def pairs(self) -> frozenset[tuple[str, str]]:
-        """The pairs of neighbouring keys in its sentences."""
+        """The pairs of content keys in a row in its sentences."""
         return union(pairwise(sentence.keys) for sentence in self.sentences)
 
     @cached_property
-    def places(self) -> Mapping[str, Sequence[int]]:
+    def positions(self) -> Mapping[str, Sequence[int]]:
         """For each content key, the positions (from 0) of the sentences that contain
         it, in order."""
-        places: dict[str, list[int]] = {}
+        positions: dict[str, list[int]] = {}
         for position, sentence in enumerate(self.sentences):
             for key in dict.fromkeys(sentence.keys):
-                places.setdefault(key, []).append(position)
-        return places
+                positions.setdefault(key, []).append(position)
+        return positions
 
     @cached_property
-    def function(self) -> KeySet:
-        """All function words."""
-        return union(sentence.function for sentence in self.sentences)
+    def function_words(self) -> KeySet:
+        """The function words of its sentences."""
+        return union(sentence.function_words for sentence in self.sentences)
 
     @cached_property
     def amounts(self) -> Mapping[Amount, Sequence[int]]:
-        """What the measures in it come to, with the positions of their sentences."""
+        """The amounts in base units, with the positions of the sentences that have
+        them."""
         amounts: dict[Amount, list[int]] = {}
         for position, sentence in enumerate(self.sentences):
             for value in sentence.amounts:
@@ -227,11 +249,11 @@ class Passage:
 
 
 def read_passage(text: str, language: Language) -> Passage:
-    """The raw `text`, normalised and parsed."""
+    """Normalise raw `text` and split it into sentences."""
     sentences = split_sentences(normalise(text), language.code)
     return Passage([Sentence(sentence, language) for sentence in sentences], language)
 
 
 def _words(keys: Sequence[str]) -> list[str]:
-    """Those of content words, without numbers and months."""
+    """The keys of content words, without numbers and months."""
     return [key for key in keys if key and not key.startswith(NUMBER)]

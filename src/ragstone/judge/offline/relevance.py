@@ -1,8 +1,8 @@
-"""Is a text relevant to a question: does it share the question's words, and have a
-phrase of the kind asked for?
+"""Whether a text is relevant to a question, and whether an answer addresses it.
 
-And does an answer address its question, say something new, and all that the reference
-says? This replaces reverse questions, which need a generating model.
+A relevant text shares words with the question and has a phrase of the kind that would
+answer it. An answer also says something new, and all that the reference says. This
+replaces reverse questions, which need a generating model.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from statistics import fmean
 from msgspec import Struct
 
 from ragstone.judge.offline.abstention import refuses
-from ragstone.judge.offline.bare import opening
-from ragstone.judge.offline.evidence import match, positions_of
+from ragstone.judge.offline.bare import opening_word
+from ragstone.judge.offline.evidence import find_key, match
 from ragstone.judge.offline.lexicon import Language
 from ragstone.judge.offline.model import Logistic
 from ragstone.judge.offline.passage import Passage, Sentence
@@ -26,38 +26,42 @@ from ragstone.judge.offline.tokens import NUMBER, KeySet, keys_of, union
 from ragstone.judge.sentences import split_sentences
 
 FEATURES = ("question_held", "kind_of_answer")
-"""Names of the features of a text compared with a question, in [0, 1]."""
+"""The features of a text for a question: the share of the question's words that it has,
+and 1 if it has a phrase of the kind that would answer it, else 0."""
 
 ANSWER_FEATURES = ("topic", "says_new", "kind_of_answer", "grounded", "on_topic")
-"""Names of the features of an answer to its question, higher is better: how much of the
-question and of the reference it shares, how much it says besides, whether a phrase of
-the kind asked for, how much of that the texts say, and how much of the question it
-shares, in full from 0.4 on: echoing it gains nothing more. In [0, 1].
-"""
+"""The features of an answer to its question, in [0, 1]: how much of the question and of
+the reference it shares; how much it says besides; 1 if it has a phrase of the kind that
+would answer the question, else 0; how much of what it says besides is in the contexts
+or references; and how much of the question it shares, where _ENOUGH_SHARED is 1, so
+that echoing the question gains nothing more."""
 
 MAX_UNCERTAIN = 0.3
-"""Limit for a phrase such as "30 days" that no context and no reference holds: words
-can't tell what it is about."""
+"""The highest relevancy of a phrase such as "30 days" that no context and no reference
+has: words can't tell what it is about."""
 
-_NAME_WORDS = 4
-_MUCH_NEW = 8.0
-_PHRASE_WORDS = 8
-_PLAIN_WORDS = 2
-_TOPIC = 0.2
-_NEAR = 0.4
-_LIKE_REFERENCE = 0.3
-_FROM_CONTEXTS = 0.5
-"""How much of the question a statement about it shares at least, how much of it an
-answer shares that needs no more, how much it is like a reference, and from which share
-on its words being in the contexts says so."""
-
-_WHOLE = 0.6
+_MAX_NAME_TOKENS = 4
+"""A text of so few tokens may begin with a name."""
+_NEW_WORDS_SCALE = 8.0
+"""After this many new words, `says_new` is 1 - 1/e."""
+_MAX_PHRASE_TOKENS = 8
+_MAX_PLAIN_WORDS = 2
+"""A phrase has at most this many content words in small letters."""
+_MIN_SHARED = 0.2
+"""The share of the question's words from which a statement is surely about it."""
+_ENOUGH_SHARED = 0.4
+"""The share of the question's words that an answer needs at most."""
+_MIN_LIKENESS = 0.3
+"""The F1 with a reference from which a statement is surely about the question."""
+_MIN_GROUNDED = 0.5
+"""Only a larger share of a statement's new words in the contexts says that it is about
+the question."""
+_MIN_COVERING_SHARE = 0.6
 """The share of a reference's statement, beyond the question, from which an answer makes
 this statement."""
-
-_NOTHING_COVERED = 0.5
-"""What an answer keeps of its relevancy that says nothing of what a reference says: it
-may say so in other words."""
+_UNCOVERED_FACTOR = 0.5
+"""What is left of the relevancy of an answer that covers nothing of a reference: it may
+say the same in other words."""
 
 
 class Question(Struct, frozen=True):
@@ -65,7 +69,8 @@ class Question(Struct, frozen=True):
 
     sentence: Sentence
     kind: str | None
-    """The kind of phrase that would answer it; None if that is yes or no."""
+    """The kind of phrase that would answer it ("when", "number", …); None if a yes or
+    no would."""
 
     def shared(self, keys: Collection[str]) -> float:
         """The share of the question's words that are in `keys`."""
@@ -84,17 +89,19 @@ def read_question(sentence: Sentence) -> Question:
 
 
 def features(question: Question, sentences: Sequence[Sentence]) -> tuple[float, float]:
-    """The features of a text, given as its sentences, compared with `question`."""
-    return question.shared(_all_keys(sentences)), has_answer(question, sentences)
+    """The FEATURES of a text, given as its sentences, for `question`."""
+    has_phrase_of_kind = any_of_kind(question, sentences)
+    return question.shared(_all_keys(sentences)), float(has_phrase_of_kind)
 
 
-def has_answer(question: Question, sentences: Sequence[Sentence]) -> float:
-    """1 if one of `sentences` has a phrase of the kind asked for, else 0."""
-    return float(any(has_kind(question, sentence) for sentence in sentences))
+def any_of_kind(question: Question, sentences: Sequence[Sentence]) -> bool:
+    """Whether any of `sentences` has a phrase of the kind asked for."""
+    return any(is_of_kind(question, sentence) for sentence in sentences)
 
 
-def has_kind(question: Question, sentence: Sentence) -> bool:
-    """Whether `sentence` has a phrase of the kind asked for, not from the question."""
+def is_of_kind(question: Question, sentence: Sentence) -> bool:
+    """Whether `sentence` has a phrase of the kind asked for that is not from the
+    question."""
     new = sentence.key_set - question.sentence.key_set
     has_number = any(key.startswith(NUMBER) for key in new)
     match question.kind:
@@ -105,16 +112,18 @@ def has_kind(question: Question, sentence: Sentence) -> bool:
         case "why":
             return has_phrase("reason", SHARED, sentence.text)
         case "who" | "where":
-            # A word with a capital; of a short phrase, its first word counts, too.
-            asked = set(map(str.lower, question.sentence.surface))
-            start = len(sentence.surface) > _NAME_WORDS
-            names = [token for token in sentence.surface[start:] if token[0].isupper()]
-            return not asked.issuperset(map(str.lower, names))
+            # A word with a capital. The first word has one in any sentence, so that it
+            # counts only in a short phrase.
+            known = set(map(str.lower, question.sentence.surface_forms))
+            first = int(len(sentence.surface_forms) > _MAX_NAME_TOKENS)
+            tokens = sentence.surface_forms[first:]
+            names = [token for token in tokens if token[0].isupper()]
+            return not known.issuperset(map(str.lower, names))
     return bool(new)
 
 
 class Answer(Struct, frozen=True):
-    """An answer, its question, and what else it can be compared with."""
+    """An answer, and the texts that it is compared with."""
 
     question: Question
     sentences: Sequence[Sentence]
@@ -132,12 +141,13 @@ class Answer(Struct, frozen=True):
         return (*self.contexts, *self.references)
 
     def relevancy(self, model: Logistic) -> float:
-        """How surely the answer addresses the question, in [0, 1], right or wrong: the
-        probability by `model`, times the share of the answer that is about the
-        question, times that of the reference that it covers.
+        """How sure it is that the answer, right or wrong, addresses the question, in
+        [0, 1]: the probability by `model`, times the share of the answer that is about
+        the question, times a factor for the share of the reference that it covers.
 
-        A phrase instead of a sentence is relevant if a text holds it, and else at most
-        MAX_UNCERTAIN; not so "It was built in 1871", which has the question's verb.
+        A phrase instead of a sentence has 1 if it answers the question by a text, and
+        else at most MAX_UNCERTAIN. That limit is not for "It was built in 1871", which
+        has the question's verb.
         """
         first = self.sentences[0]
         is_uncertain = False
@@ -148,135 +158,140 @@ class Answer(Struct, frozen=True):
             is_uncertain = not (shared and has_verb(first))
             if is_uncertain and not self.texts:
                 return MAX_UNCERTAIN
-        total = about = 0.0
+        total_weight = 0.0
+        weight_about_question = 0.0
         for sentence in self.sentences:
             weight = len(sentence.key_set) or 1
-            total += weight
-            about += weight * self._about(sentence)
+            total_weight += weight
+            weight_about_question += weight * self._about(sentence)
         covered = max(map(self._covered, self.references), default=1.0)
-        relevancy = model.probability(self.features()) * about / total
-        relevancy *= _NOTHING_COVERED + (1 - _NOTHING_COVERED) * covered
+        probability = model.probability(self.features())
+        relevancy = probability * weight_about_question / total_weight
+        relevancy *= _UNCOVERED_FACTOR + (1 - _UNCOVERED_FACTOR) * covered
         return min(relevancy, MAX_UNCERTAIN) if is_uncertain else relevancy
 
     def features(self) -> tuple[float, ...]:
-        """The features of the answer, as `ANSWER_FEATURES` names them."""
+        """The ANSWER_FEATURES of the answer."""
         keys = _all_keys(self.sentences)
-        new = self._news(keys)
+        new = self._new_keys(keys)
         shared = self.question.shared(keys)
         return (
-            min(1.0, shared + self._alike(keys)),
-            1.0 - math.exp(-len(new) / _MUCH_NEW),
-            has_answer(self.question, self.sentences),
+            min(1.0, shared + self._likeness(keys)),
+            1.0 - math.exp(-len(new) / _NEW_WORDS_SCALE),
+            float(any_of_kind(self.question, self.sentences)),
             self._grounded(new),
-            min(1.0, shared / _NEAR),
+            min(1.0, shared / _ENOUGH_SHARED),
         )
 
     def _about(self, sentence: Sentence) -> float:
         """How sure it is that a statement is about the question, in [0, 1]: it shares
-        the question's words, or says what a reference or the contexts say besides
-        these. A refusal is not.
+        the question's words, or says what a reference or the contexts say besides. A
+        refusal is not about the question.
 
         Numbers don't count: "60 days" is as much about the question as "30 days".
         """
         if refuses(sentence.text, self.language.code):
             return 0.0
         keys = sentence.key_set
-        new = self._news(keys)
+        new = self._new_keys(keys)
+        # It only repeats the question, which answers it if a yes or no would.
         if not new and self.question.kind is not None:
             return 0.0
         evidence = [
-            self.question.shared(keys) / _TOPIC,
-            self._alike(keys) / _LIKE_REFERENCE,
+            self.question.shared(keys) / _MIN_SHARED,
+            self._likeness(keys) / _MIN_LIKENESS,
         ]
         if self.contexts:
-            grounded = self._grounded(new) - _FROM_CONTEXTS
-            evidence.append(grounded / (1 - _FROM_CONTEXTS))
+            excess = self._grounded(new) - _MIN_GROUNDED
+            evidence.append(excess / (1 - _MIN_GROUNDED))
         return min(1.0, max(evidence))
 
-    def _news(self, keys: Set[str]) -> Set[str]:
-        """Those of `keys` that are not in the question, and say something: not
-        "provided", "important"."""
-        return keys - self.question.sentence.key_set - _vague(self.language)
+    def _new_keys(self, keys: Set[str]) -> Set[str]:
+        """The `keys` that are not in the question, without those of vague words such as
+        "provided" and "important"."""
+        return keys - self.question.sentence.key_set - _vague_keys(self.language)
 
     def _is_answered_by(self, phrase: Sentence) -> bool:
-        """Whether a phrase is a yes or no where that is asked for, or is of the kind
-        asked for and a text has its numbers, its names and most of its words.
-        """
+        """Whether a phrase answers the question: a yes or no where that is asked for,
+        or a phrase of the kind asked for, of which a text has the numbers, the names
+        and most words."""
         opens_with_pronoun = phrase.tokens[0] in self.language.pronouns
         if self.question.kind is None and (
-            opens_with_pronoun or opening(phrase.text) is not None
+            opens_with_pronoun or opening_word(phrase.text) is not None
         ):
             return True
         if not self.texts:
             return False
+        # A phrase may repeat words of the question.
         question = Passage([self.question.sentence], self.language)
         evidence = match(phrase, [*self.texts, question])
-        is_held = evidence["numbers"] == evidence["names"] == 1.0
-        has_most_words = evidence["content"] > _FROM_CONTEXTS
-        return is_held and has_most_words and has_kind(self.question, phrase)
+        has_facts = evidence["numbers"] == evidence["names"] == 1.0
+        has_most_words = evidence["content"] > _MIN_GROUNDED
+        return has_facts and has_most_words and is_of_kind(self.question, phrase)
 
     def _grounded(self, keys: Iterable[str]) -> float:
-        """The share of `keys`, without numbers, that the contexts or references hold; 1
-        if there is nothing to compare."""
+        """The share of `keys`, without numbers, that the contexts or references have; 1
+        if there are no keys or no texts."""
         words = self._words(keys)
-        return _held(words, self.texts) if self.texts and words else 1.0
+        return _share_in(words, self.texts) if self.texts and words else 1.0
 
     def _words(self, keys: Iterable[str]) -> set[str]:
-        """Those of `keys` that are no number and no unit."""
+        """The `keys` that are neither numbers nor units."""
         units = keys_of(self.language).units
         return {key for key in keys if key not in units and key[0] != NUMBER}
 
-    def _alike(self, keys: Iterable[str]) -> float:
-        """F1, of `keys` and of the reference most like them beyond the question,
-        numbers left out."""
+    def _likeness(self, keys: Iterable[str]) -> float:
+        """The F1 of `keys` and those of the most similar reference, without numbers and
+        the words of the question."""
         question_keys = self.question.sentence.key_set
-        own = self._words(keys) - question_keys
+        words = self._words(keys) - question_keys
         best = 0.0
         for reference in self.references:
-            expected = self._words(reference.places) - question_keys
-            total = len(own) + len(expected)
+            reference_words = self._words(reference.positions) - question_keys
+            total = len(words) + len(reference_words)
             if total:
-                best = max(best, 2 * len(own & expected) / total)
+                best = max(best, 2 * len(words & reference_words) / total)
         return best
 
     def _covered(self, reference: Passage) -> float:
-        """The mean over the reference's statements of how much of it the answer says
-        beyond the question, in [0, 1]."""
+        """The mean over the reference's statements of how much of the statement,
+        without the words of the question, the answer says, in [0, 1]."""
         answer = Passage(self.sentences, self.language)
         shares: list[float] = []
         for sentence in reference.sentences:
             words = self._words(sentence.key_set - self.question.sentence.key_set)
             if words:
-                shares.append(min(1.0, _held(words, [answer]) / _WHOLE))
+                share = _share_in(words, [answer]) / _MIN_COVERING_SHARE
+                shares.append(min(1.0, share))
         return fmean(shares or [1.0])
 
 
-def _held(words: Collection[str], texts: Sequence[Passage]) -> float:
-    """The share of `words` that some of `texts` has."""
-    held = 0
+def _share_in(words: Collection[str], texts: Sequence[Passage]) -> float:
+    """The share of `words` that any of `texts` has."""
+    count = 0
     for word in words:
-        held += any(positions_of(word, text.places) for text in texts)
-    return held / len(words)
+        count += any(find_key(word, text.positions) for text in texts)
+    return count / len(words)
 
 
 def is_phrase(sentences: Sequence[Sentence]) -> bool:
     """Whether an answer is a phrase rather than a sentence: "30 days", "Yes, with a
     receipt", "It is Ada"."""
     first = sentences[0]
-    is_short = 0 < len(first.surface) <= _PHRASE_WORDS
+    is_short = 0 < len(first.surface_forms) <= _MAX_PHRASE_TOKENS
     if len(sentences) > 1 or not is_short or ": " in first.text:
         return False
     if first.tokens[0] not in first.language.pronouns and has_verb(first):
         return False
-    plain = 0
-    for token, key in zip(first.surface, first.sequence, strict=False):
-        plain += bool(key) and token.islower()
-    return plain <= _PLAIN_WORDS
+    plain_words = 0
+    for token, key in zip(first.surface_forms, first.key_sequence, strict=False):
+        plain_words += bool(key) and token.islower()
+    return plain_words <= _MAX_PLAIN_WORDS
 
 
 @cache
-def _vague(language: Language) -> KeySet:
-    return frozenset(map(keys_of(language).of, language.vague))
+def _vague_keys(language: Language) -> KeySet:
+    return frozenset(map(keys_of(language).key, language.vague_words))
 
 
 def _all_keys(sentences: Sequence[Sentence]) -> KeySet:

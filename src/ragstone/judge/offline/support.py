@@ -1,5 +1,5 @@
-"""Whether the contexts support a statement: one calibrated logistic over its
-features."""
+"""Whether the contexts support a statement, by a calibrated logistic model of the
+evidence."""
 
 from __future__ import annotations
 
@@ -12,100 +12,106 @@ from ragstone.judge.judgements import Support, Verdict, context_id
 from ragstone.judge.offline.evidence import FEATURES, Match, match
 from ragstone.judge.offline.model import load_model
 from ragstone.judge.offline.passage import Passage, Sentence
+from ragstone.judge.offline.tokens import KeySet
 
 BASE_RATE = 0.85
-"""The share of statements that are supported where the probabilities are calibrated."""
+"""The share of supported statements for which the probabilities are calibrated."""
 
-_AS_GOOD = 0.95
-"""A context with this share of the best one's keys also counts as supporting the
-statement."""
+_MIN_SHARE_OF_BEST = 0.95
+"""A context with this share of the best context's keys supports the statement, too."""
 
 
 class Rating(Struct, frozen=True):
-    """The probability that the contexts together support a statement of `weight`
-    content words, and how they match."""
+    """How the contexts together support a statement."""
 
-    chance: float
+    probability: float
+    """The probability that they support it."""
     weight: int
+    """The number of its content words, at least 1."""
     match: Match
 
 
 class SupportModel:
-    """Rates statements against contexts with the shipped weights."""
+    """Rates statements against contexts, with the weights in weights.json."""
 
     def __init__(self) -> None:
-        self._model = load_model("support", FEATURES)
-        self._whole = load_model("whole", WHOLE_FEATURES)
+        self._statement_model = load_model("support", FEATURES)
+        self._all_supported_model = load_model("whole", ALL_SUPPORTED_FEATURES)
 
     def rate(self, statement: Sentence, contexts: Sequence[Passage]) -> Rating:
-        """The rating of `statement` by all `contexts` (at least one) together."""
+        """Rate `statement` against all `contexts` (at least one) together."""
         evidence = match(statement, contexts)
         return Rating(
-            self._model.probability(evidence.features),
-            len(statement.key_set) or 1,
-            evidence,
+            self._statement_model.probability(evidence.features),
+            weight=len(statement.key_set) or 1,
+            match=evidence,
         )
 
-    def whole(self, ratings: Sequence[Rating]) -> float:
-        """The probability that every statement of an answer is supported, for at least
-        one rating."""
-        chances = [rating.chance for rating in ratings]
+    def probability_of_all(self, ratings: Sequence[Rating]) -> float:
+        """The probability that every statement of an answer is supported, by the
+        ratings of its statements (at least one)."""
+        probabilities = [rating.probability for rating in ratings]
         weights = [rating.weight for rating in ratings]
-        return self._whole.probability(whole_features(chances, weights))
+        return self._all_supported_model.probability(
+            all_supported_features(probabilities, weights)
+        )
 
     def verdict(self, statement_id: str, rating: Rating) -> Support:
-        """Supported from the threshold on, and where something contradicts it, from the
-        base rate on; else contradicted or unsupported."""
+        """The verdict by the rating of a statement: supported from the model's
+        threshold on, else unsupported or, where a context conflicts with it,
+        contradicted.
+
+        A statement with a conflict is supported only if it is at least as probable as a
+        statement in general.
+        """
         is_contradicted = rating.match.conflict > 0
-        least = self._model.threshold
+        threshold = self._statement_model.threshold
         if is_contradicted:
-            least = max(least, BASE_RATE)
-        if rating.chance >= least:
-            # Each context that alone holds about as much as the best one, and those
-            # that have keys that it lacks.
-            matched = rating.match.matched
-            best = max(matched, key=len)
-            contexts = []
-            for rank, keys in enumerate(matched):
-                is_as_good = len(keys) >= _AS_GOOD * len(best)
-                if is_as_good or keys - best:
-                    contexts.append(context_id(rank))
-            verdict = Verdict.SUPPORTED
-            return Support(
-                statement_id,
-                verdict,
-                tuple(contexts),
-                rating.chance,
-            )
+            threshold = max(threshold, BASE_RATE)
         verdict = Verdict.CONTRADICTED if is_contradicted else Verdict.UNSUPPORTED
-        return Support(
-            statement_id,
-            verdict,
-            (),
-            rating.chance,
-        )
+        contexts: tuple[str, ...] = ()
+        if rating.probability >= threshold:
+            verdict = Verdict.SUPPORTED
+            contexts = _supporting_contexts(rating.match.keys_by_text)
+        return Support(statement_id, verdict, contexts, rating.probability)
 
 
-WHOLE_FEATURES = ("product", "several", "length")
-"""The log-odds of the product of the statements' probabilities, where what says more
-counts more; how many statements there are: 0 for one, 1 from three on; and how much
-they say: 0 for up to 10 content words, 1 from 30 on.
-"""
+def _supporting_contexts(keys_by_text: Sequence[KeySet]) -> tuple[str, ...]:
+    """The ids of the contexts that contain about as many keys as the best one, or keys
+    that the best one lacks."""
+    best = max(keys_by_text, key=len)
+    contexts = []
+    for rank, keys in enumerate(keys_by_text):
+        is_as_good = len(keys) >= _MIN_SHARE_OF_BEST * len(best)
+        if is_as_good or keys - best:
+            contexts.append(context_id(rank))
+    return tuple(contexts)
 
-_MANY = 3
-_SHORT, _LONG = 10, 30
+
+ALL_SUPPORTED_FEATURES = ("product", "several", "length")
+"""The features from which a model tells whether all statements of an answer are
+supported: the log-odds of the product of their probabilities, where longer statements
+count more; how many statements there are, from 0 for one to 1 for _MANY_STATEMENTS; and
+how many content words they have, from 0 for _SHORT_WORDS to 1 for _LONG_WORDS."""
+
+_MANY_STATEMENTS = 3
+_SHORT_WORDS = 10
+_LONG_WORDS = 30
 
 
-def whole_features(
-    chances: Sequence[float], weights: Sequence[float]
+def all_supported_features(
+    probabilities: Sequence[float], weights: Sequence[float]
 ) -> tuple[float, float, float]:
-    """The features of a text of several statements (at least one) of these
-    `weights`."""
-    total = sum(weights)
-    logs = 0.0
-    for chance, weight in zip(chances, weights, strict=True):
-        logs += weight * math.log(chance)
-    product = len(chances) * logs / total
-    odds = product - math.log(max(-math.expm1(product), 1e-9))
-    several = min(1.0, (len(chances) - 1) / (_MANY - 1))
-    return odds, several, min(1.0, max(0.0, (total - _SHORT) / (_LONG - _SHORT)))
+    """The ALL_SUPPORTED_FEATURES of statements (at least one) with these probabilities and
+    numbers of content words."""
+    count = len(probabilities)
+    words = sum(weights)
+    weighted_logs = 0.0
+    for probability, weight in zip(probabilities, weights, strict=True):
+        weighted_logs += weight * math.log(probability)
+    # The logarithm of the product, as if all statements had the mean weight.
+    log_product = count * weighted_logs / words
+    log_odds = log_product - math.log(max(-math.expm1(log_product), 1e-9))
+    several = min(1.0, (count - 1) / (_MANY_STATEMENTS - 1))
+    length = (words - _SHORT_WORDS) / (_LONG_WORDS - _SHORT_WORDS)
+    return log_odds, several, min(1.0, max(0.0, length))
