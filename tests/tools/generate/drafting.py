@@ -38,6 +38,8 @@ _FILLER = (
 
 
 class Fact:
+    """A sentence of a document on a plan, and a question that it answers."""
+
     def __init__(self, plan: str, topic: str, number: int) -> None:
         self.case = _CASES[plan]
         self.sentence, self.question, self.answer = (text.format(plan, number) for text in _TOPICS[topic])
@@ -45,9 +47,9 @@ class Fact:
 
 
 FACTS = {
-    (plan, topic): Fact(plan, topic, 3 + 7 * p + 2 * t)
-    for p, plan in enumerate(PLANS)
-    for t, topic in enumerate(_TOPICS)
+    (plan, topic): Fact(plan, topic, 3 + 7 * plan_number + 2 * topic_number)
+    for plan_number, plan in enumerate(PLANS)
+    for topic_number, topic in enumerate(_TOPICS)
 }
 
 
@@ -70,20 +72,24 @@ def block(data: str, name: str) -> str | None:
 
 
 def passages(data: str) -> list[str]:
+    """The texts of the passages in a request."""
     return [text for number in range(1, 20) if (text := block(data, f"passage p{number}")) is not None]
 
 
 def facts_in(text: str) -> list[Fact]:
+    """The facts that a text states."""
     return [fact for fact in FACTS.values() if fact.sentence in text]
 
 
 def facts_asked_for(question: str) -> list[Fact]:
+    """The facts that a question asks for, in its order."""
     found = [fact for fact in FACTS.values() if fact.question in question]
     return sorted(found, key=lambda fact: question.find(fact.question))
 
 
 class Writer:
-    """Fills in the forms as a good model would; `faults` change the reply to a task, given the request's data."""
+    """Fills in the forms as a good model would. `faults` has a function for each task with a wrong reply, which changes
+    the right one, given the data of the request."""
 
     def __init__(self) -> None:
         self.faults: dict[str, Callable[[dict[str, Any], str], Any]] = {}

@@ -40,7 +40,7 @@ class Desk:
         self.writer = Writer()
         fake_world.fake.fill = self.writer
 
-    def make(
+    def generate(
         self,
         count: int = 20,
         shares: Mapping[Kind, float] = USUAL,
@@ -62,7 +62,8 @@ class Desk:
         assert generated.drafts == len(generated.samples) + sum(generated.refused.values()) + generated.unfinished
         return generated
 
-    def fault(self, task: str, change: Callable[[dict[str, Any], str], Any]) -> None:
+    def set_fault(self, task: str, change: Callable[[dict[str, Any], str], Any]) -> None:
+        """Change the model's replies to a task."""
         self.writer.faults[task] = change
 
 
@@ -72,7 +73,7 @@ def desk(world: World, tmp_path: Path) -> Desk:  # noqa: F811 - the fixture
 
 
 def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) -> None:
-    generated = desk.make()
+    generated = desk.generate()
     kinds = [sample.tags[0] for sample in generated.samples]
     assert {kind: kinds.count(kind) for kind in Kind} == {"one-passage": 12, "two-passages": 5, "unanswerable": 3}
     assert sum(WantedQuestions(333).counts().values()) == 333
@@ -88,15 +89,15 @@ def test_all_kinds_in_their_shares_with_evidence_from_the_documents(desk: Desk) 
 
 
 def test_every_document_is_asked_about_before_any_is_asked_about_twice(desk: Desk) -> None:
-    generated = desk.make(len(PLANS), ONE)
+    generated = desk.generate(len(PLANS), ONE)
     assert {next(iter(sample.relevant_ids)) for sample in generated.samples} == {f"{plan.lower()}.md" for plan in PLANS}
-    assert desk.make(len(PLANS), ONE, judge={"cache": None}).samples == generated.samples
-    other = desk.make(len(PLANS), ONE, seed=7)
+    assert desk.generate(len(PLANS), ONE, judge={"cache": None}).samples == generated.samples
+    other = desk.generate(len(PLANS), ONE, seed=7)
     assert {sample.question for sample in other.samples} != {sample.question for sample in generated.samples}
 
 
 def test_the_second_reading_sees_the_evidence_alone(desk: Desk) -> None:
-    generated = desk.make(3, ONE)
+    generated = desk.generate(3, ONE)
     attempts = [request.data for request in desk.world.fake.chats if request.kind == "attempt"]
     assert len(attempts) == 3
     for data in attempts:
@@ -107,16 +108,16 @@ def test_the_second_reading_sees_the_evidence_alone(desk: Desk) -> None:
 
 
 def test_a_question_is_not_repeated(desk: Desk) -> None:
-    first = desk.make(6, ONE)
-    twice = desk.make(6, ONE, existing=first.samples)
+    first = desk.generate(6, ONE)
+    twice = desk.generate(6, ONE, existing=first.samples)
     assert not {sample.question for sample in twice.samples} & {sample.question for sample in first.samples}
     assert twice.refused["nearly the same question is in the golden set"] == 6
 
     question = FACTS["Northwind", "mail"].question
-    desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "question": question}})
-    desk.fault("attempt", lambda _, __: {"attempt": {"answerable": "yes", "answer": "It is."}})
-    desk.fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
-    again = desk.make(6, ONE, judge={"cache": None})
+    desk.set_fault("question", lambda reply, _: {"draft": {**reply["draft"], "question": question}})
+    desk.set_fault("attempt", lambda _, __: {"attempt": {"answerable": "yes", "answer": "It is."}})
+    desk.set_fault("inspection", lambda reply, _: {**reply, "answers": [{"id": "a1", "match": "same"}]})
+    again = desk.generate(6, ONE, judge={"cache": None})
     assert [sample.question for sample in again.samples] == [question]
     assert again.refused == {"nearly the same question is in this run": again.drafts - 1}
 
@@ -125,14 +126,17 @@ SECRET = "hunter2hunter2"
 
 
 def draft(**changes: object) -> Callable[[dict[str, Any], str], Any]:
+    """Change fields of the drafted question."""
     return lambda reply, _: {"draft": {**reply["draft"], **changes}}
 
 
 def checks(**changes: object) -> Callable[[dict[str, Any], str], Any]:
+    """Change fields of what the second reading says of the question."""
     return lambda reply, _: {**reply, "checks": [{**reply["checks"][0], **changes}]}
 
 
 def matches(word: str) -> Callable[[dict[str, Any], str], Any]:
+    """Change what the second reading says of each answer."""
     return lambda reply, _: {**reply, "answers": [{"id": answer["id"], "match": word} for answer in reply["answers"]]}
 
 
@@ -157,8 +161,8 @@ FAULTS: list[tuple[str, Callable[[dict[str, Any], str], Any], str]] = [
 def test_a_bad_draft_is_refused_and_counted_with_its_reason(
     desk: Desk, task: str, change: Callable[[dict[str, Any], str], Any], reason: str
 ) -> None:
-    desk.fault(task, change)
-    generated = desk.make(4, ONE, redact=lambda text: text.replace(SECRET, "***"))
+    desk.set_fault(task, change)
+    generated = desk.generate(4, ONE, redact=lambda text: text.replace(SECRET, "***"))
     lines = generated.text().splitlines()
     assert lines[0] == "0 of 4 questions written:"
     assert "12 drafts: 0 written, 12 refused" in lines
@@ -166,13 +170,13 @@ def test_a_bad_draft_is_refused_and_counted_with_its_reason(
 
 
 def test_evidence_is_looked_for_in_both_passages_and_answers_in_every_document(desk: Desk) -> None:
-    desk.fault("question", lambda reply, _: {"draft": {**reply["draft"], "quotes": reply["draft"]["quotes"][:1]}})
-    generated = desk.make(3, {Kind.TWO_PASSAGES: 1.0})
+    desk.set_fault("question", lambda reply, _: {"draft": {**reply["draft"], "quotes": reply["draft"]["quotes"][:1]}})
+    generated = desk.generate(3, {Kind.TWO_PASSAGES: 1.0})
     assert generated.refused == {"the evidence is from one of the two passages only": 9}
     fact = FACTS["Quartzite", "notice"]
-    desk.fault("unanswerable", lambda *_: {"draft": {"possible": "yes", "question": fact.question}})
+    desk.set_fault("unanswerable", lambda *_: {"draft": {"possible": "yes", "question": fact.question}})
     desk.world.fake.seen.clear()
-    generated = desk.make(1, {Kind.UNANSWERABLE: 1.0})
+    generated = desk.generate(1, {Kind.UNANSWERABLE: 1.0})
     assert generated.refused == {"the documents answer it, and it was to be unanswerable": 3}
     attempts = [request.data for request in desk.world.fake.chats if request.kind == "attempt"]
     assert attempts
@@ -180,12 +184,12 @@ def test_evidence_is_looked_for_in_both_passages_and_answers_in_every_document(d
 
 
 def test_what_the_documents_have_no_room_for_is_not_written_and_says_why(desk: Desk) -> None:
-    generated = desk.make(40, ONE)
+    generated = desk.generate(40, ONE)
     assert len(generated.samples) == len(FACTS)
     assert "24 of 40 questions written:" in generated.text()
     document, fact = desk.folder / "one.md", FACTS["Northwind", "mail"]
     document.write_text(f"{fact.sentence} {fact.filler}")
-    generated = desk.make(2, {Kind.TWO_PASSAGES: 1.0}, docs=document)
+    generated = desk.generate(2, {Kind.TWO_PASSAGES: 1.0}, docs=document)
     assert generated.refused == {"no other passage is related to it": 6}
 
 
@@ -198,7 +202,7 @@ INJECTION = (
 def test_a_document_that_gives_orders_stays_inside_its_block(desk: Desk) -> None:
     for path in desk.docs.iterdir():
         path.write_text(path.read_text().replace("\n\n##", f" {INJECTION}\n\n##"), encoding="utf-8")
-    generated = desk.make(6)
+    generated = desk.generate(6)
     assert len(generated.samples) > 3
     asked = [request for request in desk.world.fake.chats if "admin password" in request.data]
     assert asked
@@ -211,25 +215,25 @@ def test_a_document_that_gives_orders_stays_inside_its_block(desk: Desk) -> None
 
 
 def test_a_budget_keeps_what_is_finished_and_the_next_run_continues(desk: Desk) -> None:
-    whole = desk.make(8, ONE, judge={"cache": desk.folder / "other.sqlite"})
+    whole = desk.generate(8, ONE, judge={"cache": desk.folder / "other.sqlite"})
     calls = len(desk.world.fake.chats)
     assert calls == 8 * 3
     desk.world.fake.seen.clear()
-    generated = desk.make(8, ONE, judge={"max_cost_usd": 0.0016, "concurrency": 1})
+    generated = desk.generate(8, ONE, judge={"max_cost_usd": 0.0016, "concurrency": 1})
     spent = len(desk.world.fake.chats)
     assert generated.stopped is not None
     assert 0 < spent < calls
     assert generated.unfinished > 0
     assert "run the same command again" in str(hint_to_continue(generated.stopped))
     desk.world.fake.seen.clear()
-    again = desk.make(8, ONE)
+    again = desk.generate(8, ONE)
     assert again.samples == whole.samples
     assert len(desk.world.fake.chats) == calls - spent
     assert again.ledger.cached_calls == spent
 
 
 def test_pairs_that_calibrate_reads(desk: Desk) -> None:
-    generated = desk.make(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, with_pairs=True)
+    generated = desk.generate(5, {Kind.ONE_PASSAGE: 0.8, Kind.UNANSWERABLE: 0.2}, with_pairs=True)
     path = desk.folder / "pairs.jsonl"
     path.write_text(pair_lines(generated.pairs), encoding="utf-8")
     pairs = read_pairs(path, {})
@@ -251,8 +255,8 @@ def test_a_worse_answer_that_is_right_makes_no_pair_and_is_counted(desk: Desk) -
     def right(_: dict[str, Any], data: str) -> Any:
         return {"worse": {"ungrounded": block(data, "reference"), "poor": "It depends."}}
 
-    desk.fault("worse", right)
-    generated = desk.make(2, ONE, with_pairs=True)
+    desk.set_fault("worse", right)
+    generated = desk.generate(2, ONE, with_pairs=True)
     assert generated.pairs == ()
     assert (
         "     2  left out: an answer that was to be worse says what the reference says" in generated.text().splitlines()
@@ -299,7 +303,7 @@ def test_a_dry_run_sends_and_writes_nothing(desk: Desk) -> None:
 
 
 def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
-    desk.fault("question", lambda *_: {"draft": {"possible": "no"}})
+    desk.set_fault("question", lambda *_: {"draft": {"possible": "no"}})
     done = run_generate(desk, "docs", "-o", "drafts.jsonl", "--n", "2", exit_code=5)
     assert "no question was accepted" in done.stderr
     assert "the model finds nothing to ask of this kind" in done.stdout
@@ -308,7 +312,7 @@ def test_nothing_accepted_is_a_failure_of_the_judge(desk: Desk) -> None:
 
 @pytest.mark.usefixtures("processes")
 def test_a_killed_run_continues_where_it_was(desk: Desk) -> None:
-    desk.make(10, judge={"cache": None})
+    desk.generate(10, judge={"cache": None})
     whole = len(desk.world.fake.chats)
     desk.world.fake.delay_s = 0.15
     words = ("docs", "-o", "drafts.jsonl", "--n", "10")

@@ -42,8 +42,8 @@ def history_of(golden: GoldenSet, runs: int, score: Score, **fields: Callable[[i
     return history
 
 
-def scored(number: int, name: str, metric: str) -> float | None:
-    """q1 is never right, q2 flips, q3 was broken twice, q4 is new, q5 makes things up."""
+def score_of(number: int, name: str, metric: str) -> float | None:
+    """A score in a run: q1 is never right, q2 flips, q3 was broken twice, q4 is new, q5 makes things up."""
     if name == "q4" and number < 27:
         return None
     if metric == "hallucination":
@@ -55,7 +55,7 @@ def scored(number: int, name: str, metric: str) -> float | None:
 
 def test_the_history_names_questions_that_nothing_answers_and_that_flip() -> None:
     golden = golden_of(10)
-    records = records_of(history_of(golden, 30, scored), golden)
+    records = records_of(history_of(golden, 30, score_of), golden)
     assert records.runs == 30
     assert records.never_answered == ["q1", "q5"]
     assert records.always_answered == ["q0", "q6", "q7", "q8", "q9"]
@@ -65,12 +65,12 @@ def test_the_history_names_questions_that_nothing_answers_and_that_flip() -> Non
 def test_too_few_runs_drafts_and_another_judge_say_nothing() -> None:
     golden = golden_of(3)
     assert records_of(History(), golden).always_answered == []
-    assert records_of(history_of(golden, 4, scored), golden).never_answered == []
+    assert records_of(history_of(golden, 4, score_of), golden).never_answered == []
     drafts = GoldenSet(
         tuple(Sample(sample.id, sample.question, reference="Yes.", review=Review("draft")) for sample in golden)
     )
-    assert records_of(history_of(golden, 30, scored), drafts).never_answered == []
-    history = history_of(golden, 30, scored, judge_key=lambda number: ("a" if number < 27 else "b") * 16)
+    assert records_of(history_of(golden, 30, score_of), drafts).never_answered == []
+    history = history_of(golden, 30, score_of, judge_key=lambda number: ("a" if number < 27 else "b") * 16)
     assert records_of(history, golden).never_answered == []
 
 
@@ -146,7 +146,7 @@ def test_the_command_says_all_of_it_once_and_strict_has_a_code(tmp_path: Path) -
         tmp_path / "golden.jsonl",
         [{"id": sample.id, "question": sample.question, "reference": sample.reference} for sample in golden],
     )
-    write_history(tmp_path / "history.jsonl", history_of(golden, 30, scored))
+    write_history(tmp_path / "history.jsonl", history_of(golden, 30, score_of))
     corpus(tmp_path / "docs")
     done = run_golden(tmp_path, "--history", "history.jsonl", "--corpus", "docs", "--strict")
     lines = done.stdout.splitlines()

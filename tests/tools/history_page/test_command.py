@@ -16,7 +16,7 @@ from tests.cli.project import BROKEN, SYSTEM, append, make_project, ragstone, re
 POLICY = "[gate]\nonly_named = true\n[metrics.faithfulness]\nmax_drop = 0.5\nmax_drift = 0.3\n"
 
 
-def make(path: Path) -> Path:
+def make_project_with_history(path: Path) -> Path:
     make_project(path, n=30, policy=POLICY)
     append(path / "ragstone.toml", '\n[run]\nhistory = "kept/history.jsonl"\n')
     return path
@@ -24,24 +24,25 @@ def make(path: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make(tmp_path / "project")
+    return make_project_with_history(tmp_path / "project")
 
 
 @pytest.fixture(scope="module")
-def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project_with_two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a history of two runs that passed; for copying."""
-    path = make(tmp_path_factory.mktemp("of_two") / "project")
+    path = make_project_with_history(tmp_path_factory.mktemp("project_with_two_runs") / "project")
     for _ in range(2):
         ragstone(["gate"], path, exit_code=0)
     return path
 
 
 @pytest.fixture
-def gated(of_two: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(of_two, tmp_path / "gated")
+def gated(project_with_two_runs: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(project_with_two_runs, tmp_path / "gated")
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
+def history_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of the history of a project."""
     return read_rows(path / "kept" / "history.jsonl")
 
 
@@ -58,14 +59,14 @@ def test_a_loss_against_the_history_fails_without_any_baseline_until_it_is_mende
     assert ragstone(["history", "--last", "1"], gated).stdout.splitlines()[-1] == last
     assert last.replace("'", "&#39;") in page_of(gated)
     assert last.replace("'", "&#39;") in page_of(gated, "--last", "1")
-    assert [run["eligible"] for run in lines(gated)[1:]] == [True] * 2 + [False] * 2
+    assert [run["eligible"] for run in history_lines(gated)[1:]] == [True] * 2 + [False] * 2
     (gated / "houses.py").write_text(SYSTEM, encoding="utf-8")
     assert [ragstone(["gate"], gated).returncode for _ in range(3)][-1] == 0
-    assert lines(gated)[-1]["eligible"]
+    assert history_lines(gated)[-1]["eligible"]
 
 
 def test_every_gate_is_compared_with_the_history_which_is_listed_and_exported(gated: Path) -> None:
-    assert [line["kind"] for line in lines(gated)] == ["samples", "run", "run"]
+    assert [line["kind"] for line in history_lines(gated)] == ["samples", "run", "run"]
     (drift,) = [
         check for check in read_json(gated / "ragstone-run" / "report.json")["checks"] if check["kind"] == "drift"
     ]
@@ -80,14 +81,14 @@ def test_every_gate_is_compared_with_the_history_which_is_listed_and_exported(ga
 def test_a_run_that_was_stopped_is_not_added(gated: Path) -> None:
     manifest = gated / "ragstone-run" / "manifest.json"
     manifest.write_text(json.dumps(read_json(manifest) | {"state": "stopped"}), encoding="utf-8")
-    before = lines(gated)
+    before = history_lines(gated)
     refused = ragstone(["history", "add", "ragstone-run"], gated, exit_code=2)
     assert "ragstone-run: this run can't be added" in refused.stderr
-    assert lines(gated) == before
+    assert history_lines(gated) == before
 
 
 def test_a_page_of_the_newest_runs_compares_them_with_older_versions(gated: Path) -> None:
-    samples, *runs = lines(gated)
+    samples, *runs = history_lines(gated)
     rows = [samples, *(run | {"system": version} for run, version in zip(runs, ("v1", "v2"), strict=True))]
     (gated / "kept" / "history.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     page = page_of(gated, "--last", "1", "--versions", "v1,v2")
@@ -126,7 +127,7 @@ def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -
         "kept/history.jsonl",
     ]
     assert "now has 2 runs" in added.stdout
-    assert [line["release"] for line in lines(project)[1:]] == ["v1", "v1"]
+    assert [line["release"] for line in history_lines(project)[1:]] == ["v1", "v1"]
     assert "Replaced the run of" in ragstone(["history", "add", "two", "--release", "v2"], project).stdout
     assert '<span class="pill worse">worse</span>' in page_of(project, "--versions", "v1,v2")
     assert '<span class="pill better">better</span>' in page_of(project, "--versions", "v2,v1")
@@ -135,7 +136,7 @@ def test_runs_are_added_as_versions_and_compared_by_their_names(project: Path) -
 
 
 def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path) -> None:
-    samples, *runs = lines(gated)
+    samples, *runs = history_lines(gated)
     runs[-1]["commit"] = "0123456789abcdef0123456789abcdef01234567"
     text_lines = [json.dumps(line) for line in (samples, *runs)]
     (gated / "sk-private-0123.jsonl").write_text("\n".join([*text_lines, "damaged"]), encoding="utf-8")
@@ -148,5 +149,6 @@ def test_in_a_job_the_page_links_to_its_repository_and_has_no_secret(gated: Path
 
 
 def page_of(path: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
+    """The HTML that `ragstone history --page` writes."""
     ragstone(["history", "--page", "-o", "page.html", *arguments], path, env=env, exit_code=0)
     return (path / "page.html").read_text(encoding="utf-8")

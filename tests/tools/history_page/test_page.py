@@ -20,23 +20,23 @@ from tests.tools.history_page.test_versions import interval_by_gate
 
 
 def page_of(history: History, *versions: int, repository: str | None = None) -> HistoryPage:
-    chosen = [history.runs[place] for place in versions]
+    chosen = [history.runs[index] for index in versions]
     return history_page(history, POLICY, versions=chosen, repository=repository)
 
 
 def with_loss(history: History, first: int, last: int, until: int | None = None) -> History:
     """With faithfulness below its level from the run `first` to `last`, and over with `until`."""
     runs = list(history.runs)
-    for place in range(first, last + 1):
+    for index in range(first, last + 1):
         part = BelowPart(metric="faithfulness", since=runs[first].run, commit=runs[first].commit, loss=0.07, shown=True)
-        if until is not None and place == last:
+        if until is not None and index == last:
             part = part.model_copy(update={"until": runs[until].run})
-        runs[place] = runs[place].model_copy(update={"below": (part,)})
+        runs[index] = runs[index].model_copy(update={"below": (part,)})
     return replace(history, runs=tuple(runs))
 
 
-def renamed(run: RunLine, metric: str, **fields: object) -> RunLine:
-    """With `metric` instead of all metrics."""
+def with_only_metric(run: RunLine, metric: str, **fields: object) -> RunLine:
+    """`run` with the scores of faithfulness as those of `metric`, and no others."""
     metrics, scores = {metric: run.metrics["faithfulness"]}, {metric: run.scores["faithfulness"]}
     return run.model_copy(update={"metrics": metrics, "versions": {metric: "1"}, "scores": scores, **fields})
 
@@ -56,7 +56,7 @@ def test_each_version_is_beside_the_one_before_it() -> None:
 
 def test_where_less_is_better_a_rise_is_worse() -> None:
     history = make_history(40)
-    runs = tuple(renamed(run, "noise_sensitivity") for run in history.runs)
+    runs = tuple(with_only_metric(run, "noise_sensitivity") for run in history.runs)
     policy = policy_from_mapping({"metrics": {"noise_sensitivity": {"max": 0.15}}})
     for first, second, word in ((24, 26, "better"), (26, 24, "worse")):
         page = history_page(replace(history, runs=runs), policy, versions=[runs[first], runs[second]])
@@ -70,8 +70,8 @@ def test_versions_side_by_side_have_the_intervals_of_the_gate() -> None:
     first = page.comparison["Faithfulness"]
     assert first[2].mean == score(history.runs[39].metrics["faithfulness"].mean, 3)
     assert first[0].difference is None
-    for place, cell in zip((38, 39), first[1:], strict=True):
-        wanted = interval_by_gate(history, 35, place, "faithfulness")
+    for index, cell in zip((38, 39), first[1:], strict=True):
+        wanted = interval_by_gate(history, 35, index, "faithfulness")
         assert cell.difference == wanted
         assert (cell.word == "") is (wanted.low <= 0.0 <= wanted.high)
         assert change(wanted.low, 3) in render_history(page)
@@ -88,8 +88,8 @@ def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> No
     assert (faithfulness.title, faithfulness.newest, len(faithfulness.points)) == ("Faithfulness", newest, 40)
     assert faithfulness.path.count("M") == 3, "another judge, and another golden set"
     assert (faithfulness.limit, relevancy.limit) == (0.8, None)
-    bad = [place for place, run in enumerate(history.runs) if run.verdict != "pass"]
-    assert [place for place, _ in faithfulness.dots] == [*bad, 39]
+    bad = [index for index, run in enumerate(history.runs) if run.verdict != "pass"]
+    assert [index for index, _ in faithfulness.dots] == [*bad, 39]
     assert [chart.title for chart in charts][-2:] == ["Latency of the system (median)", "Cost of judging"]
     last = history.runs[-1]
     other = last.model_copy(update={"versions": {**last.versions, "faithfulness": "2"}})
@@ -99,7 +99,7 @@ def test_a_trend_has_its_threshold_and_a_gap_where_scores_do_not_compare() -> No
 
 def test_a_metric_below_its_level_is_marked_until_it_is_over() -> None:
     rows = page_of(with_loss(make_history(40), 32, 36, until=36)).rows
-    assert ["faithfulness" in row.below for row in rows] == [39 - place in range(32, 36) for place in range(40)]
+    assert ["faithfulness" in row.below for row in rows] == [39 - index in range(32, 36) for index in range(40)]
     assert "below its level" in render_history(page_of(with_loss(make_history(40), 38, 39)))
 
 
@@ -197,8 +197,10 @@ def test_every_text_is_escaped() -> None:
     evil = f"</script><script>alert(1)</script> {every_fragment}".encode("utf-8", "replace").decode()[:400]
     below = (BelowPart(metric=evil, since=history.runs[0].run, commit=evil, loss=0.1, shown=True),)
     runs = tuple(
-        renamed(run, evil, below=below, **dict.fromkeys(("system", "release", "commit", "judge"), f"{place} {evil}"))
-        for place, run in enumerate(history.runs)
+        with_only_metric(
+            run, evil, below=below, **dict.fromkeys(("system", "release", "commit", "judge"), f"{index} {evil}")
+        )
+        for index, run in enumerate(history.runs)
     )
     html = render_history(history_page(replace(history, runs=runs), POLICY, versions=runs[:2], notes=[evil]))
     assert "<script" not in html

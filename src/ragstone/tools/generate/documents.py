@@ -51,69 +51,69 @@ class Documents(Struct):
     """How many files have another type."""
 
 
-def read_documents(places: Sequence[Path]) -> Documents:
+def read_documents(paths: Sequence[Path]) -> Documents:
     """Read the documents in files and folders, with subfolders and without hidden files.
 
-    The id of a document is its path below the folder if `places` is one folder, or else
+    The id of a document is its path below the folder if `paths` is one folder, or else
     its whole path. Damaged files are listed, and all others are read. Raises
     ConfigError if there is no document to read, for ids that occur twice, and if a
     library is missing.
     """
     documents = Documents()
     characters = 0
-    for place in places:
-        if not place.exists():
+    for path in paths:
+        if not path.exists():
             raise ConfigError(
                 "does not exist.",
-                where=str(place),
+                where=str(path),
                 hint="Name a file or folder with documents.",
             )
-        for path in _files_in(place):
-            if path.suffix.lower() not in _TABLE["endings"]:
+        for file in _files_in(path):
+            if file.suffix.lower() not in _TABLE["endings"]:
                 documents.skipped_files += 1
                 continue
-            document_id = path.as_posix()
-            if len(places) == 1 and path != place:
-                document_id = path.relative_to(place).as_posix()
+            document_id = file.as_posix()
+            if len(paths) == 1 and file != path:
+                document_id = file.relative_to(path).as_posix()
             if document_id in documents.texts:
                 raise ConfigError(
                     f"two documents have the id '{document_id}'.",
                     hint="Name each file once.",
                 )
             try:
-                text = read_text(path, place)
+                text = read_text(file, path)
             except (OSError, UnreadableError) as error:
                 # An OSError has its reason, without the path, in strerror.
                 reason = getattr(error, "strerror", error)
-                documents.unreadable[str(path)] = str(reason)
+                documents.unreadable[str(file)] = str(reason)
                 continue
             documents.texts[document_id] = text
             characters += len(text)
             if characters > MAX_TEXT_CHARACTERS:
                 raise ConfigError(
                     f"more than {MAX_TEXT_CHARACTERS:,} characters of text.",
-                    where=str(path),
+                    where=str(file),
                     hint="Name fewer documents.",
                 )
     if not documents.texts:
         reasons = [
-            f": {path} can't be read: {reason}"
-            for path, reason in documents.unreadable.items()
+            f": {file} can't be read: {reason}"
+            for file, reason in documents.unreadable.items()
         ]
         first_reason = "".join(reasons[:1])
         raise ConfigError(
             f"there is no document to read{first_reason}.",
-            where=", ".join(map(str, places)),
+            where=", ".join(map(str, paths)),
             hint="Name Markdown, text, HTML, PDF or DOCX files, or a folder of them.",
         )
     return documents
 
 
-def _files_in(place: Path) -> Iterator[Path]:
-    """`place`, or the files in it and its subfolders, sorted, without hidden ones."""
-    if not place.is_dir():
-        yield place
-    for folder, folders, names in os.walk(place):
+def _files_in(path: Path) -> Iterator[Path]:
+    """`path`, or the files in it and its subfolders, sorted, without hidden ones."""
+    if not path.is_dir():
+        yield path
+    for folder, folders, names in os.walk(path):
         # os.walk goes on into the folders that are left in this list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (

@@ -124,6 +124,7 @@ class _Generation(Struct):
     used_pairs: set[frozenset[Passage]] = set()
     """The pairs of passages that were asked about."""
     accepted: list[tuple[_Draft, Sample]] = []
+    """The drafts that passed all checks, with their samples."""
 
     async def run(self, progress: Progress) -> GenerationResult:
         """Write the wanted questions in rounds. Each round writes a draft for each
@@ -165,9 +166,9 @@ class _Generation(Struct):
         draft = _Draft(number, kind, (passage,))
         if kind is Kind.TWO_PASSAGES:
 
-            def is_new(other: Passage) -> bool:
-                pair = frozenset((passage, other))
-                return other != passage and pair not in self.used_pairs
+            def is_new(candidate: Passage) -> bool:
+                pair = frozenset((passage, candidate))
+                return candidate != passage and pair not in self.used_pairs
 
             closest = self.related.find(passage.text, limit=1, is_candidate=is_new)
             draft.passages = (passage, *closest)

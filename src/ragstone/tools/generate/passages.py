@@ -172,5 +172,5 @@ def find_quote(quote: str, text: str) -> str | None:
         patterns.append("".join(signs))
     if not patterns:
         return None
-    found = re.search(r"\s+".join(patterns), text)
-    return None if found is None else found[0]
+    match = re.search(r"\s+".join(patterns), text)
+    return None if match is None else match[0]

@@ -75,14 +75,14 @@ class Material(Struct, frozen=True):
         return len({passage.document for passage in self.passages})
 
 
-def read_material(places: Sequence[Path]) -> Material:
-    """Read the documents in `places`, without invisible characters and in Unicode's
+def read_material(paths: Sequence[Path]) -> Material:
+    """Read the documents in `paths`, without invisible characters and in Unicode's
     form NFC, and divide them into passages.
 
     Raises the ConfigErrors of `read_documents`, and one if there is no passage to ask
     about.
     """
-    documents = read_documents(places)
+    documents = read_documents(paths)
     for name, text in documents.texts.items():
         normalized = unicodedata.normalize("NFC", text)
         documents.texts[name] = cleaned(normalized)
@@ -91,7 +91,7 @@ def read_material(places: Sequence[Path]) -> Material:
         count = counted(len(documents.texts), "document")
         raise ConfigError(
             f"{count}, but no passage that is long enough to ask about.",
-            where=", ".join(map(str, places)),
+            where=", ".join(map(str, paths)),
             hint="Name documents with whole sentences.",
         )
     return Material(documents, passages)

@@ -201,13 +201,14 @@ def calibrate(
         label=run.label,
         calibration=Calibration(judge=judge, metrics=calibrations),
         metrics=tuple(reports),
-        unsettled=_unsettled(labels),
+        unsettled=_find_unsettled(labels),
         min_agreement=MIN_AGREEMENT if min_agreement is None else min_agreement,
     )
 
 
-def _unsettled(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
-    """The labels of each answer on which people disagree, by metric and sample id."""
+def _find_unsettled(labels: Labels) -> dict[tuple[str, str], Mapping[str, float]]:
+    """Find the labels of each answer on which people disagree, by metric and sample
+    id."""
     unsettled: dict[tuple[str, str], Mapping[str, float]] = {}
     for metric, by_sample in labels.by_metric.items():
         for sample_id, by_annotator in by_sample.items():

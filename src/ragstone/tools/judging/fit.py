@@ -127,7 +127,7 @@ def fit_model(
     _check_labels(passes, group_count)
     table = np.array([list(row.values()) for row in rows], dtype=np.float64)
 
-    def graded(probabilities: Floats) -> Graded:
+    def grade(probabilities: Floats) -> Graded:
         ranking = estimate(auroc, probabilities, passes, groups)
         return Graded(
             auroc=ranking.value,
@@ -145,8 +145,8 @@ def fit_model(
         labels=len(labels),
         passes=int(passes.sum()),
         groups=group_count,
-        cross_validated=graded(held_out_opinions),
-        offline=graded(offline_opinions),
+        cross_validated=grade(held_out_opinions),
+        offline=grade(offline_opinions),
     )
 
 

@@ -42,6 +42,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """A spreadsheet takes a cell that begins with one of these for a formula. With the
 apostrophe, a cell that has one of its own can be read back."""
 
+_MAX_SHOWN_CHARACTERS = 80
+
 _LABEL_BY_WORD = {
     **dict.fromkeys(("pass", "true", "yes", "good", "correct"), 1.0),
     **dict.fromkeys(("fail", "false", "no", "bad", "wrong"), 0.0),
@@ -116,16 +118,16 @@ class Labels(Struct):
         return tuple(sorted(names - {SETTLED}))
 
 
-def label_files(places: Sequence[Path]) -> list[Path]:
-    """List the files of labels: each of `places` that is a file, and every CSV file in
+def label_files(paths: Sequence[Path]) -> list[Path]:
+    """List the files of labels: each of `paths` that is a file, and every CSV file in
     each that is a folder. Raises ConfigError for a folder without any."""
     files = []
-    for place in places:
-        tables = sorted(place.glob("*.csv")) if place.is_dir() else [place]
+    for path in paths:
+        tables = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         if not tables:
             raise ConfigError(
                 "has no CSV file of labels.",
-                where=str(place),
+                where=str(path),
                 hint="Draw answers to label: ragstone label RUN",
             )
         files += tables
@@ -189,15 +191,15 @@ def read_labels(
                     )
                 by_annotator[annotator] = label
                 _add_probability(labels, sample_id, row.get("probability"), where)
-    places = ", ".join(map(str, files))
+    all_files = ", ".join(map(str, files))
     if not labels.by_metric:
-        raise ConfigError("no answer has a label yet.", where=places, hint=_EXPECTED)
+        raise ConfigError("no answer has a label yet.", where=all_files, hint=_EXPECTED)
     labelled_ids = set[str]().union(*labels.by_metric.values())
     missing = labelled_ids - labels.probabilities.keys()
     if labels.probabilities and missing:
         raise ConfigError(
             f"'{min(missing)}' has no probability of being drawn, but other samples have one.",
-            where=places,
+            where=all_files,
             hint="Fill in the column 'probability' for every sample, or for none.",
         )
     distinct_probabilities = set(labels.probabilities.values())
@@ -213,9 +215,9 @@ def _add_probability(labels: Labels, sample_id: str, cell: object, where: str) -
         return
     probability = to_number(cell)
     if not 0.0 < probability <= 1.0:
-        shown = repr(str(cell)[:80])
+        text = str(cell)[:_MAX_SHOWN_CHARACTERS]
         raise ConfigError(
-            f"a probability of being drawn must be above 0 and at most 1, found {shown}.",
+            f"a probability of being drawn must be above 0 and at most 1, found {text!r}.",
             where=where,
         )
     if labels.probabilities.setdefault(sample_id, probability) != probability:
@@ -235,9 +237,9 @@ def _read_label(cell: object, low: float, high: float, where: str) -> float | No
     value = to_number(cell)
     if low <= value <= high:
         return (value - low) / (high - low)
-    shown = str(cell)[:80]
+    text = str(cell)[:_MAX_SHOWN_CHARACTERS]
     raise ConfigError(
-        f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {shown!r}.",
+        f"a label must be a number from {low:g} to {high:g}, or pass or fail, found {text!r}.",
         where=where,
         hint="For another scale, use --scale WORST BEST, for example --scale 1 5.",
     )
