@@ -28,7 +28,7 @@ ACCEPTED = [AcceptedDrop(id="a1", metric="context_precision", drop=0.05)]
 
 @cache  # intervals of hundreds of means take a while
 def make_history(count: int = 40, *, groups: int = 0, runs_with_scores: int | None = None) -> History:
-    """A history of `count` runs with the headline metrics. The newest `runs_with_scores`, or all, have scores of samples.
+    """`count` runs with the headline metrics. The newest `runs_with_scores`, or all, have scores of samples.
 
     Three in four are merges, the fourth is the nightly run of the commit before. The judge changes after half of the
     runs, the golden set after three quarters, the system's version every ten runs; a tenth of the runs are releases.
