@@ -55,7 +55,7 @@ def test_figures_show_on_which_side_of_a_threshold_they_are(
         (formatting.percent(0.975), "97.5 %"),
         (formatting.dollars(0.00001, 4), "under $0.0001"),
         (formatting.dollars(0.7, 4), "$0.7000"),
-        (formatting.some([*"abcdefg"], 3), "a, b, c and 4 more"),
+        (formatting.join_first([*"abcdefg"], 3), "a, b, c and 4 more"),
     ],
 )
 def test_numbers(shown: object, expected: object) -> None:
@@ -86,7 +86,7 @@ def test_two_scores_that_differ_visibly_are_shown_apart(one: float, other: float
     ],
 )
 def test_reasons_that_differ_in_a_number_an_id_an_address_or_a_text_are_alike(one: str, other: str) -> None:
-    assert formatting.alike(one) == formatting.alike(other)
+    assert formatting.reason_pattern(one) == formatting.reason_pattern(other)
     assert formatting.most_common([one, "Another.", "Another!", other]) == min(one, other)
 
 
@@ -100,4 +100,4 @@ def test_reasons_that_differ_in_a_number_an_id_an_address_or_a_text_are_alike(on
     ],
 )
 def test_reasons_with_another_status_or_another_name_are_not_alike(one: str, other: str) -> None:
-    assert formatting.alike(one) != formatting.alike(other)
+    assert formatting.reason_pattern(one) != formatting.reason_pattern(other)

@@ -1,5 +1,5 @@
-"""Formats numbers for people, the same way in reasons, reports, messages and the
-terminal."""
+"""Formats numbers and lists for people, in the same way in reasons, reports, messages and
+the terminal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 NONE = "–"
 """Shown for a missing number."""
 
-_SAME = 1e-9
+_TOLERANCE = 1e-9
+"""Scores that differ by no more are the same, up to the errors of floats."""
 
-_VARYING = (
-    r"(?P<status>\b(?i:answered|status|code|http|errno|signal)\W{1,3}\d+)"  # two statuses are two reasons
+# Quoted texts and words with digits. The numbers of statuses are not among them, because
+# two statuses are two reasons.
+_SPECIFICS = (
+    r"(?P<status>\b(?i:answered|status|code|http|errno|signal)\W{1,3}\d+)"
     r"|(?<!\w)(?P<quote>['\"])[^'\"]*[\s\d][^'\"]*(?:(?P=quote)(?!\w)|\.\.\.)|[\w-]*\d[\w.:,-]*"
 )
 
 
 def score(value: float | None, digits: int = 2) -> str:
-    """A score, such as ``0.85``; a dash for None, and no sign if it rounds to 0."""
+    """A score, such as ``0.85``; a dash for None. What rounds to 0 has no sign."""
     if value is None:
         return NONE
     text = f"{value:.{digits}f}"
@@ -48,7 +51,7 @@ def digits_for(value: float | None, values: Iterable[float | None]) -> int:
     different = [
         number
         for number in values
-        if number is not None and not math.isclose(value, number, abs_tol=_SAME)
+        if number is not None and not math.isclose(value, number, abs_tol=_TOLERANCE)
     ]
     for digits in (2, 3):
         if all(score(value, digits) != score(number, digits) for number in different):
@@ -57,7 +60,7 @@ def digits_for(value: float | None, values: Iterable[float | None]) -> int:
 
 
 def figure(value: float, *against: float) -> str:
-    """`value` with enough decimals to distinguish it from the figures it is compared
+    """`value` with enough decimals to distinguish it from the values that it is compared
     with."""
     return score(value, digits_for(value, against))
 
@@ -69,8 +72,8 @@ def bound(value: float) -> str:
 
 
 def threshold(value: float) -> str:
-    """A threshold in a sentence beside scores: two decimals, or as many as it was
-    written with: ``0.90``, ``0.999``."""
+    """A threshold in a sentence with scores: at least two decimals, and as many as it
+    was written with: ``0.90``, ``0.999``."""
     text = bound(value)
     _, _, decimals = text.partition(".")
     if len(decimals) > 2:
@@ -79,7 +82,8 @@ def threshold(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share: ``97.5 %``, ``98 %``; never rounded up to 100 % or down to 0 %."""
+    """A share, such as ``97.5 %`` or ``98 %``. It is never rounded up to 100 % or down
+    to 0 %."""
     if value is None:
         return NONE
     percentage = 100.0 * value
@@ -93,7 +97,7 @@ def percent(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """``340 ms``, ``1.24 s``, ``3 min 20 s``."""
+    """A duration: ``340 ms``, ``1.24 s``, ``3 min 20 s``; a dash for None."""
     if value is None:
         return NONE
     if value < 1:
@@ -105,19 +109,19 @@ def seconds(value: float | None) -> str:
 
 
 def dollars(value: float | None, digits: int = 2) -> str:
-    """``$0.03``; ``under $0.01`` for less; a phrase if a price is unknown."""
+    """An amount of money: ``$0.03``; ``under $0.01`` for less, and a phrase for None."""
     if value is None:
         return "cost unknown (no price configured)"
     if value == 0:
         return "$0"
-    least = 10.0**-digits
-    if value < least:
-        return f"under ${least:.{digits}f}"
+    smallest = 10.0**-digits
+    if value < smallest:
+        return f"under ${smallest:.{digits}f}"
     return f"${value:,.{digits}f}"
 
 
 def answer_cost(value: float) -> str:
-    """What one answer costs, with two significant digits at least: ``$0.00042``,
+    """The cost of one answer, with at least two significant digits: ``$0.00042``,
     ``$0.12``, ``$3.40``."""
     if value <= 0:
         return "$0"
@@ -126,13 +130,13 @@ def answer_cost(value: float) -> str:
     return f"${value:,.{digits}f}"
 
 
-def whole(value: float) -> str:
-    """A rounded number: ``1,234``."""
+def rounded(value: float) -> str:
+    """A number without decimals: ``1,234``."""
     return f"{value:,.0f}"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """``1 sample``, ``2,000 samples``."""
+    """A count with its noun: ``1 sample``, ``2,000 samples``."""
     if count == 1:
         return f"{count:,} {noun}"
     plural = plural or f"{noun}s"
@@ -140,59 +144,61 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def tally(counts: Mapping[str, int]) -> list[str]:
-    """``18 gone``, ``4 reworded``: the counts that are not zero, before their words."""
+    """The counts that are not zero, each with its word: ``18 gone``, ``4 reworded``."""
     return [f"{count:,} {word}" for word, count in counts.items() if count]
 
 
-def some(names: list[str], limit: int = 5) -> str:
-    shown = ", ".join(names[:limit])
+def join_first(names: list[str], limit: int = 5) -> str:
+    """The first names, and how many more there are: ``a, b and 3 more``."""
+    first = ", ".join(names[:limit])
     more = len(names) - limit
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    return f"{first} and {more:,} more" if more > 0 else first
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """All names in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     *first, last = names
     if not first:
         return last
     return f"{', '.join(first)} and {last}"
 
 
-def alike(reason: str) -> str:
-    """`reason` without what differs from case to case: line numbers, ids, addresses,
-    timings, quoted texts."""
-    return re.sub(_VARYING, lambda match: match["status"] or "…", reason)
+def reason_pattern(reason: str) -> str:
+    """`reason` without what differs from case to case, such as line numbers, ids,
+    addresses, timings and quoted texts."""
+    return re.sub(_SPECIFICS, lambda match: match["status"] or "…", reason)
 
 
 def most_common(reasons: Iterable[str]) -> str:
-    """The most frequent reason, counting those that are `alike` together; in a tie, the
-    first alphabetically."""
+    """The most frequent reason. Reasons of the same pattern are counted together; in a
+    tie, the first in alphabetical order is returned."""
     counts = Counter(reasons)
-    kinds: Counter[str] = Counter()
+    pattern_counts: Counter[str] = Counter()
     for reason, count in counts.items():
-        kinds[alike(reason)] += count
+        pattern_counts[reason_pattern(reason)] += count
 
     def rank(reason: str) -> tuple[int, int, str]:
-        return -kinds[alike(reason)], -counts[reason], reason
+        pattern_count = pattern_counts[reason_pattern(reason)]
+        return -pattern_count, -counts[reason], reason
 
     return min(counts, key=rank)
 
 
 def usual_reason(reasons: Iterable[str]) -> str:
-    """The most frequent of `reasons`, in short and without a full stop."""
+    """The most frequent of `reasons`, shortened and without a full stop."""
     return clipped(most_common(reasons).rstrip("."))
 
 
 def interval_words(
     low: float, high: float, confidence: float, shown: Callable[[float], str] = score
 ) -> str:
-    """``95 % interval 0.71 to 0.84``."""
+    """An interval in words: ``95 % interval 0.71 to 0.84``."""
     return f"{percent(confidence)} interval {shown(low)} to {shown(high)}"
 
 
 def clipped(reason: str, limit: int = 160) -> str:
-    """`reason` truncated to `limit` characters; reports show it in full with the
-    affected samples."""
+    """`reason`, cut to `limit` characters. Reports show it in full with the samples
+    that it is about."""
     if len(reason) <= limit:
         return reason
     beginning = reason[: limit - 1].rstrip()

@@ -11,7 +11,7 @@ from ragstone.cli.golden_file import write_samples
 from ragstone.cli.options import CONFIG, FORCE, option, settings_from
 from ragstone.cli.output import check_output, say
 from ragstone.errors import ConfigError
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.pipeline.run_plan import read_golden_set
 from ragstone.printable import shell_word, shown_name
 from ragstone.tools.generate.review import (
@@ -98,7 +98,7 @@ def command(
         f"{counted(reviewed.undecided, 'draft')} without a decision"
     )
     if reviewed.rejected:
-        say(f"rejected: {some(list(reviewed.rejected), _MAX_NAMED)}")
+        say(f"rejected: {join_first(list(reviewed.rejected), _MAX_NAMED)}")
     say(
         f"wrote {counted(len(reviewed.samples), 'sample')} to {shown_name(str(output))}"
     )

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.golden import cells
 from ragstone.golden.aliases import (
     FIELD_NAMES,
@@ -215,9 +215,7 @@ def _metric_columns(
             numbers = {_number(value) for value in values if not _is_missing(value)}
             if numbers and None not in numbers:
                 number_columns.append(name)
-    remark = (
-        f"Columns of numbers that no rule names are left out: {some(number_columns)}."
-    )
+    remark = f"Columns of numbers that no rule names are left out: {join_first(number_columns)}."
     if metrics:
         return metrics, (remark,) if number_columns else ()
     if not number_columns:

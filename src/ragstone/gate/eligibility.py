@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.gate.verdict import CHANGE_KINDS, CheckKind, GateVerdict, Status
 
 
@@ -34,7 +34,7 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     }
     for reason, names in reasons.items():
         if names:
-            return False, f"{reason} ({some(names)})"
+            return False, f"{reason} ({join_first(names)})"
     if verdict.status is Status.FAIL:
         return False, "it failed"
     if verdict.status is Status.PASS:

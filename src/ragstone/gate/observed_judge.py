@@ -4,7 +4,7 @@ reports them."""
 from __future__ import annotations
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 
 
 def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
@@ -35,4 +35,4 @@ def new_names(current: tuple[str, ...], baseline: tuple[str, ...]) -> tuple[str,
 def quoted(names: tuple[str, ...]) -> str:
     """The first three names in quotes, and how many more there are."""
     quoted_names = [f"'{name}'" for name in names]
-    return some(quoted_names, 3)
+    return join_first(quoted_names, 3)

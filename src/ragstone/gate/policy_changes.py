@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ragstone.formatting import clipped, counted, some
+from ragstone.formatting import clipped, counted, join_first
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import LIMIT_KEYS
@@ -91,7 +91,7 @@ def sample_changes(
         if ids:
             samples = counted(len(ids), "sample")
             change = phrase.format(samples)
-            yield f"{change} ({some(ids)})"
+            yield f"{change} ({join_first(ids)})"
 
 
 def loosened_bounds(
@@ -118,7 +118,7 @@ def loosened_bounds(
                 phrase = _change_phrase(path, bound, head_bound)
                 loosened.append(phrase)
     if loosened:
-        yield f"{some(loosened)} in the golden set"
+        yield f"{join_first(loosened)} in the golden set"
 
 
 def moved_must_pass(

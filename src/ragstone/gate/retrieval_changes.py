@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.evidence import Evidence
 from ragstone.metrics.registry import find_metric
@@ -33,7 +33,7 @@ def outdated_ids(evidence: Evidence) -> Iterator[str]:
     outdated = evidence.explanation.outdated_ids
     if outdated:
         samples = counted(len(outdated), "sample")
-        examples = some(list(outdated))
+        examples = join_first(list(outdated))
         yield (
             f"relevant_ids no longer fit the corpus: in {samples} the evidence is still "
             f"returned, in other chunks or under other ids ({examples}), so that their scores by id fell without "

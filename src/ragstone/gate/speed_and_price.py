@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ragstone.evaluation.scores import RunScores
 from ragstone.evaluation.usage import cost_usd, p95, tokens
-from ragstone.formatting import answer_cost, listed, seconds, whole
+from ragstone.formatting import answer_cost, listed, rounded, seconds
 from ragstone.gate.comparability import Pairing
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings import USAGE, Finding, Level
@@ -91,7 +91,7 @@ FIGURES = {
             LATENCY_TOLERANCE_S,
         ),
         P95_LATENCY,
-        Figure("tokens_mean", "Tokens per answer", "max_token_rise", _mean, whole),
+        Figure("tokens_mean", "Tokens per answer", "max_token_rise", _mean, rounded),
         Figure("cost_mean_usd", "Cost per answer", "max_cost_rise", _mean, answer_cost),
     )
 }

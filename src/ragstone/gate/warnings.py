@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from ragstone.formatting import counted, most_common, some
+from ragstone.formatting import counted, join_first, most_common
 from ragstone.gate.checks.applicability import (
     NO_CONTEXTS_RETURNED,
     RETURN_THEM,
@@ -58,7 +58,7 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
         if is_rubric(scores.version) and not scores.applies_to
     ]
     if names:
-        yield f"Not scored: {some(names)}. A rubric needs a language model, and the offline judge uses none."
+        yield f"Not scored: {join_first(names)}. A rubric needs a language model, and the offline judge uses none."
 
 
 def unchecked_preference(evidence: Evidence) -> Iterator[str]:
@@ -133,9 +133,9 @@ def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
     if uncalled:
         calls = "no tool was"
         if called:
-            called_tools = some(sorted(called))
+            called_tools = join_first(sorted(called))
             calls = f"called were {called_tools}"
-        uncalled_names = some(sorted(uncalled))
+        uncalled_names = join_first(sorted(uncalled))
         yield (
             f"The golden set expects tools that were never called: {uncalled_names}; {calls}. Names are "
             "compared as written."

@@ -14,7 +14,7 @@ from ragstone.errors import ConfigError, RagstoneError
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.gate.policy import Policy
 from ragstone.github.annotations import Places
 from ragstone.github.api.base_tree import tree_of
@@ -223,7 +223,7 @@ def _comparing_files(plan: RunPlan, job: Job, notes: list[str]) -> RunPlan:
     else:
         count = len(changed)
         if changed:
-            names = some(list(map(shown_name, changed)))
+            names = join_first(list(map(shown_name, changed)))
             notes.append(f"Files of this checkout differ from {commit}: {names}.")
     facts = {"changed": count, "tree": tree_of(job.api, sha)}
     return replace(plan, invocation=plan.invocation.model_copy(update=facts))

@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from ragstone.errors import RagstoneError
 from ragstone.files import read_regular
-from ragstone.formatting import clipped, some
+from ragstone.formatting import clipped, join_first
 from ragstone.gate.comparability import new_ids
 from ragstone.gate.policy import Policy
 from ragstone.gate.policy_changes import (
@@ -61,7 +61,7 @@ def changes_to_the_gate(
         base_golden = files.samples()
         moved = moved_must_pass(policy, base_golden, golden)
         if moved:
-            unproven = f"Not proven: another question has the id of a must-pass one ({some(moved)})."
+            unproven = f"Not proven: another question has the id of a must-pass one ({join_first(moved)})."
         then, now = _hashes(base_golden), _hashes(golden)
         drafts = {sample.id for sample in golden if sample.is_draft}
         phrases = in_turns(
@@ -151,7 +151,7 @@ def setting_changes(base: Settings, head: Settings, *, in_force: Settings) -> li
         if then.get(key) not in (now.get(key), used.get(key))
         and not key.startswith(_SAID_ELSEWHERE)
     ]
-    return [f"changes {some(changes, _MAX_SETTINGS)}"] if changes else []
+    return [f"changes {join_first(changes, _MAX_SETTINGS)}"] if changes else []
 
 
 def _by_weight(key: str) -> tuple[bool, bool, str]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ragstone.errors import ConfigError, GoldenSetError, suggestion
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.golden import in_memory
 from ragstone.golden.columns import MAPPABLE, ColumnPlan, plan_columns
 from ragstone.golden.conversations import (
@@ -184,7 +184,7 @@ class _Loading:
             file_columns = sorted(map(repr, columns))
             raise GoldenSetError(
                 f"there is no column '{path}', which is mapped to the {field}. "
-                f"Columns found: {some(file_columns, 40)}.",
+                f"Columns found: {join_first(file_columns, 40)}.",
                 where="[golden.columns]",
                 hint=suggestion(path, columns),
             )

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 from itertools import chain
 
-from ragstone.formatting import listed, some
+from ragstone.formatting import join_first, listed
 from ragstone.golden.aliases import (
     CONTAINERS,
     FIELD_NAMES,
@@ -47,7 +47,7 @@ _MAX_SHOWN_COLUMNS = 40
 def no_question_error(source: SourceFile, profile: Profile) -> Exception:
     """Return the error for a file without a column for the question."""
     names = [repr(".".join(path)) for path in profile.columns]
-    columns = some(names, _MAX_SHOWN_COLUMNS) or "none"
+    columns = join_first(names, _MAX_SHOWN_COLUMNS) or "none"
     block = suggest_mapping(Table("", profile.first_rows))
     return source.error(
         f"no column for the question, or none with text in it. Columns found: {columns}.",

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args, overload
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 
 Texts = tuple[str, ...]
 
@@ -351,7 +351,7 @@ class GoldenSet(Struct, frozen=True):
         origin = ""
         if self.sources:
             files = list(map(repr, self.sources))
-            origin = f" from {some(files, 3)}"
+            origin = f" from {join_first(files, 3)}"
         size = counted(len(self), "sample")
         return f"{type(self).__name__}({size}{origin})"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.golden.aliases import FIELDS, normalise_name
 from ragstone.golden.promptfoo import read_promptfoo
 from ragstone.golden.rows import Row, SourceFile, Table, line_of
@@ -68,7 +68,7 @@ def find_table(
         names = [repr(table.path) for table in candidates]
         block = suggest_mapping(candidates[0])
         raise source.error(
-            f"more than one list could be the samples: {some(names)}.",
+            f"more than one list could be the samples: {join_first(names)}.",
             hint=f"Choose one in ragstone.toml:\n  {block}",
         )
     for table in (*candidates, one_sample):
@@ -85,7 +85,7 @@ def _no_samples_error(
 ) -> Exception:
     """Return the error for a document without a list that has a question."""
     names = [repr(table.path) for table in tables] or list(map(repr, document))
-    contents = some(names, _MAX_SHOWN_NAMES) or "an empty object"
+    contents = join_first(names, _MAX_SHOWN_NAMES) or "an empty object"
     # Without a list of objects, the document may be an object of columns.
     first_cells = {
         key: value[0]

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragstone.formatting import counted, figure, listed, score, some
+from ragstone.formatting import counted, figure, join_first, listed, score
 from ragstone.gate.accepted import title_of
 from ragstone.gate.bounds import mean_score
 from ragstone.gate.direction import HIGHER, Direction
@@ -181,7 +181,7 @@ def cause_of(runs: Sequence[ScoredRun], series: Series) -> tuple[RunLine, ...]:
 
 def came_with(runs: Sequence[RunLine]) -> str:
     """``It came with the merge of 3f2a91c.``, or with one of several."""
-    names = some(list(map(run_name, runs)))
+    names = join_first(list(map(run_name, runs)))
     if len(runs) == 1:
         return f"It came with the merge of {names}."
     return f"It came with one of {len(runs)} merges: {names}."

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.golden.sample import Sample
 from ragstone.judge.judgements import (
     JudgementKind,
@@ -137,5 +137,5 @@ def _note(used: UsedContexts) -> str:
     total = len(used.distinct)
     if not used.used:
         return f"none of {counted(total, 'context')} supports the answer"
-    ranks = some([str(rank + 1) for rank in used.used], _MAX_SHOWN_RANKS)
+    ranks = join_first([str(rank + 1) for rank in used.used], _MAX_SHOWN_RANKS)
     return f"draws on rank {ranks} of {total}"

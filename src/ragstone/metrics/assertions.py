@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from ragstone.formatting import clipped, counted, some
+from ragstone.formatting import clipped, counted, join_first
 from ragstone.golden.formats.json_text import STRICT, NotJsonError, decode
 from ragstone.golden.patterns import compile_pattern
 from ragstone.golden.sample import Assertion, Assertions, Label, Sample
@@ -57,7 +57,7 @@ class AssertionsMetric(BaseMetric):
         if not results:
             return NotApplicable("the sample has no assertions")
         mistakes = [result.mistake for result in results if not result.holds]
-        note = some(mistakes) if mistakes else None
+        note = join_first(mistakes) if mistakes else None
         return Scored(1.0 - len(mistakes) / len(results), note=note)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ragstone.formatting import clipped, counted, some
+from ragstone.formatting import clipped, counted, join_first
 from ragstone.golden.sample import Sample
 from ragstone.judge.citations import Citable
 from ragstone.judge.judgements import CitedStatement, JudgementKind, Judgements
@@ -50,7 +50,7 @@ def _missing_note(labels: list[str], response: Response) -> str | None:
         return None
     citations = [f"[{label}]" for label in dict.fromkeys(labels)]
     contexts = counted(len(response.contexts), "context")
-    return f"cites {some(citations)}, of {contexts}"
+    return f"cites {join_first(citations)}, of {contexts}"
 
 
 class _Count(Struct, frozen=True):

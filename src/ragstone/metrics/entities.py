@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.golden.sample import Sample
 from ragstone.judge.abilities import ENTITIES_PROMPT_VERSION
 from ragstone.judge.judgements import EntityList, JudgementKind, Judgements
@@ -166,7 +166,7 @@ def _score_listed(sample: Sample, response: Response, listed: EntityList) -> Sco
     present_count = total - len(missing)
     note = f"{present_count} of {counted(total, 'entity', 'entities')}"
     if missing:
-        note += f"; missing: {some(missing)}"
+        note += f"; missing: {join_first(missing)}"
     return Scored(present_count / total, note=note)
 
 

@@ -16,7 +16,7 @@ from ragstone.errors import ConfigError, parse_errors, suggestion
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.files import replace_text
 from ragstone.evaluation.manifest import GOLDEN_SET
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.gate.accepted import (
     ACCEPTED_FILE,
     AcceptedEntry,
@@ -158,7 +158,9 @@ def drop_in_run(path: Path, metric: str, slice_: str | None) -> MeasuredDrop:
         raise ConfigError(
             f"there is nothing to accept for {title} in this run.",
             where=str(path),
-            hint=f"What can be accepted: {some(list(commands))}." if commands else None,
+            hint=f"What can be accepted: {join_first(list(commands))}."
+            if commands
+            else None,
         )
     words = shlex.split(commands[title])
     return MeasuredDrop.parse(words[words.index("--of") + 1])

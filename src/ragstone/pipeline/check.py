@@ -16,7 +16,7 @@ from ragstone.evaluation.rounds.rehearsal import RehearsalResult, rehearsals, re
 from ragstone.evaluation.rounds.round import refuse_missing_contexts
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import refuse_foreign
-from ragstone.formatting import counted, most_common, some
+from ragstone.formatting import counted, join_first, most_common
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.question_changes import remark_on_few_questions
 from ragstone.gate.rehearsal import perfect_run
@@ -198,7 +198,7 @@ async def _check_recorded_answers(system: System, golden: GoldenSet) -> tuple[st
     warnings = list(unknown_tools(expected, called))
     if unanswered:
         samples = counted(len(golden), "sample")
-        warning = f"{len(unanswered)} of {samples} have no usable recorded answer: {some(unanswered)}."
+        warning = f"{len(unanswered)} of {samples} have no usable recorded answer: {join_first(unanswered)}."
         warnings.insert(0, warning)
     return tuple(warnings)
 

@@ -12,7 +12,7 @@ from ragstone.errors import BaselineError, ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.score_files import read_score_file
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.gate.policy import Policy, default_policy, load_policy
 from ragstone.gate.policy_table import POLICY_FILE
 from ragstone.gate.rules import resolve_rules
@@ -78,7 +78,7 @@ def compare_sides(
     if current.run is None and scores.metrics and covered.isdisjoint(scores.metrics):
         names = list(scores.metrics)
         raise ConfigError(
-            f"no rule covers any of its scores ({some(names)}), so there is no verdict.",
+            f"no rule covers any of its scores ({join_first(names)}), so there is no verdict.",
             where=scores.label,
             hint="Write a rule in thresholds.toml, such as:\n"
             f"  [metrics.{json.dumps(names[0], ensure_ascii=False)}]\n  min = 0.80",

@@ -18,7 +18,7 @@ from ragstone.evaluation.round_facts import ConfirmFacts
 from ragstone.evaluation.rounds.confirm import ask_once_more
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.writer import update_manifest, update_rounds, write_manifest
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.gate.confirm import doubtful_checks, is_settled
 from ragstone.gate.findings import Finding, Level
 from ragstone.gate.policy import Policy
@@ -195,7 +195,7 @@ def _adopt(
         reason = f"{verdict.reason} Confirmed with {repetition}."
         return replace(confirmed, verdict=replace(verdict, reason=reason))
     doubtful = [check.name for check in doubtful_checks(first.verdict, alpha)]
-    names = some(doubtful, _MAX_NAMED_CHECKS)
+    names = join_first(doubtful, _MAX_NAMED_CHECKS)
     return confirmed.with_sentence(
         f"The first answers left a doubt about {names}: decided with {repetition}."
     )

@@ -19,7 +19,7 @@ from ragstone.evaluation.lineage import lasting_fingerprint, oracle_half
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
 from ragstone.evaluation.scores import NO_RUN, RunScores, means, without_drafts
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.gate.accepted import EntriesInForce, accepted_in, offers, title_of
 from ragstone.gate.changes import CorpusChange, changes_since
 from ragstone.gate.comparability import with_ids_of
@@ -267,7 +267,7 @@ def _draft_notes(current: ComparedRun) -> Iterator[str]:
         return
     metrics = drafts.metrics.items()
     scores = means({name: measured for name, measured in metrics if measured.values})
-    names = some(sorted(map(one_line, drafts.samples)))
+    names = join_first(sorted(map(one_line, drafts.samples)))
     samples = counted(len(drafts.samples), "sample")
     yield f"Drafts, which count in no check until reviewed: {samples} ({scores}): {names}."
 
@@ -287,7 +287,7 @@ def _turned_into_drafts(
             names.append(name)
     if names:
         samples = counted(len(names), "sample")
-        yield f"The drafts, which count in no check, include {samples} that counted in the baseline: {some(names)}."
+        yield f"The drafts, which count in no check, include {samples} that counted in the baseline: {join_first(names)}."
 
 
 def _sample_changes(

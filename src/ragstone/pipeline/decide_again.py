@@ -21,7 +21,7 @@ from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifes
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.replay import confirmed_scores, recomputable
 from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts, RoundFacts
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.gate.findings import ACCEPT
 from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.verdict import GateVerdict, Status
@@ -216,7 +216,7 @@ def _verdict(
     unguarded = uncompared_drops(policy, verdict.checks, scored)
     if has_baseline and verdict.status is Status.PASS and unguarded:
         raise BaselineError(
-            f"the policy limits drops that can't be compared with this baseline: {some(unguarded, MAX_NAMED)}.",
+            f"the policy limits drops that can't be compared with this baseline: {join_first(unguarded, MAX_NAMED)}.",
             where=where,
             hint="Name a baseline that was scored by the same judge, on the same questions.",
         )

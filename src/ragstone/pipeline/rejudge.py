@@ -18,7 +18,7 @@ from ragstone.evaluation.rounds.judge_stored import judge_stored
 from ragstone.evaluation.rounds.session import Session
 from ragstone.evaluation.scores import MetricScores, RunScores, SystemFacts
 from ragstone.evaluation.stored import StoredAnswers
-from ragstone.formatting import counted, dollars, some
+from ragstone.formatting import counted, dollars, join_first
 from ragstone.gate.comparability import pair_runs, scoring_differences, with_ids_of
 from ragstone.gate.judge_change import metrics_to_rejudge
 from ragstone.gate.policy import Policy
@@ -149,7 +149,7 @@ async def rejudge(
         )
     except (JudgeError, TimeLimitReached) as error:
         warning = (
-            f"Unguarded: the drops of {some(sorted(plan.reasons))}. {plan.why}, and the baseline's answers were not "
+            f"Unguarded: the drops of {join_first(sorted(plan.reasons))}. {plan.why}, and the baseline's answers were not "
             f"judged again ({error.message.rstrip('.')})."
         )
         return Rejudged(baseline, (warning,))

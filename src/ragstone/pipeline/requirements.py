@@ -19,7 +19,7 @@ from ragstone.errors import (
 )
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import SampleRecord
-from ragstone.formatting import clipped, counted, some
+from ragstone.formatting import clipped, counted, join_first
 from ragstone.gate.accepted import title_of
 from ragstone.gate.diagnosis import was_asked
 from ragstone.gate.policy import Policy
@@ -153,7 +153,7 @@ def require_questions(
     problems += [f"{shown_id(sample_id)} is missing" for sample_id in missing]
     if problems:
         raise GoldenSetError(
-            f"the questions of the run are not those of the golden set: {some(problems, MAX_NAMED)}.",
+            f"the questions of the run are not those of the golden set: {join_first(problems, MAX_NAMED)}.",
             where=where,
             hint="Evaluate the whole golden set, without a limit.",
         )

@@ -139,7 +139,7 @@ def _merged(checks: Sequence[CheckPart]) -> CheckPart:
         lowest = min(checks, key=lambda check: check.estimate or 0.0)
         return replace(lowest, metric=None, slice=None, title=title)
     names = [metric_title(part.metric) for part in checks if part.metric]
-    return replace(check, title=f"{title}: {formatting.some(names)}")
+    return replace(check, title=f"{title}: {formatting.join_first(names)}")
 
 
 def oracle_lines(shares: OracleShares | None) -> list[str]:

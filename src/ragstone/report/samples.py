@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.rewording import lacking_statements, unsupported_statements
 from ragstone.evaluation.scores import NO_RUN, RunScores
-from ragstone.formatting import alike, most_common
+from ragstone.formatting import most_common, reason_pattern
 from ragstone.gate.verdict import GateVerdict
 from ragstone.judge.judgements import NO_STATEMENTS, Verdict, result_or
 from ragstone.metrics.registry import metric_title
@@ -36,7 +36,7 @@ def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
     `limit` reasons."""
     by_reason: dict[str, str] = {}
     for sample_id, reason in run.system.failures.items():
-        by_reason.setdefault(alike(reason), sample_id)
+        by_reason.setdefault(reason_pattern(reason), sample_id)
     return tuple(by_reason.values())[:limit]
 
 
@@ -128,11 +128,11 @@ class RunSamples:
         reasons: dict[tuple[FailedBy, str], dict[str, str]] = defaultdict(dict)
         titles: dict[tuple[FailedBy, str], dict[str, None]] = defaultdict(dict)
         for sample_id, reason in unanswered.items():
-            reasons["system", alike(reason)][sample_id] = reason
+            reasons["system", reason_pattern(reason)][sample_id] = reason
         for metric, scores in self._current.metrics.items():
             for sample_id, failed in scores.failed.items():
                 if failed.by != "system" or sample_id not in unanswered:
-                    kind = (failed.by, alike(failed.reason))
+                    kind = (failed.by, reason_pattern(failed.reason))
                     reasons[kind][sample_id] = failed.reason
                     titles[kind][metric_title(metric)] = None
         parts = []

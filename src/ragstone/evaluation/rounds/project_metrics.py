@@ -12,7 +12,7 @@ from msgspec import Struct
 from ragstone.errors import ConfigError, GoldenSetError
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.sources import SystemSource
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import Grade
@@ -258,7 +258,7 @@ def _refuse_other_parts(metrics: Iterable[Metric], part: str | None) -> None:
     if not excluded:
         return
     raise ConfigError(
-        f'{some(excluded)} can\'t be measured with part = "{part}".',
+        f'{join_first(excluded)} can\'t be measured with part = "{part}".',
         where="run.metrics",
         hint="Select other metrics with --metrics, or remove `part` under [system] to evaluate the whole system.",
     )

@@ -32,7 +32,7 @@ from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.scoring import needed_judgements
 from ragstone.evaluation.writer import RunWriter, update_manifest
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.golden.sample import GoldenSet
 from ragstone.judge.protocol import Judge, JudgeIdentity
 from ragstone.judge.rubric import NO_MODEL
@@ -234,7 +234,7 @@ def refuse_missing_contexts(golden: GoldenSet, part: str | None) -> None:
     if without_contexts:
         raise GoldenSetError(
             f"{counted(len(without_contexts), 'sample')} without reference_contexts to give to the system: "
-            f"{some([sample.id for sample in without_contexts])}.",
+            f"{join_first([sample.id for sample in without_contexts])}.",
             where=str(without_contexts[0].origin or ""),
             hint='Add them: with part = "generation", each answerable sample needs the contexts to answer from.',
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ragstone.formatting import percent, some
+from ragstone.formatting import join_first, percent
 from ragstone.gate.checks.checker import Checker, limit_check
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.question_changes import (
@@ -56,7 +56,7 @@ class BrokenQuestions(Checker):
             limit = ", which chance explains"
         examples = ""
         if broken:
-            examples = f": {some(list(changes.broken))}"
+            examples = f": {join_first(list(changes.broken))}"
         check = limit_check(
             "questions.broken",
             CheckKind.QUESTIONS,

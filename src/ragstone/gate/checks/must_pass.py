@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ragstone.evaluation.scores import RunScores
-from ragstone.formatting import clipped, counted, figure, some, threshold
+from ragstone.formatting import clipped, counted, figure, join_first, threshold
 from ragstone.gate.bounds import answers_per_sample
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.comparability import same_question
@@ -72,7 +72,7 @@ class MustPass(Checker):
         if passed or 0 < total == len(not_compared):
             aside = ""
             if not_compared:
-                aside = f" Not compared: {some(not_compared)}."
+                aside = f" Not compared: {join_first(not_compared)}."
             status = Status.PASS if passed else Status.ERROR
             must_pass_total = counted(total, "must-pass sample")
             samples_total = counted(total, "sample")
@@ -219,16 +219,16 @@ def _result(
     failing = len(compared.failing)
     scored = len(compared.scored)
     if compared.by_system and (times_asked == 1 or not scored):
-        return Status.FAIL, some(compared.by_system), most_asked > 1
+        return Status.FAIL, join_first(compared.by_system), most_asked > 1
     if 2 * failing > scored:
         often = ""
         if scored > 1:
             often = f"{failing} of {scored} answers fail: "
-        why = f"{often}{some(compared.misses)}"
+        why = f"{often}{join_first(compared.misses)}"
         return Status.FAIL, why, 2 * failing <= most_asked
     unscored = [*compared.unscored, *compared.by_system]
     if unscored:
-        return Status.ERROR, some(unscored), False
+        return Status.ERROR, join_first(unscored), False
     if not scored:
         return Status.ERROR, "no metric with a floor has a score for it", False
     return Status.PASS, "", False

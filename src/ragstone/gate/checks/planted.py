@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragstone.evaluation.rounds.planted import credulity_error, lenience_clause
-from ragstone.formatting import counted, some
+from ragstone.formatting import counted, join_first
 from ragstone.gate.checks.checker import Checker
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
@@ -36,7 +36,7 @@ class PlantedAnswers(Checker):
         elif planted.steered:
             status = Status.INCONCLUSIVE
             questions = counted(len(planted.steered), "question")
-            examples = some(list(planted.steered))
+            examples = join_first(list(planted.steered))
             reason = (
                 f"the contexts of {questions} make the judge support anything, such as "
                 f"sentences about places that do not exist ({examples}): look for instructions in "

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ragstone.errors import ConfigError, SystemUnderTestError
 from ragstone.evaluation.placing import put_run
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.system.environment import RunAs
 
 NOBODY = 65_532
@@ -238,7 +238,7 @@ def end_strays(uid: int, *, patience_s: float = 10.0) -> None:
             return
         if time.monotonic() >= deadline:
             processes = [f"{pid} ({name})" for pid, name in sorted(survivors.items())]
-            named = some(processes)
+            named = join_first(processes)
             raise SystemUnderTestError(
                 f"processes of your system don't end, though they were killed: {named}. They could still change "
                 "what the gate found, so nothing is published.",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ragstone.formatting import some
+from ragstone.formatting import join_first
 from ragstone.judge.cache import JudgementCache, NoCache
 from ragstone.judge.llm.graded import GRADED, with_probabilities
 from ragstone.judge.llm.paid_calls import PaidCalls
@@ -304,4 +304,4 @@ def _values(reply: ChatReply, fields: Sequence[Field]) -> Values:
 
 
 def _names(fields: Sequence[Field]) -> str:
-    return some([field.path[-1] for field in fields], 8)
+    return join_first([field.path[-1] for field in fields], 8)

@@ -40,11 +40,11 @@ _SHOWN = (
     "percent",
     "score",
     "seconds",
-    "some",
-    "whole",
 )
 FILTERS: Mapping[str, Callable[..., str]] = {
     **{name: getattr(formatting, name) for name in _SHOWN},
+    "some": formatting.join_first,
+    "whole": formatting.rounded,
     "shown_name": shown_name,
 }
 """How templates write numbers, and the names of files."""
