@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragstone.stats.steps import LEVEL, Series, mean_series, recovered_since
+from ragstone.stats.steps import ERROR_RATE, Series, mean_series, recovered_since
 
 NO_RUN = range(0)
 
@@ -44,7 +44,7 @@ def back_at(scores: float, *, runs: int = 12) -> Series:
     ],
 )
 def test_which_loss_is_shown(series: Series, allowed: float, shown: bool) -> None:
-    assert any(step.shows(0.05, LEVEL) for step in series.steps(allowed=allowed)) is shown
+    assert any(step.shows(0.05, ERROR_RATE) for step in series.steps(allowed=allowed)) is shown
 
 
 def test_a_loss_has_a_first_run_and_lasts_until_a_rise_is_shown() -> None:
@@ -52,8 +52,8 @@ def test_a_loss_has_a_first_run_and_lasts_until_a_rise_is_shown() -> None:
     assert abs(firsts[0].index - 12) <= 1
     assert sorted(first.index for first in firsts) == list(range(1, 16))
     assert sum(first.probability for first in firsts) == pytest.approx(1.0)
-    assert recovered_since([draw(18, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True) is None
-    back = recovered_since([draw(26, lost=range(12, 18))], 12, 0.14, LEVEL, was_shown=True)
+    assert recovered_since([draw(18, lost=range(12, 18))], 12, 0.14, ERROR_RATE, was_shown=True) is None
+    back = recovered_since([draw(26, lost=range(12, 18))], 12, 0.14, ERROR_RATE, was_shown=True)
     assert back is not None
     assert back >= 18
 
@@ -69,7 +69,7 @@ def test_a_merged_loss_is_never_said_to_be_over_while_it_lasts() -> None:
         series = draw(30, lost=range(12, 30), seed=seed)
         for runs in range(14, 31):
             part = Series(series.scores[:runs])
-            assert recovered_since([part], 12, 0.14, LEVEL, was_shown=True) is None
+            assert recovered_since([part], 12, 0.14, ERROR_RATE, was_shown=True) is None
 
 
 @pytest.mark.heavy
@@ -79,5 +79,5 @@ def test_an_unchanged_branch_shows_a_loss_in_few_runs() -> None:
     for seed in range(20):
         for runs in runs_looked_at:
             steps = Series(draw(30, seed=seed).scores[:runs]).steps()
-            shown += any(step.test.after.shape[1] > 1 and step.shows(0.05, LEVEL) for step in steps)
+            shown += any(step.test.after.shape[1] > 1 and step.shows(0.05, ERROR_RATE) for step in steps)
     assert shown <= 0.01 * 20 * len(runs_looked_at)

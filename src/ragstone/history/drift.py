@@ -37,7 +37,7 @@ from ragstone.history.level import (
 )
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.metrics.registry import is_relative
-from ragstone.stats.steps import BEFORE, LEVEL, Series, recovered_since
+from ragstone.stats.steps import ERROR_RATE, MAX_RUNS_BEFORE, Series, recovered_since
 
 _MIN_COMMON_SHARE = 0.5
 """A run is comparable if it has at least this share of the samples of the newest
@@ -166,7 +166,7 @@ class _Comparison:
         self.run = run
         self.oldest_time = line.time - timedelta(days=days)
         self.rules = rules
-        self.error_rate = LEVEL
+        self.error_rate = ERROR_RATE
         if len(rules) > 1:
             self.error_rate /= len(rules) + 1  # one test each, and one of their mean
         runs = runs_before(history, line)
@@ -261,7 +261,7 @@ class _Comparison:
             ]
             if recent:
                 newest = len(past.runs) + len(self.new_runs) - 1
-                indexes = {*recent[:BEFORE], *recent[-NEWEST:], newest}
+                indexes = {*recent[:MAX_RUNS_BEFORE], *recent[-NEWEST:], newest}
                 column = self.column(metric, sorted(indexes))
                 groups.setdefault(_fingerprints(column), []).append(column)
         if not groups:

@@ -77,8 +77,8 @@ class Change(Struct, frozen=True):
     before: Floats
     """(n, l): their scores before the change, NaN where there is none."""
     groups: Ints | None = None
-    """A label for each index in `units`, equal for related questions, which change
-    together and count as one; None if no questions are related."""
+    """The labels of all questions, by index: equal for related questions, which change
+    together and count as one. None if no questions are related."""
     expected: float = 0.0
     """The change of the mean that counts as none, at most 0."""
     is_part: bool = False

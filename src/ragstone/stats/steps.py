@@ -27,21 +27,21 @@ from ragstone.stats.losses import (
 )
 from ragstone.stats.score_model import learn
 
-LEVEL = 2e-3
+ERROR_RATE = 2e-3
 """The error rate of a step, for all series together."""
-WINDOWS = (1, 2, 4, 8)
+NEWEST_RUNS = (1, 2, 4, 8)
 """How many of the newest runs are compared with those before them, one after the
 other."""
-BEFORE = 12
+MAX_RUNS_BEFORE = 12
 """The maximum number of runs that the newest ones are compared with."""
-MIN_BEFORE = 2
+MIN_RUNS_BEFORE = 2
 """The minimum number of runs before the newest ones: one alone says nothing about
 noise."""
 
 _MIN_ERRORS_OF_STEP = 3.0
 """A fall of fewer standard errors is not drawn: it shows no loss."""
 _STRICTER_FOR_ONE_RUN = 50.0
-"""A single run shows a recovery if its p-value is this many times below the level: it
+"""A single run shows a recovery if its p-value is this many times below the error rate: it
 may be a lucky one."""
 _MAX_P_HALF_LOST = 0.05
 """The largest p-value with which the newest runs still show half of a loss."""
@@ -66,18 +66,18 @@ class Step(Struct, frozen=True):
         """The change beyond the accepted loss, below 0 for a further loss."""
         return self.change - self.test.expected
 
-    def shows(self, limit: float, level: float) -> bool:
+    def shows(self, limit: float, error_rate: float) -> bool:
         """Whether a loss beyond the accepted one, of at least half of `limit`, is shown
-        at the error rate `level`.
+        at the `error_rate`.
 
         No loss is shown if the newest run made good more than half of it.
         """
-        if len(self.before) < MIN_BEFORE or self.excess > -limit / 2.0:
+        if len(self.before) < MIN_RUNS_BEFORE or self.excess > -limit / 2.0:
             return False
         changes = self.test.after[:, -1] - row_means(self.test.before)
         if np.nanmean(changes) - self.test.expected > self.excess / 2.0:
             return False
-        return loss_p_value(self.test, min_errors=_MIN_ERRORS_OF_STEP) <= level
+        return loss_p_value(self.test, min_errors=_MIN_ERRORS_OF_STEP) <= error_rate
 
 
 class FirstRun(Struct, frozen=True):
@@ -113,7 +113,7 @@ class Series(Struct, frozen=True):
             before=scores_before[:, common].T,
             groups=self.groups,
             expected=-allowed,
-            is_apart=after.start - before.stop >= BEFORE,
+            is_apart=after.start - before.stop >= MAX_RUNS_BEFORE,
             is_pooled=True,
         )
         return Step(float(test.values.mean()), before, test)
@@ -121,7 +121,7 @@ class Series(Struct, frozen=True):
     def steps(self, allowed: float = 0.0) -> Iterator[Step]:
         """The steps to the newest 1, 2, 4 and 8 runs, from the runs just before them
         and from the first runs of the series."""
-        for runs in WINDOWS:
+        for runs in NEWEST_RUNS:
             start = len(self.scores) - runs
             if runs <= start:  # no fewer runs before than after
                 yield from self.steps_to(start, allowed)
@@ -129,10 +129,10 @@ class Series(Struct, frozen=True):
     def steps_to(self, start: int, allowed: float = 0.0) -> Iterator[Step]:
         """The steps to the runs from `start` on, from the runs just before them and, if
         there are more, from the first runs of the series."""
-        ranges_before = [range(max(0, start - BEFORE), start)]
-        if start > BEFORE:
+        ranges_before = [range(max(0, start - MAX_RUNS_BEFORE), start)]
+        if start > MAX_RUNS_BEFORE:
             # A slow loss is small beside the runs just before.
-            ranges_before.append(range(min(BEFORE, start // 2)))
+            ranges_before.append(range(min(MAX_RUNS_BEFORE, start // 2)))
         for before in ranges_before:
             step = self.step(before, range(start, len(self.scores)), allowed=allowed)
             if step is not None:
@@ -183,27 +183,32 @@ class Series(Struct, frozen=True):
 
 
 def recovered_since(
-    series: Sequence[Series], start: int, loss: float, level: float, *, was_shown: bool
+    series: Sequence[Series],
+    start: int,
+    loss: float,
+    error_rate: float,
+    *,
+    was_shown: bool,
 ) -> int | None:
     """The index of the run since which a `loss` is over that began with the run
     `start`; None if no recovery is shown.
 
     The first of `series` is that of the metric that lost; the others are means of
-    metrics that fell together. A rise in any of them shows the recovery at the error
-    rate `level`, if the newest runs don't show half of the loss. So do enough runs in
+    metrics that fell together. A rise in any of them shows the recovery at the
+    `error_rate`, if the newest runs don't show half of the loss. So do enough runs in
     which none of the series is suspected of a loss: more if the loss `was_shown`.
     """
     t = len(series[0].scores)
-    healthy = range(max(0, start - BEFORE), start)
+    healthy = range(max(0, start - MAX_RUNS_BEFORE), start)
     min_runs = _RUNS_TO_END_SHOWN_LOSS if was_shown else _RUNS_TO_END_SUSPECTED_LOSS
     # Upside down, so that a rise is a fall.
     mirrored = [replace(one, scores=1.0 - one.scores) for one in series]
-    for runs in WINDOWS:
+    for runs in NEWEST_RUNS:
         first = t - runs
         if first <= start:
             return None
         newest = range(first, t)
-        lost = range(max(start, first - BEFORE), first)
+        lost = range(max(start, first - MAX_RUNS_BEFORE), first)
         beyond_half = series[0].step(healthy, newest, allowed=loss / 2.0)
         is_half_lost = beyond_half is not None and (
             beyond_half.excess < 0.0
@@ -214,7 +219,9 @@ def recovered_since(
                 one.fall_p_value(lost, newest, min_errors=_MIN_ERRORS_OF_STEP)
                 for one in mirrored
             )
-            if rise_p_value <= (level / _STRICTER_FOR_ONE_RUN if runs == 1 else level):
+            if rise_p_value <= (
+                error_rate / _STRICTER_FOR_ONE_RUN if runs == 1 else error_rate
+            ):
                 return first
         if runs >= min_runs and all(
             one.fall_p_value(healthy, newest) > _MAX_P_SUSPECTED for one in series
