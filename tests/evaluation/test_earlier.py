@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.earlier import MAX_EARLIER_RUNS, add_answers, can_be_pooled, is_complete
-from ragstone.evaluation.lineage import used
+from ragstone.evaluation.lineage import describe_baseline
 from ragstone.evaluation.manifest import BaselineFact, SystemManifest
 from ragstone.evaluation.replay import confirm
 from ragstone.evaluation.writer import update_manifest
@@ -30,7 +30,9 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def compared_with(run: RunDirectory, baseline: RunDirectory) -> RunDirectory:
-    return update_manifest(run, baseline=BaselineFact(eligible=False, reason="a test", used=used(baseline)))
+    return update_manifest(
+        run, baseline=BaselineFact(eligible=False, reason="a test", used=describe_baseline(baseline))
+    )
 
 
 def test_the_newest_runs_count_up_to_a_limit_and_scores_follow_from_all_answers(

@@ -177,7 +177,7 @@ def test_a_worker_that_judges_otherwise_is_not_believed() -> None:
     with pytest.raises(JudgeError, match="built a different judge"):
         there(golden, task=task_for(offline(golden), identity=other))
     newer = {**versions(), "ragstone": "99"}
-    with pytest.raises(JudgeError, match=r"other versions than this process: ragstone .* instead of 99"):
+    with pytest.raises(JudgeError, match=r"other versions than this process: ragstone \d"):
         there(golden, task=task_for(offline(golden), versions=newer))
 
 

@@ -8,7 +8,15 @@ import pytest
 
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.directory import CACHE, MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.lineage import CARRIED, MAX_LINEAGE, carry, drop_carried, eligible_run, lineage, used
+from ragstone.evaluation.lineage import (
+    CARRIED,
+    MAX_LINEAGE,
+    carry,
+    describe_baseline,
+    eligible_run,
+    lineage,
+    remove_inner_run,
+)
 from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import update_manifest
 from tests.github.runs import make_run
@@ -55,7 +63,9 @@ def test_the_fingerprint_follows_the_records_and_not_the_verdict(good: RunDirect
 
 def test_a_failed_run_leads_to_the_baseline_that_it_carries(good: RunDirectory, bad: RunDirectory) -> None:
     carry(good, bad.path)
-    failed = update_manifest(bad, baseline=BaselineFact(eligible=False, reason="it failed", used=used(good, run_id=7)))
+    failed = update_manifest(
+        bad, baseline=BaselineFact(eligible=False, reason="it failed", used=describe_baseline(good, run_id=7))
+    )
     found = eligible_run(failed)
     assert found is not None
     assert found.path == bad.path / CARRIED
@@ -69,7 +79,9 @@ def test_another_run_in_the_place_of_the_carried_one_is_refused(
     good: RunDirectory, bad: RunDirectory, tmp_path: Path
 ) -> None:
     other = make_run(tmp_path / "other", n=4)
-    failed = update_manifest(bad, baseline=BaselineFact(eligible=False, reason="it failed", used=used(good)))
+    failed = update_manifest(
+        bad, baseline=BaselineFact(eligible=False, reason="it failed", used=describe_baseline(good))
+    )
     carry(other, failed.path)
     with pytest.raises(RunDirectoryError, match="not the baseline that the run was compared with"):
         eligible_run(failed)
@@ -88,9 +100,9 @@ def test_carrying_replaces_what_was_carried_and_follows_no_link(
     carry(good, bad.path)
     assert not (bad.path / CARRIED).is_symlink()
     assert [path.name for path in outside.iterdir()] == ["precious"]
-    drop_carried(bad.path)
+    remove_inner_run(bad.path)
     assert not (bad.path / CARRIED).exists()
-    drop_carried(bad.path)
+    remove_inner_run(bad.path)
 
 
 def test_the_lineage_is_bounded_and_newest_first(good: RunDirectory) -> None:

@@ -74,4 +74,4 @@ def test_a_metric_of_another_version_is_unverified_and_left_out(tmp_path: Path) 
     vouched = vouch(run, GoldenSet(tuple(record.sample for record in run.records())))
     assert vouched.scores.metrics == {}
     (doubt,) = vouched.doubts
-    assert doubt.startswith("faithfulness is unverified and left out: it is version 0, and here is version")
+    assert doubt.startswith("faithfulness is unverified and left out: it is version 0 in the run, and version")

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
-from ragstone.evaluation.lineage import carry, used
+from ragstone.evaluation.lineage import carry, describe_baseline
 from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.writer import write_manifest
@@ -43,7 +43,7 @@ def artifact_of(folder: Path) -> dict[str, bytes]:
 def failed_with(folder: Path, baseline: RunDirectory, *, run_id: int | None = 1) -> dict[str, bytes]:
     """The artifact of a run that failed against `baseline`, which it carries."""
     run = make_run(folder, verdict="fail", n=5)
-    fact = BaselineFact(eligible=False, reason="it failed", used=used(baseline, run_id=run_id))
+    fact = BaselineFact(eligible=False, reason="it failed", used=describe_baseline(baseline, run_id=run_id))
     write_manifest(run.path, run.manifest.model_copy(update={"baseline": fact}))
     carry(baseline, run.path)
     return artifact_of(run.path)

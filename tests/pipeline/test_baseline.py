@@ -12,7 +12,7 @@ from ragstone.archive import ArchiveRefused, read_members
 from ragstone.errors import BaselineError, ConfigError
 from ragstone.evaluation.archive_members import pack_run
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.lineage import carry, used
+from ragstone.evaluation.lineage import carry, describe_baseline
 from ragstone.evaluation.manifest import BaselineFact
 from ragstone.evaluation.writer import update_manifest
 from ragstone.pipeline.baseline import open_baseline, refuse_overlap
@@ -36,7 +36,9 @@ def good_run(path: Path) -> RunDirectory:
 def failed_run(path: Path, baseline: RunDirectory | None = None) -> RunDirectory:
     """A run that failed; against `baseline`, which it carries."""
     run = write(path, {"faithfulness": {"a": 0.0, "b": 0.0}})
-    fact = BaselineFact(eligible=False, reason="it failed", used=None if baseline is None else used(baseline, run_id=7))
+    fact = BaselineFact(
+        eligible=False, reason="it failed", used=None if baseline is None else describe_baseline(baseline, run_id=7)
+    )
     if baseline is not None:
         carry(baseline, path)
     return update_manifest(run, verdict="fail", baseline=fact)

@@ -1,4 +1,5 @@
-"""Run directories in archives: which files are read, and how they are written."""
+"""Packs run directories into archives, and unpacks them; says which files an archive may
+have."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ RUN_LIMITS = {
     SAMPLES: 512 * 1024 * 1024,
     **dict.fromkeys(FACTS_FILES, MAX_FACTS_BYTES),
 }
-"""The files of a run, and their maximum size."""
+"""The files of a run, and their maximum sizes in bytes."""
 
 MEMBER_LIMITS = {
     **RUN_LIMITS,
@@ -34,15 +35,15 @@ MEMBER_LIMITS = {
     CACHE: 512 * 1024 * 1024,
     HISTORY: 64 * 1024 * 1024,
 }
-"""Those, with what only a trusted run may give: the baseline that it carries, its
-judgements and its history."""
+"""The files of a trusted run: also the baseline that it carries, its judgements and its
+history."""
 
 
 def read_members(
     run: Path, within: Path | None, limits: Mapping[str, int]
 ) -> dict[str, bytes]:
-    """The files of the run directory `run` that `limits` name and it has; all must be
-    in the folder `within`. Raises OSError for one that is too large or elsewhere."""
+    """The files of the run directory `run` that are named in `limits`. Raises OSError
+    for a file that is too large, or not in the folder `within`."""
     return {
         name: read_regular(run / name, within=within, limit=limit)
         for name, limit in limits.items()
@@ -51,12 +52,12 @@ def read_members(
 
 
 def unpack_run(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
-    """Write the members to the new `directory` and open it as a run, whose scores are
-    to be confirmed. Raises RunDirectoryError."""
+    """Write the members of an archive to the new `directory`, and open it as a run,
+    whose scores are not verified yet. Raises RunDirectoryError."""
     directory.mkdir(mode=0o700, parents=True)
     for name in MEMBER_LIMITS:
         if name in files:
-            # Our own names in our own directory: the archive can't choose any path.
+            # Only names that are in MEMBER_LIMITS: an archive can't choose a path.
             path = directory / name
             path.parent.mkdir(mode=0o700, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -66,8 +67,7 @@ def unpack_run(files: Mapping[str, bytes], directory: Path) -> RunDirectory:
 
 
 def pack_run(directory: Path) -> bytes:
-    """A zip archive of the files of a run directory that a reader of MEMBER_LIMITS
-    takes.
+    """A zip archive of the files in a run directory that MEMBER_LIMITS name.
 
     Raises RunDirectoryError if the run can't be read.
     """
@@ -76,5 +76,6 @@ def pack_run(directory: Path) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
+            # A ZipInfo has a fixed time, so that equal runs have equal archives.
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()

@@ -1,4 +1,4 @@
-"""Reads a run directory and validates every field."""
+"""Reads a run directory, and validates all of it."""
 
 from __future__ import annotations
 
@@ -28,52 +28,52 @@ SPENT = "spent.json"
 LOCK = ".lock"
 HISTORY = "history.jsonl"
 REPORT = "report.json"
-"""The report of a gate, from which others are rendered again."""
+"""The report of a gate, from which other formats can be rendered later."""
 SYSTEM_LOG = "system.log"
 BASE_COMMIT = "base-commit"
-"""The folder in a run directory for the run of the base commit, asked in the same
+"""The folder in a run directory for the run of the base commit, evaluated in the same
 job."""
 ORACLE = "oracle"
-"""The folder in a run directory for its oracle half: the same questions, with the
-reference contexts given."""
+"""The folder in a run directory for its oracle half: the run of the same questions with
+the reference contexts given to the system."""
 RUN_FILES = (MANIFEST, SAMPLES, *FACTS_FILES)
-"""What is read of a run that is compared with another; a run can do without the facts
-of its rounds."""
+"""The files that are read of a run to compare it with another; the facts of rounds are
+optional."""
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 FINGERPRINT_DIGITS = 16
 
-
-Check = Callable[[SampleRecord], None]
+CheckRecord = Callable[[SampleRecord], None]
 
 
 class RunDirectory:
-    """A stored run, for reading. Its scores and fingerprint are read once, together,
-    and cached."""
+    """A stored run. Its scores and its fingerprint are read together when one of them
+    is first needed, and cached."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
         self._scores: RunScores | None = None
         self._fingerprint = ""
-        is_whole = manifest.state == "finished"
-        self._records = RecordsFile(path / SAMPLES, whole=is_whole)
+        is_complete = manifest.state == "finished"
+        self._records = RecordsFile(path / SAMPLES, is_complete=is_complete)
         self._rounds: RoundFacts | None = None
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """The run in `path`. Raises RunDirectoryError if there is none, or if it can't
-        be read."""
+        """The run in the folder `path`. Raises RunDirectoryError if there is none, or
+        it can't be read."""
         return cls(path, read_manifest(path))
 
     def records(self) -> Iterator[SampleRecord]:
-        """Every record, one at a time. Raises RunDirectoryError with the line of a bad
-        one.
+        """Every record, one at a time, without a last line that was cut off when the
+        run was killed.
 
-        A last line that was being written when the run was killed is left out.
+        Raises RunDirectoryError with the line of an invalid one.
         """
         return iter(self._records)
 
     def find(self, ids: Iterable[str]) -> dict[str, SampleRecord]:
+        """The records of the samples with these ids; unknown ids are left out."""
         records: dict[str, SampleRecord] = {}
         with self.lookup() as record_of:
             for sample_id in ids:
@@ -83,53 +83,54 @@ class RunDirectory:
         return records
 
     def lookup(self) -> AbstractContextManager[Lookup]:
-        """Look up any number of records by id; samples.jsonl is opened once, and no
-        record is kept.
+        """Look up any number of records by id. The file is opened once, and no record
+        stays in memory.
 
-        Raises RunDirectoryError for a bad record, here or when it is looked up.
+        Raises RunDirectoryError for an invalid record, here or when it is looked up.
         """
         return self._records.lookup()
 
     def with_manifest(self, manifest: Manifest) -> RunDirectory:
-        """These records with another manifest; cached data is kept."""
+        """This run with another manifest, without reading its records again."""
         run = copy(self)
         run.manifest = manifest
         return run
 
     def with_rounds(self, rounds: RoundFacts) -> RunDirectory:
-        """These records with other facts of the rounds; cached data is kept."""
+        """This run with other facts of its rounds, without reading its records
+        again."""
         run = copy(self)
         run._rounds = rounds
         return run
 
     @property
     def rounds(self) -> RoundFacts:
-        """What the rounds added to the run. Raises RunDirectoryError."""
+        """The facts that the rounds added to the run. Raises RunDirectoryError."""
         if self._rounds is None:
             self._rounds = read_facts(self.path)
         return self._rounds
 
     @property
     def fingerprint(self) -> str:
-        """A unique id of this run: 16 hexadecimal digits, from its records and start
-        time."""
+        """An id of this run: 16 hexadecimal digits of a hash of its start time and its
+        records."""
         self.scores()
         return self._fingerprint
 
-    def scores(self, check: Check | None = None) -> RunScores:
-        """The gate's view of the run. `check` is called with each record; an exception
-        in it stops reading.
+    def scores(self, check: CheckRecord | None = None) -> RunScores:
+        """The scores of the run, for the gate. `check` is called with each record, and
+        may raise.
 
-        Raises RunDirectoryError for a duplicate id, or if a finished run has fewer
-        samples than it counted.
+        Raises RunDirectoryError for a duplicate id, or if a finished run does not have
+        as many samples as it counted.
         """
         if self._scores is None or check is not None:
             self._scores = self._read_scores(check)
         return replace(self._scores, manifest=self.manifest, rounds=self.rounds)
 
-    def _read_scores(self, check: Check | None) -> RunScores:
-        """The scores in the records, without the facts of the rounds; the fingerprint
-        is set with them."""
+    def _read_scores(self, check: CheckRecord | None) -> RunScores:
+        """Read the scores, and set the fingerprint. The facts of rounds are left
+        out."""
         digest = hashlib.sha256(self.manifest.created_at.encode())
         collector = ScoreCollector(self.manifest)
         for record, where in self._records.read(digest.update):

@@ -32,7 +32,7 @@ from ragstone.errors import JudgeError, RagstoneError
 from ragstone.evaluation.engine import Job
 from ragstone.evaluation.record import RecordLine, record_line
 from ragstone.evaluation.scoring import judge_sample
-from ragstone.formatting import counted, listed
+from ragstone.formatting import counted
 from ragstone.judge.portable import PortableJudge
 from ragstone.judge.protocol import Judge, JudgeIdentity, JudgementFailed
 from ragstone.metrics.metric import Metric
@@ -130,27 +130,18 @@ def judge_jobs(task: Task, jobs: Sequence[Job]) -> list[RecordLine]:
     than the run's process."""
     with _judging_lock:
         if task.id not in _judge_by_task:
-            _refuse_other_versions(task)
+            differing = sorted(versions().items() - task.versions.items())
+            if differing:
+                raise JudgeError(
+                    f"a worker has other versions than this process: {', '.join(map(' '.join, differing))}.",
+                    hint="Scores depend on them: install the same versions everywhere, for example in the same image.",
+                )
             judge = task.build_judge()
             if judge.identity != task.identity:
                 raise JudgeError("a worker built a different judge than this process.")
             _judge_by_task.clear()
             _judge_by_task[task.id] = judge
         return asyncio.run(_judge_in_turn(_judge_by_task[task.id], task, jobs))
-
-
-def _refuse_other_versions(task: Task) -> None:
-    installed = versions()
-    differing = [
-        f"{name} {installed[name]} instead of {version}"
-        for name, version in task.versions.items()
-        if installed[name] != version
-    ]
-    if differing:
-        raise JudgeError(
-            f"a worker has other versions than this process: {listed(differing)}.",
-            hint="Scores depend on them: install the same versions everywhere, for example in the same image.",
-        )
 
 
 async def _judge_in_turn(

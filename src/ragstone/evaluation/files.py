@@ -1,5 +1,5 @@
-"""Writes files to a run directory, which may contain links and pipes, because it can
-come from anywhere."""
+"""Writes files to a run directory. It may come from anywhere, and contain links and
+pipes, which must not be written through."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ragstone.errors import RunDirectoryError, disk_errors
 
 
 def writing_to(path: Path) -> AbstractContextManager[None]:
-    """Raise disk errors (no permission, read-only, full) as RunDirectoryError with
-    `path`."""
+    """Turn disk errors in the block (no permission, read-only, full) into
+    RunDirectoryError with `path`."""
     return disk_errors(
         path,
         "can't be written",
@@ -23,14 +23,14 @@ def writing_to(path: Path) -> AbstractContextManager[None]:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """`path` as a new, empty file. An existing file is removed, not written through: it
-    may be a link."""
+    """Open `path` as a new, empty file, after removing what is there: it may be a
+    link."""
     path.unlink(missing_ok=True)
     return path.open("xb")
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically, replacing a link there.
+    """Replace the file or link `path` by one with `text`, atomically.
 
     Raises RunDirectoryError if that fails.
     """
@@ -38,8 +38,8 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_texts(path: Path, texts: Iterable[str]) -> None:
-    """Write `texts` to `path` atomically, one after the other, replacing a link there.
-    Raises RunDirectoryError."""
+    """Replace the file or link `path` by one with `texts`, one after the other,
+    atomically. Raises RunDirectoryError."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing_to(path):
         with open_new(temporary) as stream:

@@ -1,4 +1,4 @@
-"""Recorded interactions: questions and answers that an application has logged."""
+"""Reads recorded interactions: questions and answers that an application has logged."""
 
 from __future__ import annotations
 
@@ -42,13 +42,12 @@ _RESPONSE_COLUMNS = frozenset(
 
 
 class Interactions(Struct, frozen=True):
-    """Answers that were recorded outside of a run, each to a sample of another id.
-
-    The file of `mapping` names their source in the manifest.
-    """
+    """Answers that were recorded outside of a run."""
 
     mapping: ColumnMapping
+    """The file, and the columns that it was read by."""
     answers: Iterable[tuple[Sample, Response]]
+    """Each sample, with an id of its own, and its response."""
 
 
 def read_interactions(
@@ -56,9 +55,9 @@ def read_interactions(
 ) -> Interactions:
     """The recorded interactions in the file `path`.
 
-    `columns` maps fields of a sample to columns, `fields` are those of the answers.
-    Raises ConfigError if the file can't be read, and GoldenSetError or
-    SystemUnderTestError with the line of a broken interaction.
+    `columns` maps the fields of samples to columns, `fields` those of responses. Raises
+    ConfigError if the file can't be read, and GoldenSetError or SystemUnderTestError
+    with the line of an invalid interaction.
     """
     source = SourceFile(path, str(path))
     profile = profile_rows(source, _rows(source), columns.values())
@@ -68,30 +67,29 @@ def read_interactions(
             hint='Expected {"question": "…", "answer": "…"} per line.',
         )
     plan = plan_columns(source, profile, columns)
-    # What is read from the columns of the answer is what is judged, never a reference.
+    # A column with the answer to judge must not be read as its reference, too.
     answer_columns = {
         "reference": _ANSWER_COLUMNS,
         "reference_contexts": _CONTEXT_COLUMNS,
     }
-    own_fields = {
+    sample_fields = {
         name: path
         for name, path in plan.fields.items()
         if normalise_name(path) not in answer_columns.get(name, ())
     }
-    mapping = ColumnMapping(source.name, "interactions", own_fields)
-    plan = replace(plan, fields=own_fields)
+    mapping = ColumnMapping(source.name, "interactions", sample_fields)
+    plan = replace(plan, fields=sample_fields)
     return Interactions(mapping, _answers(source, plan, fields))
 
 
 def _answers(
     source: SourceFile, plan: ColumnPlan, fields: Fields
 ) -> Iterator[tuple[Sample, Response]]:
-    """Each sample with its response, whose extra data are the columns that are neither's.
-    A row that is there twice is one of them."""
+    """Each sample with its response, whose `extra` has the columns of neither. A
+    repeated row without an id is left out."""
     reader, steps = SampleReader(source, plan), steps_beside(source)
-    used = set(_RESPONSE_COLUMNS)
-    for path in (*plan.fields.values(), *fields.paths()):
-        used.add(path.partition(".")[0])
+    paths = (*plan.fields.values(), *fields.paths())
+    known_columns = _RESPONSE_COLUMNS.union(path.partition(".")[0] for path in paths)
     ids: set[str] = set()
     for row in _rows(source):
         sample, where = reader.read(row), source.location(row.line)
@@ -100,7 +98,7 @@ def _answers(
         )
         has_id = sample.id != content_id
         if not has_id:
-            # The same question may be asked often: an id of all that the row says.
+            # The same question may be asked often: the id is made of the whole row.
             body = json.dumps(row.values, sort_keys=True, default=str)
             digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
             sample = dataclasses.replace(sample, id=f"i-{digest[:16]}")
@@ -126,7 +124,11 @@ def _answers(
             fields=fields,
             steps=steps.get(trace_key(row.values.get("trace_id"))),
         )
-        extra = {name: value for name, value in row.values.items() if name not in used}
+        extra = {
+            name: value
+            for name, value in row.values.items()
+            if name not in known_columns
+        }
         yield sample, dataclasses.replace(response, extra=extra)
 
 

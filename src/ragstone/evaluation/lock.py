@@ -1,9 +1,8 @@
-"""The lock on a run directory: one run at a time writes to it.
+"""The lock on a run directory, so that only one run at a time writes to it.
 
-The kernel holds it (flock), and releases it when the process ends, however it ends. So
-a process that died or a machine that went down can't leave a lock behind, process ids
-of other containers are never looked up, and containers that share a volume see each
-other's locks.
+The kernel holds the lock (flock), and releases it when the process ends in any way. So
+a process that died or a machine that went down leaves no lock behind. No process ids
+are looked up, so the lock also works between containers that share a volume.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from ragstone.evaluation.writer import refuse_foreign
 def run_lock(path: Path) -> Iterator[None]:
     """Lock the run directory `path`, which is created if needed.
 
-    Raises RunDirectoryError if another
-    run is writing there, if the directory contains something other than a run, or if
-    the file system is not writable or has no locks. Leaves no file behind, and no
-    unused directory. On Windows nothing is locked.
+    Raises RunDirectoryError if another run is writing there, if the directory contains
+    something other than a run, or if the file system is read-only or has no locks.
+    Leaves no lock file behind, and no empty directory. On Windows nothing is locked.
     """
     refuse_foreign(path)
     is_new = not path.exists()
@@ -47,8 +45,8 @@ def run_lock(path: Path) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> int:
-    """The open and locked file. Raises RunDirectoryError if the lock is held, OSError
-    for disk errors."""
+    """Open and lock the lock file, and return its descriptor. Raises RunDirectoryError
+    if another run holds the lock, and OSError for disk errors."""
     flags = os.O_RDWR | os.O_CREAT
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     path.mkdir(parents=True, exist_ok=True)
@@ -56,17 +54,18 @@ def _lock_file(path: Path) -> int:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, f"{LOCK} in it is not a regular file")
+            raise OSError(errno.EINVAL, f"its {LOCK} is not a regular file")
         _lock(descriptor, path)
+        # The run that held the lock before may have removed the file meanwhile.
         if not os.path.samestat(status, (path / LOCK).stat()):
-            raise _busy(path)
+            raise _busy_error(path)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _busy(path: Path) -> RunDirectoryError:
+def _busy_error(path: Path) -> RunDirectoryError:
     return RunDirectoryError(
         "another run is writing to this directory.",
         where=str(path),
@@ -83,9 +82,9 @@ def _lock(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in {errno.EAGAIN, errno.EACCES}:
-            raise _busy(path) from None
+            raise _busy_error(path) from None
         raise RunDirectoryError(
-            f"its file system does not support locks ({error.strerror}), so two runs there could interfere.",
+            f"its file system does not support locks ({error.strerror}), so two runs could write to it at once.",
             where=str(path),
             hint="Use a directory on a local disk with --out.",
         ) from None

@@ -1,5 +1,5 @@
-"""manifest.json: describes a run, including everything that decides whether two runs
-are comparable."""
+"""manifest.json: the description of a run, with everything that decides whether two runs
+can be compared."""
 
 from __future__ import annotations
 
@@ -32,27 +32,29 @@ class Part(BaseModel):
 
 
 class Summed(Part):
-    """Numbers that add up over runs, and names that are collected. None, which is not
-    known, stays so."""
+    """Numbers and names that can be added over runs."""
 
     def plus(self, addend: Self) -> Self:
+        """Add the numbers, and merge the names. A number that is unknown in one is
+        unknown in the sum."""
         total: dict[str, Any] = {}
         for name, value in self:
             added = getattr(addend, name)
             if isinstance(value, tuple):
                 total[name] = tuple(sorted({*value, *added}))
             else:
-                unknown = value is None or added is None
-                total[name] = None if unknown else value + added
+                is_unknown = value is None or added is None
+                total[name] = None if is_unknown else value + added
         return type(self)(**total)
 
 
 class SystemManifest(Part):
-    """The system under test: its entrypoint, and its commit and version if known.
+    """The system under test.
 
-    `part` is the half that was evaluated, None for the whole. `conversations` is the
-    number of samples with earlier turns that it must be given, and `takes_history`
-    whether the entrypoint takes these (None if that can't be known).
+    - `commit`, `version`: None if they are not known.
+    - `part`: the half that was evaluated; None for the whole system.
+    - `conversations`: how many samples have earlier turns that the system must be given.
+    - `takes_history`: whether it takes earlier turns; None if that can't be known.
     """
 
     entrypoint: str
@@ -68,25 +70,26 @@ class Invocation(Part):
 
     command: Literal["run", "gate"]
     folder: str | None = None
-    """The folder of the config in the repository, to which paths are relative; None if
-    it is in none."""
+    """The folder of the config in its repository, to which paths are relative; None
+    outside of a repository."""
     config: str | None = None
-    """The name of the config file; None for the usual one."""
+    """The name of the config file; None for the default one."""
     flags: tuple[str, ...] = ()
     """The flags for the settings that differ from the config file, with their values."""
     changed: NonNegativeInt | None = None
     """How many files differed from the commit; None if that is not known."""
     tree: str | None = None
-    """Git's name for the commit's files, from GitHub."""
+    """The id of the commit's git tree, from GitHub."""
     from_github: bool = False
-    """The commit may have to be fetched."""
+    """Whether it was a job on GitHub, whose commit may have to be fetched first."""
 
 
 class GoldenManifest(Part):
-    """The golden set: its files, its hash, and how many samples were to be evaluated.
+    """The golden set of a run.
 
-    `limited`: a limit or a selection left samples out. `selected`: some were chosen by
-    id or tag.
+    - `samples`: how many samples were to be evaluated.
+    - `limited`: whether a limit or a selection left samples out.
+    - `selected`: whether samples were selected by id or tag.
     """
 
     files: tuple[str, ...]
@@ -97,8 +100,12 @@ class GoldenManifest(Part):
 
 
 class Counts(Part):
-    """Samples by state. `scored`: no score failed; `partly_failed`: some did;
-    `system_failed`: no response."""
+    """The number of samples by state.
+
+    - `scored`: every score was computed, or does not apply.
+    - `partly_failed`: a score failed.
+    - `system_failed`: a response of the system failed.
+    """
 
     scored: NonNegativeInt = 0
     partly_failed: NonNegativeInt = 0
@@ -127,7 +134,7 @@ class Cost(Summed):
     @property
     def cached_share(self) -> str:
         """The share of the input that the provider read from its prompt cache, in
-        words; empty if none."""
+        words; empty if it rounds to 0 %."""
         share = self.cached_input_tokens / max(1, self.input_tokens)
         if share < 0.005:
             return ""
@@ -135,10 +142,11 @@ class Cost(Summed):
 
 
 class BaselineUsed(Part):
-    """The run that a run was compared with. `run_id` is GitHub's id, if it came from
-    there.
+    """The run that a run was compared with.
 
-    `artifact_run_id` and `artifact` say in which artifact of which run it was.
+    - `run_id`: the id of its workflow run, if it came from GitHub.
+    - `artifact_run_id`, `artifact`: the workflow run and name of the artifact that it
+      was read from.
     """
 
     fingerprint: str
@@ -150,19 +158,19 @@ class BaselineUsed(Part):
 
 
 GOLDEN_SET = "golden set"
-"""Stands for the metric where an edit of the golden set is accepted; its size is a
-share of the baseline's samples."""
+"""Stands for the metric of an accepted edit of the golden set, whose size is a share of
+the baseline's samples."""
 
 
-_MAX_TEXT = 500
+_MAX_TEXT_CHARACTERS = 500
 
 
-def _cut(text: str) -> str:
-    return text[:_MAX_TEXT]
+def _clip(text: str) -> str:
+    return text[:_MAX_TEXT_CHARACTERS]
 
 
-Text = Annotated[str, AfterValidator(_cut)]
-"""Of a longer text, what comes first."""
+Text = Annotated[str, AfterValidator(_clip)]
+"""A text, clipped."""
 
 
 class AcceptedDrop(Part):
@@ -175,12 +183,15 @@ class AcceptedDrop(Part):
 
 
 class BaselineFact(Part):
-    """Whether later runs can be compared with this one, and what it was itself compared
+    """Whether later runs can be compared with this run, and what it was itself compared
     with.
 
-    `lineage` has the fingerprints of earlier baselines, newest first. `accepted` are
-    the drops in force in this run; `spent` are the ids of all drops that its scores
-    include, its own and those of its baselines.
+    - `eligible`: whether the run can be a baseline; `reason` says why, or why not.
+    - `used`: the run that it was compared with.
+    - `lineage`: the fingerprints of the baselines before it, the newest first.
+    - `accepted`: the accepted drops that were in force in this run.
+    - `spent`: the ids of all accepted drops that its scores include: its own, and those
+      of its baselines.
     """
 
     eligible: bool
@@ -192,6 +203,8 @@ class BaselineFact(Part):
 
 
 class Manifest(Part):
+    """The description of a run."""
+
     schema_version: Literal[2] = 2
     ragstone_version: str
     state: Literal["running", "finished", "stopped"]
@@ -202,36 +215,37 @@ class Manifest(Part):
     metrics: dict[str, str]
     """The version of each metric."""
     repeats: PositiveInt = 1
+    """How often each answer was judged."""
     answers: PositiveInt = 1
     """How often the system was asked each question."""
     earlier: tuple[PositiveInt, ...] = ()
-    """How many of the answers are of each earlier run of the same files, the newest
-    first."""
+    """How many of the answers come from each earlier run of the same files, the newest
+    run first."""
     policy_hash: str | None = None
     counts: Counts = Counts()
     cost: Cost = Cost()
     price: SystemPrice | None = None
-    """Of the system's tokens."""
+    """The price of the system's tokens."""
     wall_s: NonNegativeFloat = 0.0
     verdict: Literal["pass", "fail", "inconclusive", "error"] | None = None
     stop_reason: str | None = None
     baseline: BaselineFact | None = None
     same_job: bool = False
-    """Whether it is the run of a base commit, asked in the same job as the run compared
-    with it."""
+    """Whether this is the run of a base commit, evaluated in the same job as the run
+    that is compared with it."""
     oracle_of: str | None = None
-    """Of an oracle half: when its run was started."""
+    """The start time of the run that this is the oracle half of; None if it is none."""
     invocation: Invocation | None = None
 
     @property
     def own_answers(self) -> int:
-        """How often this run itself asked each question; its answers come before those
+        """How many answers to each question this run got itself; they come before those
         of earlier runs."""
         return self.answers - sum(self.earlier)
 
     @property
     def day(self) -> date:
-        """The start date of the run, in UTC."""
+        """The start date of the run, in UTC; the earliest date if it is not valid."""
         try:
             return datetime.fromisoformat(self.created_at).astimezone(UTC).date()
         except (ValueError, OverflowError):
@@ -239,13 +253,13 @@ class Manifest(Part):
 
     @property
     def used(self) -> BaselineUsed | None:
-        """The run that this one was compared with."""
+        """The run that this one was compared with; None if there was none."""
         return None if self.baseline is None else self.baseline.used
 
     @property
     def standing(self) -> BaselineFact:
-        """Whether this run can be a baseline. If it is not recorded, its state and
-        verdict decide."""
+        """Whether this run can be a baseline, and why. Without a recorded decision, its
+        state and verdict decide."""
         reason = ""
         if self.state != "finished":
             reason = f"the run was {self.state}, not finished"

@@ -1,5 +1,4 @@
-"""Whether other processes judge, and how many: decided without loading what starts
-them."""
+"""Decides how many other processes judge, without importing what starts them."""
 
 from __future__ import annotations
 
@@ -10,33 +9,38 @@ from typing import Literal
 from ragstone.errors import ConfigError
 
 MIN_ANSWERS = 500
-"""Fewer are judged sooner than worker processes have started."""
+"""Fewer answers are judged before worker processes have started."""
 
 MAX_WORKERS = 16
 
-_CGROUP = Path("/sys/fs/cgroup/cpu.max")
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 
 def worker_count(workers: int | Literal["auto"], answers: int) -> int:
-    """How many worker processes to judge so many answers with; 0: none, this process
-    does it."""
+    """How many worker processes to judge so many answers with; 0 to judge in this
+    process."""
     if workers != "auto":
-        return 0 if workers == 1 else workers
-    cores = usable_cores()
-    return min(cores, MAX_WORKERS) if cores > 1 and answers >= MIN_ANSWERS else 0
+        count = workers
+    elif answers >= MIN_ANSWERS:
+        count = min(usable_cores(), MAX_WORKERS)
+    else:
+        count = 1
+    return count if count > 1 else 0
 
 
 def usable_cores() -> int:
-    """The cores that this process may use: those of the machine, its affinity, and the
-    limit of its container."""
+    """How many cores this process may use, by its affinity and the limit of its
+    container."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = os.cpu_count() or 1
     if affinity is not None:
         cores = len(affinity(0))
     try:
-        quota, _, period = _CGROUP.read_text(encoding="ascii").strip().partition(" ")
+        quota, _, period = (
+            _CGROUP_LIMIT.read_text(encoding="ascii").strip().partition(" ")
+        )
         return max(1, min(cores, int(quota) // int(period)))
-    except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no limit
+    except (OSError, ValueError, ZeroDivisionError):  # "max" or no file: no limit
         return cores
 
 

@@ -1,4 +1,4 @@
-"""Copies a run to another folder, replacing only a run that is there."""
+"""Copies a run to another folder, and replaces a run that is there, but nothing else."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ragstone.evaluation.directory import (
     SPENT,
 )
 from ragstone.evaluation.files import open_new, writing_to
-from ragstone.evaluation.lineage import CARRIED, drop_carried
+from ragstone.evaluation.lineage import CARRIED, remove_inner_run
 from ragstone.evaluation.writer import refuse_foreign
 
-JUDGED = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
-"""The judge's files in a run directory. SQLite stores additional files next to the
+JUDGE_FILES = (*(f"{CACHE}{end}" for end in ("", "-wal", "-shm", "-journal")), SPENT)
+"""The judge's files in a run directory, with those that SQLite puts beside its
 database."""
 
-_PARTS = (*RUN_FILES, HISTORY, REPORT, *JUDGED)
+_REPLACED_FILES = (*RUN_FILES, HISTORY, REPORT, *JUDGE_FILES)
 
 
 def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
-    """Write `files`, the parts of a run by their relative paths, to `target`. Other
-    files are not touched.
+    """Write `files`, the files of a run by their relative paths, to `target`, in place
+    of a run there. Other files are not touched.
 
     Follows no link below `target`. Raises RunDirectoryError if `target` contains
     something other than a run, or can't be written.
@@ -37,16 +37,16 @@ def put_run(files: Mapping[Path, BinaryIO], target: Path) -> None:
     refuse_foreign(target)
     with writing_to(target):
         target.mkdir(parents=True, exist_ok=True)
-        for folder in (CARRIED, BASE_COMMIT, ORACLE):
-            drop_carried(target, folder)
-        for part in _PARTS:
-            (target / part).unlink(missing_ok=True)
-        for name, source in sorted(files.items()):
-            place = target
-            for part in name.parent.parts:
-                place /= part
-                if place.is_symlink():
-                    place.unlink()
-                place.mkdir(exist_ok=True)
-            with open_new(target / name) as out:
+        for carried in (CARRIED, BASE_COMMIT, ORACLE):
+            remove_inner_run(target, carried)
+        for name in _REPLACED_FILES:
+            (target / name).unlink(missing_ok=True)
+        for path, source in sorted(files.items()):
+            folder = target
+            for part in path.parent.parts:
+                folder /= part
+                if folder.is_symlink():
+                    folder.unlink()
+                folder.mkdir(exist_ok=True)
+            with open_new(target / path) as out:
                 shutil.copyfileobj(source, out)

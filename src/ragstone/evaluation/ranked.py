@@ -1,5 +1,4 @@
-"""The contexts of an answer in their order, without their texts: to see whether they
-were in a better one before."""
+"""The order of an answer's contexts, without their texts, to see whether it got worse."""
 
 from __future__ import annotations
 
@@ -16,32 +15,34 @@ from ragstone.system.response import Response
 
 
 class RankedContexts(Struct, frozen=True):
-    """Hashes of the ids and texts of an answer's contexts, by rank: equal in this
-    process if those are."""
+    """An answer's contexts by rank, as hashes, which can be compared within this
+    process only."""
 
     ids: tuple[int, ...] = ()
-    """Empty if a context has no id, or two have the same."""
+    """The hashes of the ids; empty if a context has no id, or two have the same."""
     texts: tuple[int, ...] = ()
+    """The hashes of the texts."""
     evidence: tuple[int, ...] = ()
-    """The ranks, from 0, of the contexts that the right answer rests on."""
+    """The ranks, from 0, of the contexts that contain what the answer needs."""
     has_relevant: bool = False
     """Whether a context has a relevant id."""
     unmatched: tuple[str, str] | None = None
-    """A relevant id and one of a context, where none of the one are among the other."""
+    """An example of a relevant id and of a context's id, if no context has a relevant
+    id; else None."""
 
 
 def ranked_contexts(
     sample: Sample, response: Response, judgements: Judgements
 ) -> RankedContexts:
-    """The contexts of `response`. What holds the evidence is said by the sample's
-    labels, or else by the judge."""
+    """The contexts of `response`. Which of them have the evidence is known from the
+    sample's labels, or else from the judge."""
     contexts = response.contexts
-    own_ids = {context.id for context in contexts if context.id is not None}
+    context_ids = {context.id for context in contexts if context.id is not None}
     relevant = relevant_documents(sample.relevant_ids).keys()
-    has_relevant = not relevant.isdisjoint(own_ids)
+    has_relevant = not relevant.isdisjoint(context_ids)
     unmatched = None
-    if relevant and own_ids and not has_relevant:
-        unmatched = min(relevant), min(own_ids)
+    if relevant and context_ids and not has_relevant:
+        unmatched = min(relevant), min(context_ids)
     texts = distinct(sample.reference_contexts)
     evidence: set[int] = set()
     if texts:
@@ -49,7 +50,7 @@ def ranked_contexts(
             evidence.update(rank - 1 for rank in place.carrier_ranks)
     else:
         evidence.update(labelled_ranks(sample, contexts, judgements))
-    has_ids = len(own_ids) == len(contexts)
+    has_ids = len(context_ids) == len(contexts)
     return RankedContexts(
         ids=tuple(hash(context.id) for context in contexts) if has_ids else (),
         texts=tuple(hash(context.text) for context in contexts),
@@ -60,27 +61,23 @@ def ranked_contexts(
 
 
 def evidence_ranks(
-    now: RankedContexts, before: RankedContexts
+    current: RankedContexts, baseline: RankedContexts
 ) -> tuple[int, int] | None:
-    """The rank, from 1, of the first evidence now and before, among the contexts that
-    both have.
-
-    The evidence is that of `before`. None if none of it is in both.
-    """
-    keys_now, keys_before = now.texts, before.texts
-    if now.ids and before.ids:
-        keys_now, keys_before = now.ids, before.ids
-    common = set(keys_now) & set(keys_before)
-    evidence = {keys_before[rank] for rank in before.evidence} & common
+    """The rank, from 1, of the first piece of the baseline's evidence in `current` and
+    in `baseline`, among the contexts that both have; None if they share no evidence."""
+    keys, baseline_keys = current.texts, baseline.texts
+    if current.ids and baseline.ids:
+        keys, baseline_keys = current.ids, baseline.ids
+    common = set(keys) & set(baseline_keys)
+    evidence = {baseline_keys[rank] for rank in baseline.evidence} & common
     if not evidence:
         return None
-    return _first_rank(keys_now, evidence, common), _first_rank(
-        keys_before, evidence, common
-    )
+    rank = _first_rank(keys, evidence, common)
+    return rank, _first_rank(baseline_keys, evidence, common)
 
 
 def _first_rank(keys: Iterable[int], evidence: Set[int], common: Set[int]) -> int:
-    """The rank of the first of `evidence`, among those of `keys` that are in
+    """The rank, from 1, of the first of `evidence` among those of `keys` that are in
     `common`."""
     ranked = [key for key in dict.fromkeys(keys) if key in common]
     return 1 + min(map(ranked.index, evidence))

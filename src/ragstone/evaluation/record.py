@@ -1,5 +1,5 @@
-"""One finished sample: question, answers, judgements and scores; and the line of JSON
-that it is in samples.jsonl.
+"""The record of a finished sample: question, answers, judgements and scores. In
+samples.jsonl, it is a line of JSON.
 
 Reading a line validates every field; nothing is unpickled or executed.
 """
@@ -32,7 +32,7 @@ from ragstone.metrics.score import Failed, NotApplicable, Score, Scored
 from ragstone.system.response import Response
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Longer lines of samples.jsonl are rejected."""
+"""Maximum length of a line in samples.jsonl."""
 
 
 _STATES = {Scored: "scored", NotApplicable: "not_applicable", Failed: "failed"}
@@ -62,14 +62,15 @@ StoredScore = Annotated[
     Discriminator(_state_of),
     WrapSerializer(_with_state),
 ]
-"""A score, which in a file has its `state`."""
+"""A score that is stored with its `state`, by which it is read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One response of the system to a sample, judged and scored.
 
-    `judgements` has one entry per repeat. `scores` is by metric name.
+    `judgements` has one entry for each judging round; `scores` has metric names as
+    keys.
     """
 
     response: Response
@@ -78,23 +79,24 @@ class Answer:
 
     @property
     def rounds(self) -> tuple[Judgements, ...]:
-        """The judging rounds; an empty one if there was none."""
+        """The judging rounds; a single empty one if the answer was not judged."""
         return self.judgements or (Judgements(),)
 
     @property
     def judged(self) -> Judgements:
-        """The first judging round; empty if there was none."""
+        """The first judging round; empty if the answer was not judged."""
         return self.rounds[0]
 
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A line of samples.jsonl.
+    """The record of a finished sample.
 
-    `answers` are in the order in which the system was asked: at least one. `scores`
-    combine theirs (`scoring.combine_answers`). `ledger` is the cost of judging them
-    all.
+    - `answers`: at least one; those of the run itself, in the order in which they were
+      asked for, before those of earlier runs.
+    - `scores`: the scores of all answers, combined by `scoring.combine_answers`.
+    - `ledger`: the cost of judging the answers.
     """
 
     sample: Sample
@@ -104,17 +106,18 @@ class SampleRecord:
 
     @property
     def response(self) -> Response:
+        """The first response."""
         return self.answers[0].response
 
     @property
     def responses(self) -> tuple[Response, ...]:
-        """Every response, in the order in which the system was asked."""
+        """The response of each answer."""
         return tuple(answer.response for answer in self.answers)
 
     @property
     def state(self) -> str:
-        """``system_failed``, ``partly_failed`` or ``scored``, as the manifest counts
-        samples: the first if one of the responses failed."""
+        """``system_failed`` if a response failed, ``partly_failed`` if a score did,
+        else ``scored``; the manifest counts samples by it."""
         if any(response.failure is not None for response in self.responses):
             return "system_failed"
         if any(isinstance(score, Failed) for score in self.scores.values()):
@@ -123,30 +126,30 @@ class SampleRecord:
 
 
 class RecordLine(Struct, frozen=True):
-    """A record as it is written, and what is counted of it. `line` is JSON, without a
-    line end. `state` is that of the record."""
+    """A record as JSON, with what the manifest counts of it."""
 
     sample_id: str
     state: str
     ledger: Ledger
     line: str
+    """The record as JSON, without a line end."""
 
 
 def record_to_line(record: SampleRecord) -> str:
-    """`record` as JSON without a line end; floats that JSON can't hold become null."""
+    """`record` as JSON without a line end; infinite floats and NaN become null."""
     return _adapter().dump_json(record, exclude_defaults=True).decode()
 
 
 def record_line(record: SampleRecord) -> RecordLine:
-    """`record` as it is written, and what is counted of it."""
+    """`record` as JSON, with what the manifest counts of it."""
     return RecordLine(
         record.sample.id, record.state, record.ledger, record_to_line(record)
     )
 
 
 def record_from_line(line: str | bytes, where: str) -> SampleRecord:
-    """The record in `line`. Raises RunDirectoryError with `where` when it is not
-    one."""
+    """The record in `line`. Raises RunDirectoryError, with `where` as its place, if it
+    is not valid."""
     hint = "The file was changed or truncated; run the evaluation again."
     with parse_errors(where, "not a sample record", kind=RunDirectoryError, hint=hint):
         return _adapter().validate_json(line)
@@ -154,5 +157,5 @@ def record_from_line(line: str | bytes, where: str) -> SampleRecord:
 
 @cache
 def _adapter() -> TypeAdapter[SampleRecord]:
-    """Reads and writes records; built when it is first used."""
+    """What reads and writes records; built when it is first used."""
     return TypeAdapter(SampleRecord)

@@ -1,5 +1,5 @@
-"""A file of records, such as samples.jsonl: read line by line, or looked up by the id
-of a sample."""
+"""A file of records, such as samples.jsonl, which is read line by line, or by the id of
+a sample."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from ragstone.files import open_regular
 from ragstone.golden.sample import MAX_SAMPLES
 
 Lookup = Callable[[str], SampleRecord | None]
-"""The record of a sample by its id; None if there is none."""
+"""Returns the record of the sample with an id; None if there is none."""
 
 
 class RecordsFile:
-    """The records in `path`. `whole`: the last line is one too; else it may have been
-    cut off when a run was killed."""
+    """The records in the file `path`. Unless it `is_complete`, its last line may be cut
+    off, because a run was killed."""
 
-    def __init__(self, path: Path, *, whole: bool) -> None:
+    def __init__(self, path: Path, *, is_complete: bool) -> None:
         self.path = path
-        self._whole = whole
-        self._places: dict[str, tuple[int, int]] = {}
-        """Where the record of each sample is: its line, from 1, and its offset."""
+        self._is_complete = is_complete
+        self._positions: dict[str, tuple[int, int]] = {}
+        """The line number, from 1, and the offset of each sample's record."""
         self.end = 0
-        """Where the last record ends, once all were read."""
+        """The offset of the end of the last record; 0 until all were read."""
 
     def __iter__(self) -> Iterator[SampleRecord]:
-        """Every record, one at a time. Raises RunDirectoryError with the line of a bad
-        one, or for too many."""
+        """Every record, one at a time. Raises RunDirectoryError with the line of an
+        invalid one, or if there are too many."""
         for record, _ in self.read():
             yield record
 
     def read(
         self, digest: Callable[[bytes], None] = lambda _line: None
     ) -> Iterator[tuple[SampleRecord, str]]:
-        """Every record and its place; `digest` gets each line. A later look-up needs no
-        reading of its own."""
-        places: dict[str, tuple[int, int]] = {}
-        number, offset = 0, 0
+        """Every record with the file and line that it is from; `digest` is called with
+        each line. Afterwards, `lookup` knows where the records are."""
+        positions: dict[str, tuple[int, int]] = {}
+        number = 0
+        offset = 0
         with self._stream() as stream:
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
@@ -55,31 +56,31 @@ class RecordsFile:
                         where=where,
                         hint="Split the golden set, and evaluate each part in a run of its own, or use --limit.",
                     )
-                if not line.endswith(b"\n") and not self._whole:
+                if not line.endswith(b"\n") and not self._is_complete:
                     break  # the record that was being written when the run was killed
                 digest(line)
                 record = record_from_line(line, where)
-                places.setdefault(record.sample.id, (number, offset))
+                positions.setdefault(record.sample.id, (number, offset))
                 yield record, where
                 offset += len(line)
-        self._places, self.end = places, offset
+        self._positions, self.end = positions, offset
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
-        """Look up any number of records by id; the file is opened once, and no record
-        is kept.
+        """Look up any number of records by id. The file is opened once, and no record
+        stays in memory.
 
-        Raises RunDirectoryError for a bad record, here or when it is looked up.
+        Raises RunDirectoryError for an invalid record, here or when it is looked up.
         """
         with self._stream() as stream:
-            if not self._places:
-                deque(self.read(), maxlen=0)
-            places = self._places
+            if not self._positions:
+                deque(self.read(), maxlen=0)  # only for the positions
+            positions = self._positions
 
             def record_of(sample_id: str) -> SampleRecord | None:
-                if sample_id not in places:
+                if sample_id not in positions:
                     return None
-                number, offset = places[sample_id]
+                number, offset = positions[sample_id]
                 where = f"{self.path}:{number}"
                 stream.seek(offset)
                 record = record_from_line(stream.readline(MAX_LINE_BYTES + 1), where)
@@ -92,8 +93,8 @@ class RecordsFile:
             yield record_of
 
     def offsets(self) -> dict[str, int]:
-        """Where the record of each sample begins, once all were read."""
-        return {name: offset for name, (_, offset) in self._places.items()}
+        """The offset of each sample's record; empty until all were read."""
+        return {sample_id: offset for sample_id, (_, offset) in self._positions.items()}
 
     def _stream(self) -> BinaryIO:
         with disk_errors(self.path, kind=RunDirectoryError):

@@ -1,7 +1,7 @@
 """Verifies a run directory from an untrusted source.
 
-Scores must follow from judgements, and content hashes from samples. Anything else is
-refused or recomputed; metrics that this version can't recompute are unverified.
+Its scores must follow from its judgements, or the run is refused. Content hashes are
+computed again. Metrics that this version can't recompute stay unverified.
 """
 
 from __future__ import annotations
@@ -24,26 +24,28 @@ from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Score, Scored
 
 _TOLERANCE = 1e-9
-_UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What scoring ends in where answer and judgements are valid each, and fit together in
-no run that was ever made."""
+_MISMATCH_ERRORS = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What scoring may raise if an answer and its judgements are valid, but don't belong
+together."""
 
 
-def contradicted(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
-    """A metric, if any, whose scores in `record` do not follow from its judgements."""
+def first_contradiction(metrics: Sequence[Metric], record: SampleRecord) -> str | None:
+    """The first metric whose scores in `record` don't follow from its judgements; None
+    if all do."""
     replayed = score_record(metrics, record)
     answers = zip(record.answers, replayed.answers, strict=True)
-    scores = [(answer.scores, again.scores) for answer, again in answers]
-    for stored, scored in (*scores, (record.scores, replayed.scores)):
-        for name, score in scored.items():
-            if not same_score(stored.get(name), score):
+    pairs = [(answer.scores, again.scores) for answer, again in answers]
+    pairs.append((record.scores, replayed.scores))
+    for recorded_scores, replayed_scores in pairs:
+        for name, score in replayed_scores.items():
+            if not same_score(recorded_scores.get(name), score):
                 return name
     return None
 
 
 def same_score(recorded: Score | None, replayed: Score) -> bool:
-    """Whether two scores are the same, but for the last digits of a number and for the
-    words of a reason."""
+    """Whether two scores are the same, apart from the last digits of a number and the
+    wording of a reason."""
     if isinstance(recorded, Scored) and isinstance(replayed, Scored):
         return abs(recorded.value - replayed.value) <= _TOLERANCE
     return type(recorded) is type(replayed)
@@ -53,39 +55,37 @@ def recomputable(
     manifest: Manifest, custom: Sequence[Metric] = ()
 ) -> tuple[list[Metric], dict[str, str]]:
     """The metrics of a run that this version can recompute, and the names of the
-    others, each with the reason as a clause. `custom` are those that the project
-    defines."""
-    own = {metric.info.name: metric for metric in custom}
+    others, each with the reason as a clause. `custom` are the project's own metrics."""
+    custom_by_name = {metric.info.name: metric for metric in custom}
     metrics: list[Metric] = []
     unverified: dict[str, str] = {}
     for name, version in manifest.metrics.items():
-        metric = own.get(name) or find_metric(name)
+        metric = custom_by_name.get(name) or find_metric(name)
         if metric is not None and metric.info.version == version:
             metrics.append(metric)
         else:
-            here = "none" if metric is None else f"version {metric.info.version}"
-            unverified[name] = f"it is version {version}, and here is {here}"
+            here = "not known" if metric is None else f"version {metric.info.version}"
+            unverified[name] = f"it is version {version} in the run, and {here} here"
     return metrics, unverified
 
 
 def confirmed_scores(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunScores:
-    """The scores of `run`, after checking that each follows from its judgements with
-    this version's metrics.
+    """The scores of `run`. Raises RunDirectoryError if one does not follow from its
+    judgements with this version's metrics.
 
-    `custom` are the metrics that the project defines. Metrics that can't be recomputed
-    are not checked. Raises RunDirectoryError.
+    `custom` are the project's own metrics. Metrics that can't be recomputed are not
+    checked.
     """
     metrics, _ = recomputable(run.manifest, custom)
 
     def replay(record: SampleRecord) -> None:
         try:
-            name = contradicted(metrics, record)
-        except _UNFIT as error:
-            problem = f"answer and judgements don't fit together ({error})"
-        else:
-            problem = f"{name} does not follow from the recorded judgements"
+            name = first_contradiction(metrics, record)
             if name is None:
                 return
+            problem = f"{name} does not follow from the recorded judgements"
+        except _MISMATCH_ERRORS as error:
+            problem = f"answer and judgements don't belong together ({error})"
         raise RunDirectoryError(
             f"sample '{record.sample.id}': {problem}.",
             where=str(run.path / SAMPLES),
@@ -96,8 +96,8 @@ def confirmed_scores(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunSco
 
 
 def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
-    """`run`, with `confirmed_scores`, and the hash of its golden set corrected: two
-    sets are the same if their samples are, whatever a file says.
+    """Check `confirmed_scores`, and return `run` with the hash of its golden set
+    computed from its samples, whatever its manifest says.
 
     Raises RunDirectoryError.
     """
@@ -112,11 +112,12 @@ def confirm(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunDirectory:
     )
 
 
-class Vouched(Struct, frozen=True):
-    """The verified part of an untrusted run: its `scores` without the metrics that
-    could not be recomputed.
+class VerifiedRun(Struct, frozen=True):
+    """The verified part of an untrusted run.
 
-    `doubts` are plain sentences on the rest; if there is one, the run can't pass.
+    - `scores`: without the metrics that could not be recomputed.
+    - `doubts`: sentences on what could not be verified. If there is one, the run can't
+      pass.
     """
 
     scores: RunScores
@@ -125,13 +126,14 @@ class Vouched(Struct, frozen=True):
 
 def vouch(
     run: RunDirectory, golden: GoldenSet, custom: Sequence[Metric] = ()
-) -> Vouched:
-    """Compare an untrusted `run`, already confirmed, with the `golden` set and metrics
-    of a trusted checkout."""
+) -> VerifiedRun:
+    """Compare an untrusted `run`, which passed `confirm`, with the golden set and the
+    metrics of a trusted checkout."""
     scores = run.scores()
     _, unverified = recomputable(run.manifest, custom)
     doubts = [
-        f"{name} is unverified and left out: {why}." for name, why in unverified.items()
+        f"{name} is unverified and left out: {reason}."
+        for name, reason in unverified.items()
     ]
     invocation = run.manifest.invocation
     if invocation is None or invocation.changed != 0:
@@ -139,7 +141,7 @@ def vouch(
             "This run does not show that the files it evaluated were those of its commit."
         )
     contents = {sample.id: sample.content_hash() for sample in golden}
-    # What a sample must reach is policy: that of the trusted checkout.
+    # The bounds of a sample are policy, and taken from the trusted checkout.
     bounds = {sample.id: sample.bounds for sample in golden}
     samples = {
         name: replace(facts, bounds=bounds.get(name, ()))
@@ -155,4 +157,6 @@ def vouch(
         for name, metric in scores.metrics.items()
         if name not in unverified
     }
-    return Vouched(replace(scores, metrics=verified, samples=samples), tuple(doubts))
+    return VerifiedRun(
+        replace(scores, metrics=verified, samples=samples), tuple(doubts)
+    )

@@ -1,5 +1,5 @@
-"""Score stored answers again: with another judge, other metrics, or for the first time.
-The system is not asked."""
+"""Scores stored answers without asking the system: with another judge, other metrics, or
+for the first time."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from ragstone.system.worker.fields import Fields
 def open_source(
     path: Path, columns: Mapping[str, str], fields: Fields
 ) -> RunDirectory | Interactions:
-    """The answers in `path`: a run directory, or a file of recorded interactions. Raises
-    what opening them raises."""
+    """Open `path`, a run directory or a file of recorded interactions. Raises what
+    opening them raises."""
     if path.is_dir():
         return RunDirectory.open(path)
     return read_interactions(path, columns, fields)
@@ -42,13 +42,12 @@ def open_source(
 async def rescore(
     source: RunDirectory | Interactions, plan: RunPlan, context: RunContext
 ) -> RunDirectory:
-    """Judge and score the answers of `source` as `plan` says, and write a run to its
-    directory.
+    """Judge and score the answers of `source` as `plan` says, and write a run to the
+    directory of the plan.
 
-    References are taken from the golden set of `plan`, if it has samples. The metrics
-    are those that are selected, else those of the run, else the default metrics that
-    apply. Raises ConfigError for a run that would be overwritten, and otherwise what a
-    run raises.
+    If the golden set of `plan` has samples, references are taken from it. The metrics
+    are the selected ones, or else those of the run, or else the default metrics that
+    apply. Raises ConfigError if the run would overwrite itself, and what a run raises.
     """
     run = source if isinstance(source, RunDirectory) else None
     if run is not None and run.path.resolve() == plan.out.resolve():
@@ -60,7 +59,7 @@ async def rescore(
     with run_lock(plan.out):
         if isinstance(source, RunDirectory):
             stored = StoredAnswers.of(source)
-            # Never the commit that is checked out now.
+            # The answers are not those of the commit that is checked out now.
             recorded = source.manifest.system
         else:
             stored = StoredAnswers.of_interactions(source)
@@ -88,19 +87,20 @@ async def _judge(
     plan: RunPlan,
     context: RunContext,
 ) -> RunDirectory:
-    """The new run with the answers of `run`, if they are of one."""
-    project, golden = plan.metrics, stored.golden
+    """Judge and score `stored`, the answers of `run`, or of recorded interactions."""
+    project = plan.metrics
+    golden = stored.golden
     if run is not None:
         project = replace(project, system=project.system.of_part(recorded.part))
         restore_judgements(cache_of(run), plan.out / CACHE)
-    own = replace(
+    stored_plan = replace(
         plan,
         golden=golden,
         metrics=project,
         answers_per_sample=stored.answers_per_sample,
         oracle=False,
     )
-    session = Session(own, context, deadline_of(own))
+    session = Session(stored_plan, context, deadline_of(stored_plan))
     metrics = _metrics(project, golden, run)
     try:
         rescored = await judge_stored(
@@ -124,7 +124,7 @@ async def _judge(
     standing = run.manifest.standing
     if standing.eligible:
         return rescored
-    # New scores don't undo a failure.
+    # New scores don't make a baseline of a run that can't be one.
     reason = f"its answers are from a run that can't be one: {standing.reason}"
     return update_manifest(
         rescored, baseline=BaselineFact(eligible=False, reason=reason)
@@ -137,9 +137,10 @@ async def _with_oracle_half(
     metrics: Sequence[Metric],
     session: Session,
 ) -> RunDirectory:
-    """`rescored` with the oracle half of its `source`, if that has one, scored as the
-    run itself, with the same samples."""
-    half, facts = oracle_half(source), source.rounds.oracle
+    """Score the oracle half of `source`, if it has one, like the run itself, and add it
+    to `rescored`."""
+    half = oracle_half(source)
+    facts = source.rounds.oracle
     metrics = divisible_metrics(metrics)
     if half is None or facts is None or not metrics:
         return rescored
@@ -160,8 +161,8 @@ async def _with_oracle_half(
 def _metrics(
     project: ProjectMetrics, golden: GoldenSet, run: RunDirectory | None
 ) -> tuple[Metric, ...]:
-    """The metrics that are selected, or those of `run` and the project's own, or the
-    default ones that apply to at least one sample."""
+    """The selected metrics; or those of `run` and the custom ones; or, without a run,
+    the default ones that apply to a sample."""
     if project.selected:
         return project.named(project.selected)
     if run is not None:

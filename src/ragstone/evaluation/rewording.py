@@ -1,4 +1,7 @@
-"""Whether an answer that a judge of words scores lower may only be worded otherwise."""
+"""Whether an answer that the offline judge scores lower may just be worded otherwise.
+
+The offline judge compares words, and so may miss that a paraphrase says the same.
+"""
 
 from __future__ import annotations
 
@@ -25,19 +28,19 @@ from ragstone.judge.wording import (
 
 
 class Rewording(Struct, frozen=True):
-    """What the words of an answer show, whatever a judge that compares words makes of
-    it."""
+    """What the words of an answer show, whatever the verdicts of a judge that compares
+    words."""
 
     grounded: bool = False
-    """The contexts support each statement, or have its numbers, its names and most of
-    its words."""
+    """Whether the contexts support each statement, or have its numbers, names and most
+    of its words."""
     states_reference: bool = False
-    """It has each statement of the reference, or its numbers, its names and most of its
-    words."""
+    """Whether the answer has each statement of the reference, or its numbers, names and
+    most of its words."""
 
 
 def rewording_of(answer: Answer, sample: Sample) -> Rewording:
-    """What `answer` shows by its first judging round. Pure."""
+    """What `answer` shows by its first judging round."""
     judged = answer.judged
     support = judged.support
     if (
@@ -47,14 +50,17 @@ def rewording_of(answer: Answer, sample: Sample) -> Rewording:
     ):
         return Rewording()
     has_reference = isinstance(judged.reference_match, ReferenceMatch)
-    return Rewording(True, has_reference and not missing_statements(answer, sample))
+    return Rewording(
+        grounded=True,
+        states_reference=has_reference and not missing_statements(answer, sample),
+    )
 
 
 def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
-    """The verdicts on the statements of `answer` that its contexts don't support; none
-    if that was not judged.
+    """The verdicts on the statements of `answer` that its contexts don't support; empty
+    if support was not judged.
 
-    Of a judge that compares words, those that may only be worded otherwise are left
+    If the judge compares words, statements that may just be worded otherwise are left
     out.
     """
     judged = answer.judged
@@ -79,10 +85,11 @@ def unsupported_statements(answer: Answer, sample: Sample) -> list[Support]:
 
 
 def missing_statements(answer: Answer, sample: Sample) -> frozenset[str]:
-    """The ids of the reference's statements that `answer` doesn't make; none if that
-    was not judged.
+    """The ids of the reference's statements that `answer` doesn't make; empty if the
+    reference was not compared.
 
-    Of a judge that compares words, those that it may word otherwise are left out.
+    If the judge compares words, statements that the answer may just word otherwise are
+    left out.
     """
     judged = answer.judged
     match = judged.reference_match
@@ -102,10 +109,10 @@ def missing_statements(answer: Answer, sample: Sample) -> frozenset[str]:
 
 
 def lacking_statements(answer: Answer) -> list[str]:
-    """The statements of the reference that the contexts of `answer` lack; none if that
-    was not judged.
+    """The statements of the reference that are not in the contexts of `answer`; empty
+    if their use was not judged.
 
-    Of a judge that compares words, those whose words stand in one sentence of the
+    If the judge compares words, statements whose words are in one sentence of the
     contexts are left out.
     """
     judged = answer.judged
@@ -130,7 +137,7 @@ def _not_supported(supports: Iterable[Support]) -> list[Support]:
 
 
 def _compares_words(judged: Judgements) -> bool:
-    """Whether the judge was the offline one, which gives probabilities."""
+    """Whether the offline judge judged: only its verdicts have probabilities."""
     table = judged.support
     return isinstance(table, SupportTable) and any(
         support.probability is not None for support in table.supports

@@ -1,5 +1,5 @@
-"""What the rounds of a run add to it: each writes one small file beside the manifest,
-and none writes another's."""
+"""What the rounds of a run add to it: each kind of round writes a small file of its own
+beside the manifest."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_FACTS_BYTES = 4 * 1024 * 1024
 
 
 class Observed(Summed):
-    """The reported models and request modes in a judge's replies of a run, each once,
-    sorted.
+    """What the replies of a judge show of it, sorted and without duplicates.
 
-    `models` come from the provider; `ways` are the modes in which replies were
-    constrained to a schema. Judgements reused from a baseline count with
-    its observations.
+    If judgements of a baseline were reused, this includes what was observed there.
+
+    - `models`: the models that the provider names.
+    - `ways`: the modes in which replies were constrained to a schema.
     """
 
     models: tuple[str, ...] = ()
@@ -33,10 +33,14 @@ class Observed(Summed):
 
 
 class Canaries(Part):
-    """Repeated judgements of the baseline: how many succeeded, and how many verdicts
-    differ.
+    """The result of repeating judgements of the baseline.
 
-    `models` are the models reported by the provider.
+    - `asked`: how many were repeated and did not fail.
+    - `differing`: how many of these have another verdict.
+    - `unanswered`: how many failed.
+    - `supported_then`, `supported_now`: how many statements were supported in the
+      baseline, and are now.
+    - `models`: the models that the provider names.
     """
 
     asked: NonNegativeInt
@@ -48,11 +52,13 @@ class Canaries(Part):
 
 
 class Planted(Part):
-    """Planted wrong answers: how many were judged, how many of these passed, and how
-    many the judge failed on.
+    """The result of judging planted wrong answers.
 
-    Those `passed_anywhere` pass with a passage of ours, too. `steered` are samples
-    whose contexts make the judge support anything, which it does not otherwise.
+    - `asked`: how many were judged and did not fail.
+    - `passed`: how many the judge let pass; steered ones don't count.
+    - `passed_anywhere`: how many of these pass with unrelated contexts, too.
+    - `steered`: the ids of samples whose contexts make the judge support anything.
+    - `unanswered`: how many the judge failed on.
     """
 
     asked: NonNegativeInt
@@ -63,8 +69,8 @@ class Planted(Part):
 
 
 class JudgeFacts(Part):
-    """What was seen of the judge while it judged the run. None: nothing, or it was not
-    looked at."""
+    """What was observed of the judge while it judged the run; None for what was not
+    observed or not tried."""
 
     observed: Observed | None = None
     canaries: Canaries | None = None
@@ -72,21 +78,21 @@ class JudgeFacts(Part):
 
 
 class ConfirmFacts(Part):
-    """`asked_again`: whether the system was asked again because of a doubt. `steady`:
-    whether it then said the same."""
+    """Whether the system was asked again because of a doubt, and whether it was
+    `steady`: gave the same answers."""
 
     asked_again: bool = False
     steady: bool = False
 
 
 class OracleFacts(Part):
-    """The oracle half of a run, whose records are in its folder `oracle/`: `asked`
-    samples were to be asked again.
+    """The oracle half of a run, whose records are in its folder `oracle/`.
 
-    Not asked again were the samples `without` reference contexts, and those that the
-    system had not answered before (`unanswered`). `strangers` are the answers that came
-    with other contexts than they were given. `incomplete` is why the half has not
-    reached its end.
+    - `asked`: how many samples were to be asked again.
+    - `without`: how many were not, because they have no reference contexts.
+    - `unanswered`: how many were not, because the system had failed on them.
+    - `strangers`: how many answers came with other contexts than the given ones.
+    - `incomplete`: why the half was not finished; None if it was.
     """
 
     asked: NonNegativeInt
@@ -97,14 +103,14 @@ class OracleFacts(Part):
 
 
 class RoundFacts(Struct, frozen=True):
-    """The facts of all rounds of a run. `oracle` is None if it has no oracle half."""
+    """The facts of all rounds of a run; `oracle` is None without an oracle half."""
 
     judge: JudgeFacts = field(default_factory=JudgeFacts)
     confirm: ConfirmFacts = field(default_factory=ConfirmFacts)
     oracle: OracleFacts | None = None
 
 
-_KINDS: dict[str, type[Part]] = {
+_FACTS_BY_ROUND: dict[str, type[Part]] = {
     "judge": JudgeFacts,
     "confirm": ConfirmFacts,
     "oracle": OracleFacts,
@@ -112,11 +118,11 @@ _KINDS: dict[str, type[Part]] = {
 
 
 def read_facts(run: Path) -> RoundFacts:
-    """The facts in the run directory `run`; a round that wrote none has none. Raises
-    RunDirectoryError."""
+    """The facts in the run directory `run`; the default ones for a round that wrote
+    none. Raises RunDirectoryError."""
     facts: dict[str, Any] = {}
     hint = "Run the evaluation again with this version of Ragstone."
-    for name, kind in _KINDS.items():
+    for name, facts_type in _FACTS_BY_ROUND.items():
         file = run / f"{name}.json"
         if os.path.lexists(file):
             with (
@@ -129,19 +135,19 @@ def read_facts(run: Path) -> RoundFacts:
                 ),
             ):
                 body = read_regular(file, limit=MAX_FACTS_BYTES)
-                facts[name] = kind.model_validate_json(body)
+                facts[name] = facts_type.model_validate_json(body)
     return RoundFacts(**facts)
 
 
 def write_facts(run: Path, facts: RoundFacts) -> None:
-    """Write `facts` in place of those in the run directory `run`. Raises
-    RunDirectoryError."""
-    nothing = RoundFacts()
-    for name in _KINDS:
+    """Replace the facts in the run directory `run`; there is no file for default ones.
+    Raises RunDirectoryError."""
+    defaults = RoundFacts()
+    for name in _FACTS_BY_ROUND:
         file = run / f"{name}.json"
-        own = getattr(facts, name)
-        if own == getattr(nothing, name):
+        round_facts = getattr(facts, name)
+        if round_facts == getattr(defaults, name):
             with writing_to(file):
                 file.unlink(missing_ok=True)
         else:
-            replace_text(file, own.model_dump_json(indent=2) + "\n")
+            replace_text(file, round_facts.model_dump_json(indent=2) + "\n")

@@ -1,5 +1,5 @@
-"""Scores from other evaluators: one score per row, one sample per row, and plain
-mappings."""
+"""Reads scores of other evaluators: from files with one score or one sample in each row,
+and from plain mappings."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from ragstone.golden.sample import MAX_SAMPLES, GoldenSet
 from ragstone.metrics.registry import find_metric
 from ragstone.metrics.score import Failed
 
-ROUNDING = 1e-9
-"""By so much a score may miss [0, 1], as a sum of floats does."""
+ROUNDING_ERROR = 1e-9
+"""A score may be outside of [0, 1] by so much, as sums of floats are."""
 
-_NO_METRICS = NO_SCORES | FIELD_NAMES
-"""Columns of numbers that are no scores, though the numbers may be in [0, 1]."""
+_NON_METRIC_COLUMNS = NO_SCORES | FIELD_NAMES
+"""Columns whose numbers are not scores, even if they are in [0, 1]."""
 
-_EMPTY = frozenset({"", "nan", "none", "null", "n/a", "na"})
+_MISSING_TEXTS = frozenset({"", "nan", "none", "null", "n/a", "na"})
 _EXPECTED = (
     'Expected lines such as {"id": "q1", "metric": "faithfulness", "value": 0.9}, or CSV with that header; or a table '
     "with one sample per row, with its id or question and a column for each metric."
@@ -43,7 +43,7 @@ _EXPECTED = (
 
 
 class _Collector(Struct, frozen=True):
-    """Collects single scores to a run."""
+    """Collects single scores for a run."""
 
     metrics: dict[str, MetricScores] = {}
     samples: dict[str, SampleFacts] = {}
@@ -56,9 +56,9 @@ class _Collector(Struct, frozen=True):
         where: str,
         facts: SampleFacts,
     ) -> None:
-        """Add a score that was read from the place `where`; a missing one has failed.
-        `facts` are of the sample. Raises ConfigError for one that is there twice, or is
-        no score."""
+        """Add a score that was read from the place `where`; a missing one counts as
+        failed. `facts` are those of the sample. Raises ConfigError for a duplicate, and
+        for a value that is no score."""
         scores = self.metrics.setdefault(metric, MetricScores({}))
         if sample_id in scores.applies_to:
             raise ConfigError(
@@ -76,7 +76,7 @@ class _Collector(Struct, frozen=True):
                 hint="Leave the row out if the metric does not apply. Use null, or an empty cell, if scoring failed: "
                 "that counts against coverage.",
             )
-        if not -ROUNDING <= number <= 1.0 + ROUNDING:
+        if not -ROUNDING_ERROR <= number <= 1.0 + ROUNDING_ERROR:
             raise ConfigError(
                 f"a score must be in [0, 1], found {number:g}.",
                 where=where,
@@ -88,15 +88,17 @@ class _Collector(Struct, frozen=True):
 def read_score_file(
     path: Path, golden: GoldenSet | None = None, *, named: Collection[str] = ()
 ) -> RunScores:
-    """The scores in `path`: a table in any format that a golden set may have.
+    """The scores in `path`, a table in any format that a golden set may have.
 
-    Either one `id, metric, value[, group]` per row, or one sample per row with a column
-    for each metric, as ragas has it: the sample of `golden` with the same id, or else
-    the same question; without `golden`, it is known by its id or question. A
-    column is a metric if its name is known, or `named` by a policy. Values are in [0, 1]; an
-    empty one, null or NaN is a failed score, which counts against coverage. A sample of
-    `golden` with bounds of its own is in the run though no row is of it. Raises
-    ConfigError with the line of the first error.
+    A row has either one score (``id, metric, value[, group]``), or all scores of one
+    sample, with a column for each metric, as ragas writes them. A row of the second
+    kind is matched with the sample of `golden` with the same id or question; without
+    `golden`, its id or question identifies the sample. A column is a metric if its name
+    is known, or is among `named`, the metrics of a policy.
+
+    A value must be in [0, 1]. An empty value, null or NaN is a failed score, which
+    counts against coverage. Samples of `golden` with bounds are part of the run even
+    without a row. Raises ConfigError with the line of the first error.
     """
     label = str(path)
     rows = list(read_rows(path, required=(), expected=_EXPECTED))
@@ -108,12 +110,12 @@ def read_score_file(
     column_names = {name.lower() for name in first_row}
     if "metric" in column_names or "value" in column_names:
         for where, row in rows:
-            _add_score(scores, row, where)
+            _add_score_row(scores, row, where)
     else:
         metrics, remarks = _metric_columns(rows, named, label)
         finder = None if golden is None else SampleFinder(golden)
         for where, row in rows:
-            _add_row(scores, row, where, metrics, finder)
+            _add_sample_row(scores, row, where, metrics, finder)
     if len(scores.samples) > MAX_SAMPLES:
         raise ConfigError(
             f"has scores of {len(scores.samples):,} samples, more than {MAX_SAMPLES:,}.",
@@ -126,27 +128,27 @@ def read_score_file(
     return RunScores(label, scores.metrics, scores.samples, remarks=remarks)
 
 
-def _add_score(scores: _Collector, row: Mapping[str, object], where: str) -> None:
-    """Add the score of a row `id, metric, value[, group]`."""
+def _add_score_row(scores: _Collector, row: Mapping[str, object], where: str) -> None:
+    """Add the score of a row ``id, metric, value[, group]``."""
     by_name = require_fields(row, ("id", "metric", "value"), where, _EXPECTED)
     group = by_name.get("group")
     scores.add(
-        _text(by_name["metric"], "metric", where),
-        _text(by_name["id"], "id", where),
+        _require_text(by_name["metric"], "metric", where),
+        _require_text(by_name["id"], "id", where),
         by_name["value"],
         where,
         SampleFacts(group=str(group) if group else None),
     )
 
 
-def _add_row(
+def _add_sample_row(
     scores: _Collector,
     row: Mapping[str, object],
     where: str,
     metrics: Iterable[str],
     finder: SampleFinder | None,
 ) -> None:
-    """Add the scores of a sample: of the columns `metrics`, those that its row has."""
+    """Add the scores of a sample, from those columns in `metrics` that its row has."""
     by_name = {normalise_name(name): value for name, value in row.items()}
     question = _first_text(by_name, FIELDS["question"].names, cells.to_question)
     row_id = _first_text(by_name, FIELDS["id"].names)
@@ -164,8 +166,8 @@ def _first_text(
     names: Iterable[str],
     read: Callable[[object], str | None] = cells.to_text,
 ) -> str:
-    """The text in the first of the columns `names` that has one, in one line; empty if
-    none has."""
+    """The text in the first of the columns `names` that has a text, in one line; empty
+    if none has one."""
     for name in names:
         with suppress(cells.CellError):
             text = read(row.get(name))
@@ -177,9 +179,8 @@ def _first_text(
 def _sample_id(
     finder: SampleFinder | None, row_id: str, question: str, where: str
 ) -> str:
-    """The id of the sample that a row is of: as `finder` finds it, or without one, its
-    own, or one that is made of the question. Raises ConfigError for a row of no
-    sample."""
+    """The id of a row's sample: as `finder` finds it, or without a finder the row's id,
+    or one made of its question. Raises ConfigError if there is no such sample."""
     if finder is not None:
         sample = finder.find(row_id, question)
         if sample is not None:
@@ -188,19 +189,19 @@ def _sample_id(
         return row_id
     elif question:
         return derived_id(question, None, ())
-    named = question or "it has no id and no question"
+    subject = question or row_id or "it has no id and no question"
     raise ConfigError(
-        f"the row is of no sample: {named[:80]!r}.",
+        f"no sample matches the row: {subject[:80]!r}.",
         where=where,
-        hint="Name the golden set that these scores are of with --golden, or give the rows its ids.",
+        hint="Name the golden set that was scored with --golden, or give the rows its ids.",
     )
 
 
 def _metric_columns(
     rows: Sequence[tuple[str, Mapping[str, object]]], named: Collection[str], label: str
 ) -> tuple[list[str], tuple[str, ...]]:
-    """The columns of scores, and a remark on other columns of numbers. Raises
-    ConfigError without a column of scores."""
+    """The columns with scores, and a remark on other columns of numbers. Raises
+    ConfigError if there is no column with scores."""
     columns: dict[str, list[object]] = {}
     for _, row in rows:
         for name, value in row.items():
@@ -211,7 +212,7 @@ def _metric_columns(
         is_named = name.strip() in named or normalise_name(name) in SCORES
         if is_named or find_metric(name) is not None:
             metrics.append(name)
-        elif normalise_name(name) not in _NO_METRICS:
+        elif normalise_name(name) not in _NON_METRIC_COLUMNS:
             numbers = {_number(value) for value in values if not _is_missing(value)}
             if numbers and None not in numbers:
                 number_columns.append(name)
@@ -233,11 +234,11 @@ def _metric_columns(
 def scores_from_mapping(
     scores: Mapping[str, Mapping[str, float | None]], *, label: str = "scores"
 ) -> RunScores:
-    """The run that ``{metric: {sample_id: value}}`` describes.
+    """A run with the scores ``{metric: {sample_id: value}}``.
 
-    Values are in [0, 1]; None or NaN is a failed score, which counts against coverage; where a
-    metric does not apply to a sample, the sample is left out. `label` names the run in
-    messages. Raises ConfigError for anything else.
+    A value must be in [0, 1]. None or NaN is a failed score, which counts against
+    coverage. If a metric does not apply to a sample, leave the sample out. `label`
+    names the run in messages. Raises ConfigError for anything else.
     """
     collected = _Collector({str(metric): MetricScores({}) for metric in scores})
     for metric, by_sample in scores.items():
@@ -252,12 +253,12 @@ def scores_from_mapping(
 
 
 def _is_missing(value: object) -> bool:
-    """Whether `value` is None, NaN, or a text that stands for them."""
-    return str(value).strip().lower() in _EMPTY
+    """Whether `value` is None, NaN, or a text that stands for a missing value."""
+    return str(value).strip().lower() in _MISSING_TEXTS
 
 
 def _number(value: object) -> float | None:
-    """`value` as a finite number; None if it is none."""
+    """`value` as a float; None if it is no finite number."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -265,7 +266,7 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _text(value: object, field: str, where: str) -> str:
+def _require_text(value: object, field: str, where: str) -> str:
     if not isinstance(value, str | int) or not str(value).strip():
         raise ConfigError(
             f"'{field}' must be a non-empty string, found {str(value)[:80]!r}.",

@@ -73,12 +73,11 @@ class SampleFacts(Struct, frozen=True):
 
 
 class MetricScores(Struct, frozen=True):
-    """One metric over a run: every sample is in either `values`, `not_applicable` or
-    `failed`."""
+    """One metric over a run: every sample is in either `values`, `not_applicable` (with
+    the reason) or `failed`."""
 
     values: BySample[float]
     not_applicable: BySample[str] = {}
-    """The reasons why the metric does not apply."""
     failed: BySample[Failed] = {}
     version: str | None = None
     answers: BySample[tuple[float | None, ...]] = {}
@@ -164,19 +163,21 @@ _Part = TypeVar("_Part", MetricScores, SystemFacts)
 class RunScores(Struct, frozen=True):
     """A run as the gate reads it.
 
+    - `label`: what messages call the run.
+    - `manifest`: None for scores from a file or a mapping.
+    - `remarks`: sentences on how a score file was read.
+    - `rounds`: what the rounds of the run added to it.
+
     ``scores["faithfulness"]`` is the same as ``scores.metrics["faithfulness"]``, and
     raises ConfigError if the run does not have that metric.
     """
 
     label: str
-    """What messages call the run."""
     metrics: Mapping[str, MetricScores]
     samples: Mapping[str, SampleFacts]
     system: SystemFacts = field(default_factory=SystemFacts)
     manifest: Manifest | None = None
-    """None for scores from a file or a mapping."""
     remarks: tuple[str, ...] = ()
-    """Sentences on how a score file was read."""
     rounds: RoundFacts = field(default_factory=RoundFacts)
 
     def __getitem__(self, metric: str) -> MetricScores:
@@ -255,7 +256,6 @@ def rekeyed(run: RunScores, new_id: Callable[[str], str | None]) -> RunScores:
         return by_id
 
     def rekey_part(part: _Part) -> _Part:
-        """`part`, with each of its mappings by sample rekeyed."""
         values_by_field: dict[str, Any] = {}
         for name, value in asdict(part).items():
             if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Judges and scores the answers to one sample, in this process or in a worker."""
+"""Judges and scores the answers to one sample."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from ragstone.system.response import Response
 def needed_judgements(
     metrics: Sequence[Metric], sample: Sample
 ) -> frozenset[JudgementKind]:
-    """All judgements that `metrics` need for `sample`, requested once for all of
-    them."""
+    """The kinds of judgements that any of `metrics` needs for `sample`."""
     needs = [metric.needs(sample) for metric in metrics]
     return frozenset[JudgementKind]().union(*needs)
 
@@ -31,24 +30,24 @@ def _mean(scored: Sequence[Scored]) -> float:
     return min(1.0, max(0.0, mean))
 
 
-def _scored_of(scores: Iterable[Score]) -> list[Scored]:
+def _only_scored(scores: Iterable[Score]) -> list[Scored]:
     return [score for score in scores if isinstance(score, Scored)]
 
 
 def combine_rounds(round_scores: Sequence[Score]) -> Score:
-    scored = _scored_of(round_scores)
+    """The mean of the judging rounds with a score, if they are more than half; else the
+    first result that is no score."""
+    scored = _only_scored(round_scores)
     if 2 * len(scored) > len(round_scores):
         return Scored(_mean(scored), note=scored[0].note)
     return next(score for score in round_scores if not isinstance(score, Scored))
 
 
 def score_record(metrics: Sequence[Metric], record: SampleRecord) -> SampleRecord:
-    """`record`, each of its answers and the sample scored by its judgements.
+    """`record` with the scores of its answers and of the sample, computed from its
+    judgements: the same judgements always give the same scores.
 
-    A failed response fails every metric that applies to the sample. With several
-    judging rounds, the score is the mean of the rounds that scored if they are more
-    than half; else the first state that is not a score. Pure: the same judgements give
-    the same scores.
+    A failed response fails every metric that applies to the sample.
     """
     sample = record.sample
     answers = [_scored_answer(metrics, sample, answer) for answer in record.answers]
@@ -78,7 +77,8 @@ def _scored_answer(metrics: Sequence[Metric], sample: Sample, answer: Answer) ->
 def sample_scores(
     metrics: Sequence[Metric], sample: Sample, answers: Sequence[Answer]
 ) -> dict[str, Score]:
-    """The scores of `sample` from those of its answers."""
+    """The scores of `sample`, from the scores of its answers; metrics that compare
+    answers are scored here."""
     responses = [answer.response for answer in answers]
     failure = failure_of(responses)
     scores: dict[str, Score] = {}
@@ -97,8 +97,8 @@ def sample_scores(
 
 
 def failure_of(responses: Sequence[Response]) -> str | None:
-    """The first failure of the answers to a sample in one line, and how many failed;
-    None if none did."""
+    """The first failure among the responses to a sample, in one line with the number of
+    failures; None if none failed."""
     failures = [
         response.failure for response in responses if response.failure is not None
     ]
@@ -111,32 +111,32 @@ def failure_of(responses: Sequence[Response]) -> str | None:
 
 
 def combine_answers(answer_scores: Sequence[Score]) -> Score:
-    """One score from the scores of several answers of the system to one question.
+    """Combine the scores of several answers to one question: their mean, or a failure.
 
-    The mean of the answers, unless the system failed on one of them, or the judge on
-    half of them: then the sample has failed. The mean of the others would be that of a
-    different sample: answers that time out are seldom like the rest. An answer that the
-    judge failed on is left out, or every question that is asked again would fail four
-    times as often; so are answers to which the metric does not apply, as such samples
-    are. The note says so.
+    If the system failed on one of them, the sample has failed, because answers that
+    time out are seldom like the others, and a mean without them would be biased. It has
+    also failed if the judge failed on half of them. Fewer answers that the judge failed
+    on are left out: otherwise questions with several answers would fail more often.
+    Answers that the metric does not apply to are left out, too. The note of the score
+    says what was left out.
     """
     if len(answer_scores) == 1:
         return answer_scores[0]
     failed = [score for score in answer_scores if isinstance(score, Failed)]
-    is_half = 2 * len(failed) >= len(answer_scores)
-    has_other_failure = any(score.by != "judge" for score in failed)
-    if is_half or has_other_failure:
+    has_half_failed = 2 * len(failed) >= len(answer_scores)
+    has_system_failed = any(score.by != "judge" for score in failed)
+    if has_half_failed or has_system_failed:
         first = failed[0]
         reason = f"{len(failed)} of {len(answer_scores)} answers: {first.reason}"
         return Failed(first.by, reason)
-    scored = _scored_of(answer_scores)
+    scored = _only_scored(answer_scores)
     if not scored:
         return next(
             score for score in answer_scores if isinstance(score, NotApplicable)
         )
-    listed = ", ".join(figure(score.value) for score in scored)
+    values = ", ".join(figure(score.value) for score in scored)
     not_applicable = len(answer_scores) - len(scored) - len(failed)
-    note = f"{counted(len(scored), 'answer')}: {listed}"
+    note = f"{counted(len(scored), 'answer')}: {values}"
     if not_applicable:
         note += f"; does not apply to {not_applicable}"
     if failed:
@@ -153,10 +153,10 @@ async def judge_sample(
     repeats: int = 1,
     custom: Mapping[str, Measure] = MappingProxyType({}),
 ) -> SampleRecord:
-    """The record of `sample`: each of its `responses` judged `repeats` times. `custom`
-    are measures of custom metrics.
+    """Judge each of `responses` to `sample` `repeats` times, and score them. `custom`
+    are the measures of custom metrics.
 
-    Raises JudgeError when the judge can't continue.
+    Raises JudgeError if the judge can't continue.
     """
     ledger = Ledger()
     needs = needed_judgements(metrics, sample)
@@ -165,18 +165,17 @@ async def judge_sample(
         for metric in metrics
         if metric.why_not_applicable(sample) is None
     }
-    wanted = {name: measure for name, measure in custom.items() if name in names}
+    measures = {name: measure for name, measure in custom.items() if name in names}
     answers: list[Answer] = []
     previous: Response | None = None
-    # One after the other, so that the judgements of an answer that comes twice are in
-    # the cache.
+    # In turn, so that the judgements of an answer that is repeated are in the cache.
     for response in responses:
         rounds: list[Judgements] = []
-        is_judged = (needs or wanted) and response.failure is None
+        is_judged = (needs or measures) and response.failure is None
         for repeat in range(repeats if is_judged else 0):
             call = Call(sample.id, repeat, ledger)
             judgements = await collect_judgements(
-                judge, sample, response, needs, call, previous=previous, custom=wanted
+                judge, sample, response, needs, call, previous=previous, custom=measures
             )
             rounds.append(judgements)
         answers.append(Answer(response, tuple(rounds)))

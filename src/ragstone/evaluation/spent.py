@@ -1,5 +1,5 @@
-"""What judging a run has cost, kept call by call in its directory, so that a resumed
-run counts on from there."""
+"""What judging a run has cost so far, written to its directory after each call, so that
+a resumed run continues to count from there."""
 
 from __future__ import annotations
 
@@ -12,37 +12,35 @@ from ragstone.evaluation.manifest import Cost
 from ragstone.files import read_regular
 from ragstone.judge.protocol import Ledger
 
-_BYTES = 256
-"""The size of the file. It is written whole each time, at once, so that it is whole
-when the process is killed."""
+_FILE_BYTES = 256
+"""The fixed size of the file: it is overwritten by a single call, so that it is never
+half written when the process is killed."""
 
 
 def read_spent(path: Path) -> Ledger:
-    """What was spent; nothing if there is no file. Raises RunDirectoryError if it can't
-    be read."""
+    """The cost in the file `path`; an empty ledger if there is no file. Raises
+    RunDirectoryError if it can't be read."""
     if not os.path.lexists(path):
         return Ledger()
-    what, hint = (
-        "what the run has spent can't be read",
-        "Start over without --resume; the cache is kept.",
-    )
+    problem = "what the run has spent can't be read"
+    hint = "Start over without --resume; cached judgements are still used."
     with (
-        disk_errors(path, what, kind=RunDirectoryError, hint=hint),
-        parse_errors(path, what, kind=RunDirectoryError, hint=hint),
+        disk_errors(path, problem, kind=RunDirectoryError, hint=hint),
+        parse_errors(path, problem, kind=RunDirectoryError, hint=hint),
     ):
-        cost = Cost.model_validate_json(read_regular(path, limit=_BYTES))
+        cost = Cost.model_validate_json(read_regular(path, limit=_FILE_BYTES))
     return Ledger(**cost.model_dump(exclude={"usd"}), cost_usd=cost.usd)
 
 
 def write_spent(path: Path, spent: Ledger) -> None:
-    """Write what was spent. Follows no link. Raises RunDirectoryError."""
+    """Write the cost to the file `path`, but not through a link. Raises
+    RunDirectoryError."""
+    body = Cost.of(spent).model_dump_json().ljust(_FILE_BYTES)
     with writing_to(path):
         descriptor = os.open(
             path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644
         )
         try:
-            os.write(
-                descriptor, Cost.of(spent).model_dump_json().ljust(_BYTES).encode()
-            )
+            os.write(descriptor, body.encode())
         finally:
             os.close(descriptor)

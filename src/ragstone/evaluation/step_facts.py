@@ -119,8 +119,7 @@ def step_facts(sample: Sample, response: Response) -> StepFacts | None:
         tool_result_count=len(tool_results(response.steps)),
         expected_tools=frozenset(" or ".join(call.names) for call in sample.tools),
         mistakes=frozenset(
-            _without_values(mistake)
-            for mistake in tool_mistakes(sample, response)[:MAX_STEPS]
+            map(_without_values, tool_mistakes(sample, response)[:MAX_STEPS])
         ),
         argument_names=tuple(dict.fromkeys(_argument_names(arguments)))[:MAX_VALUES],
         asks_back=asks_back(response.answer) if sample.expects_clarification else None,

@@ -17,13 +17,13 @@ _MILLION = 1_000_000
 
 
 class SystemUsage(Struct, frozen=True):
-    """The tokens of the first answer to each question, as with latency, so that they
-    are independent."""
+    """The tokens of the first answers. More answers to the same question are not
+    independent."""
 
     answers: int
     """How many questions were answered."""
     reported: int
-    """How many of these answers came with token counts."""
+    """How many of the first answers came with token counts."""
     tokens_mean: float
     tokens_p95: int
     cost_mean_usd: float | None = None
@@ -36,32 +36,34 @@ def tokens(usage: TokenUsage) -> int:
 
 
 def cost_usd(usage: TokenUsage, price: SystemPrice) -> float:
-    """US dollars for `usage`."""
+    """The cost of `usage` in US dollars; prices are per million tokens."""
     return (
         usage.input_tokens * price.input + usage.output_tokens * price.output
     ) / _MILLION
 
 
 def system_usage(run: RunScores) -> SystemUsage | None:
-    """What the answers of `run` took; None if none reports its tokens."""
-    reported = list(run.system.usage.values())
-    if not reported:
+    """The tokens and the cost of the answers of `run`; None if none reports tokens."""
+    usages = list(run.system.usage.values())
+    if not usages:
         return None
-    counts = list(map(tokens, reported))
-    usage = SystemUsage(
-        answers=max(len(run.system.answers), len(reported)),
-        reported=len(reported),
+    counts = list(map(tokens, usages))
+    summary = SystemUsage(
+        answers=max(len(run.system.answers), len(usages)),
+        reported=len(usages),
         tokens_mean=fmean(counts),
         tokens_p95=int(p95(counts)),
     )
     if run.price is None:
-        return usage
-    costs = [cost_usd(usage, run.price) for usage in reported]
-    return replace(usage, cost_mean_usd=fmean(costs), cost_p95_usd=p95(costs))
+        return summary
+    costs = [cost_usd(usage, run.price) for usage in usages]
+    return replace(summary, cost_mean_usd=fmean(costs), cost_p95_usd=p95(costs))
 
 
 def p95(values: Sequence[float]) -> float:
-    """The smallest value that at least 95 % of `values` do not exceed, as
-    `stats/intervals.py` estimates it."""
-    rank = math.ceil(len(values) * 0.95 - 1e-9)
+    """The smallest value that at least 95 % of `values` don't exceed; the same
+    definition as in `stats/intervals.py`."""
+    rank = math.ceil(
+        len(values) * 0.95 - 1e-9
+    )  # 0.95 is inexact: 20 values have rank 19
     return sorted(values)[max(0, rank - 1)]

@@ -37,7 +37,7 @@ from ragstone.evaluation.round_facts import (
 )
 from ragstone.files import open_regular
 
-_SAME_ON_RESUME = (
+_FIXED_FIELDS = (
     "golden",
     "judge",
     "metrics",
@@ -46,13 +46,14 @@ _SAME_ON_RESUME = (
     "system.entrypoint",
     "system.part",
 )
+"""Fields of the manifest that must not change when a run is resumed."""
 
 
 class RunWriter:
-    """A run being written. Every record is on disk when `append` returns; `finish` puts
-    them in golden order.
+    """Writes a run. Every record is on disk when `append` returns; `finish` puts them
+    in the order of the golden set.
 
-    `offsets`: where the record of each sample on disk begins, by sample id.
+    `offsets` says where in the file the record of each sample begins.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class RunWriter:
     def create(
         cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str
     ) -> RunWriter:
-        """Start a run in `path`. An earlier run there is replaced, with its partners,
-        but its judgement cache is kept.
+        """Start a run in `path`. An earlier run there, and the facts of its rounds, are
+        replaced; its judgement cache stays.
 
         Raises RunDirectoryError if `path` contains something other than a run.
         """
@@ -91,11 +92,11 @@ class RunWriter:
     def resume(
         cls, path: Path, manifest: Manifest, *, redact: Callable[[str], str] = str
     ) -> RunWriter:
-        """Resume the run in `path`, whose manifest must describe the same evaluation as
-        `manifest`.
+        """Resume the run in `path`, or start one if there is none.
 
-        An incomplete last line of a killed run is removed. Raises RunDirectoryError
-        that says what differs.
+        An incomplete last line of a killed run is removed. Raises RunDirectoryError if
+        the run can't be resumed: if its manifest describes another evaluation than
+        `manifest`, the error says what differs.
         """
         if not (path / MANIFEST).exists():
             return cls.create(path, manifest, redact=redact)
@@ -108,7 +109,7 @@ class RunWriter:
             )
         differing = [
             name.removeprefix("system.")
-            for name in _SAME_ON_RESUME
+            for name in _FIXED_FIELDS
             if attrgetter(name)(earlier) != attrgetter(name)(manifest)
         ]
         if differing:
@@ -126,7 +127,7 @@ class RunWriter:
         cost = Cost()
         with disk_errors(samples, "can't be resumed", kind=RunDirectoryError):
             samples.touch()
-            records = RecordsFile(samples, whole=False)
+            records = RecordsFile(samples, is_complete=False)
             for record in records:
                 states[record.state] += 1
                 cost = cost.plus(Cost.of(record.ledger))
@@ -159,41 +160,43 @@ class RunWriter:
             self._stream.write(line)
             self._stream.flush()
         self._offsets[record.sample_id] = offset
-        counts, state = self.manifest.counts, record.state
+        counts = self.manifest.counts
+        count = getattr(counts, record.state) + 1
         self.manifest = self.manifest.model_copy(
             update={
-                "counts": counts.model_copy(update={state: getattr(counts, state) + 1}),
+                "counts": counts.model_copy(update={record.state: count}),
                 "cost": self.manifest.cost.plus(Cost.of(record.ledger)),
             }
         )
 
     def stop(self, reason: str, *, wall_s: float) -> None:
-        """End a run that could not be finished; it can be resumed."""
-        # The end of a line that didn't fit on the disk is removed on resume.
+        """End a run that could not be finished, and can be resumed. `wall_s` is how
+        long it took this time."""
+        # If the disk is full, the last line may be cut off: resuming removes it.
         with contextlib.suppress(OSError):
             self._stream.close()
-        self._write(
+        self._update_manifest(
             state="stopped", stop_reason=reason, wall_s=self.manifest.wall_s + wall_s
         )
 
     def finish(self, order: Iterable[str], *, wall_s: float) -> RunDirectory:
-        """End the run: records in the order of the golden set, so that equal runs are
-        equal files."""
+        """End the run, with its records in the `order` of sample ids, so that equal
+        runs have equal files."""
         samples = self.path / SAMPLES
-        wanted = [self._offsets[name] for name in order if name in self._offsets]
+        offsets = [self._offsets[name] for name in order if name in self._offsets]
         with writing_to(samples):
             self._stream.close()
-            if wanted != sorted(wanted):
+            if offsets != sorted(offsets):
                 temporary = samples.with_name(f".{SAMPLES}.tmp")
                 with samples.open("rb") as unsorted, open_new(temporary) as out:
-                    for offset in wanted:
+                    for offset in offsets:
                         unsorted.seek(offset)
                         out.write(unsorted.readline())
                 temporary.replace(samples)
-        self._write(state="finished", wall_s=self.manifest.wall_s + wall_s)
+        self._update_manifest(state="finished", wall_s=self.manifest.wall_s + wall_s)
         return RunDirectory(self.path, self.manifest)
 
-    def _write(self, **update: object) -> None:
+    def _update_manifest(self, **update: object) -> None:
         self.manifest = self.manifest.model_copy(update=update)
         write_manifest(self.path, self.manifest)
 
@@ -204,33 +207,34 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 
 
 def update_manifest(run: RunDirectory, **changes: object) -> RunDirectory:
-    """`run` with these fields of its manifest changed, which is written."""
+    """Change fields of the manifest of `run`, write it, and return the changed run."""
     manifest = run.manifest.model_copy(update=changes)
     write_manifest(run.path, manifest)
     return run.with_manifest(manifest)
 
 
 def update_rounds(run: RunDirectory, **changes: object) -> RunDirectory:
-    """`run` with the facts of these rounds changed, which are written."""
+    """Change the facts of these rounds of `run`, write them, and return the changed
+    run."""
     rounds = replace(run.rounds, **changes)
     write_facts(run.path, rounds)
     return run.with_rounds(rounds)
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise RunDirectoryError if `path`, or its target, contains something other than a
-    run."""
+    """Raise RunDirectoryError if `path`, or the target of a link there, contains
+    something other than a run."""
     problem = ""
     with disk_errors(path, kind=RunDirectoryError):
         is_dangling = path.is_symlink() and not path.exists()
-        place = path if is_dangling else path.resolve()
+        target = path if is_dangling else path.resolve()  # fails in a loop of links
         if is_dangling:
             problem = "it is a dangling link."
-        elif place.exists() and not place.is_dir():
+        elif target.exists() and not target.is_dir():
             problem = "it is a file."
-        elif ".git" in place.parts:
+        elif ".git" in target.parts:
             problem = "it is git's own folder, or is inside it."
-        elif place.exists() and not _holds_run(place):
+        elif target.exists() and not _can_take_run(target):
             problem = "the directory exists and does not contain a run."
     if problem:
         raise RunDirectoryError(
@@ -240,13 +244,13 @@ def refuse_foreign(path: Path) -> None:
         )
 
 
-def _holds_run(place: Path) -> bool:
-    """Whether nothing is there, or a run was written there. A manifest.json alone may
-    be anybody's."""
-    names = {entry.name for entry in place.iterdir()} - {LOCK, BASE_COMMIT}
+def _can_take_run(folder: Path) -> bool:
+    """Whether `folder` is empty, or a run was written there."""
+    names = {entry.name for entry in folder.iterdir()} - {LOCK, BASE_COMMIT}
     if not names or names & {SAMPLES, CACHE}:
         return True
     if MANIFEST not in names:
         return False
-    with open_regular(place / MANIFEST) as stream:
+    # Other programs write a manifest.json, too.
+    with open_regular(folder / MANIFEST) as stream:
         return b'"ragstone_version"' in stream.read(MAX_MANIFEST_BYTES)

@@ -122,12 +122,12 @@ class Column(Struct, frozen=True):
         )
         step = self.step_at(start)
         if step is not None:
-            shown = self.rule.direction.reported
+            reported = self.rule.direction.reported
             check = replace(
                 check,
                 estimate=step.excess,
-                current=shown(mean_score(step.test.after)),
-                baseline=shown(mean_score(step.test.before)),
+                current=reported(mean_score(step.test.after)),
+                baseline=reported(mean_score(step.test.before)),
                 n=len(step.test.units),
             )
         return replace(check, reason=self._reason(start, check))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ragstone.evaluation.directory import BASE_COMMIT, REPORT, RunDirectory
 from ragstone.evaluation.earlier import add_answers, can_be_pooled
 from ragstone.evaluation.files import replace_text
-from ragstone.evaluation.lineage import carry, drop_carried
+from ragstone.evaluation.lineage import carry, remove_inner_run
 from ragstone.evaluation.lock import run_lock
 from ragstone.evaluation.manifest import SELECTED
 from ragstone.evaluation.rounds.base_commit import BaseSystem, base_run, failure_notes
@@ -193,7 +193,7 @@ async def evaluate(
     rejudged = await rejudge(
         terms.baseline, current, request.policy, session, folder=folder
     )
-    drop_carried(plan.out, BASE_COMMIT)
+    remove_inner_run(plan.out, BASE_COMMIT)
     cost = run.manifest.cost.plus(rejudged.cost)
     run = run.with_manifest(run.manifest.model_copy(update={"cost": cost}))
     return run, replace(
@@ -276,7 +276,7 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GatedR
         carry(carried, run.path)
     write_manifest(run.path, run.manifest)
     if carried is None:
-        drop_carried(run.path)
+        remove_inner_run(run.path)
     if past is not None:
         history = add_run(past, run, current.scores, request.policy, verdict.checks)
         past.store(run, history)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ragstone.evaluation.directory import RunDirectory
-from ragstone.evaluation.lineage import lineage, used
+from ragstone.evaluation.lineage import describe_baseline, lineage
 from ragstone.evaluation.manifest import BaselineFact
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.verdict import GateVerdict
@@ -36,7 +36,9 @@ class Role(Struct, frozen=True):
         return BaselineFact(
             eligible=False,
             reason=reason,
-            used=used(baseline, run_id=self.run_id, artifact=self.artifact),
+            used=describe_baseline(
+                baseline, run_id=self.run_id, artifact=self.artifact
+            ),
             lineage=lineage(baseline),
         )
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ragstone.errors import ConfigError, GoldenSetError, RagstoneError
 from ragstone.evaluation.directory import MANIFEST, ORACLE, RunDirectory
-from ragstone.evaluation.lineage import drop_carried
+from ragstone.evaluation.lineage import remove_inner_run
 from ragstone.evaluation.round_facts import OracleFacts
 from ragstone.evaluation.rounds.round import add_cost, run_round
 from ragstone.evaluation.rounds.session import Session
@@ -72,7 +72,7 @@ async def follow_with_oracle(run: RunDirectory, session: Session) -> RunDirector
     reason = None
     try:
         if not plan.resume or not (out / MANIFEST).is_file():
-            drop_carried(run.path, ORACLE)
+            remove_inner_run(run.path, ORACLE)
         if session.is_budget_spent(run.manifest.cost):
             raise ConfigError("the judge's budget is used up.")
         metrics = divisible_metrics(plan.selected_metrics())

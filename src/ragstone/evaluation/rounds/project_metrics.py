@@ -67,17 +67,18 @@ class Measures(Struct, frozen=True):
 class ProjectMetrics(Struct, frozen=True):
     """The metrics of a run, and how custom metrics are graded.
 
+    - `custom`: the tables [metrics.NAME], in their order.
+    - `selected`: the names of the selected metrics; None for the default ones.
+    - `required`: the names of the metrics that the policy has rules for.
+
     Functions of custom metrics run where `system` runs: in its interpreter and
     environment, never with the judge's key.
     """
 
     system: SystemSource
     custom: Mapping[str, CustomMetric] = {}
-    """The tables [metrics.NAME], in their order."""
     selected: tuple[str, ...] | None = None
-    """The names of the selected metrics; None for the default ones."""
     required: tuple[str, ...] = ()
-    """The names of the metrics that the policy has rules for."""
 
     def custom_metrics(self) -> tuple[Metric, ...]:
         """The custom metrics, in their order. Does not import code of the project.

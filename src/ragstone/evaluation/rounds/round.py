@@ -18,7 +18,7 @@ from ragstone.errors import GoldenSetError, RagstoneError, TimeLimitReached
 from ragstone.evaluation.directory import SYSTEM_LOG, RunDirectory
 from ragstone.evaluation.engine import Work, run_samples
 from ragstone.evaluation.files import replace_text
-from ragstone.evaluation.lineage import drop_carried
+from ragstone.evaluation.lineage import remove_inner_run
 from ragstone.evaluation.manifest import (
     BaselineFact,
     Cost,
@@ -148,7 +148,7 @@ async def run_round(round_: Round, context: RunContext) -> RunDirectory:
                 await measures.start()
             manifest = round_.describe(context)
             for folder in round_.stale_folders:
-                drop_carried(round_.out, folder)
+                remove_inner_run(round_.out, folder)
             open_writer = RunWriter.resume if round_.resume else RunWriter.create
             writer = open_writer(round_.out, manifest, redact=context.redact)
             after_closing.callback(_keep_log, round_.out, context)

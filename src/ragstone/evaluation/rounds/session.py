@@ -24,9 +24,9 @@ from ragstone.evaluation.directory import (
     RunDirectory,
 )
 from ragstone.evaluation.files import writing_to
-from ragstone.evaluation.lineage import CARRIED, cache_of, drop_carried
+from ragstone.evaluation.lineage import CARRIED, cache_of, remove_inner_run
 from ragstone.evaluation.manifest import BaselineFact, Cost
-from ragstone.evaluation.placing import JUDGED
+from ragstone.evaluation.placing import JUDGE_FILES
 from ragstone.evaluation.rounds.base_commit import BaseSystem, evaluate_both
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.judge_watch import watch_judge
@@ -239,11 +239,11 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
     plan.selected_metrics()  # raises ConfigError
     if not context.trusts_checkout:
         # A run must not reuse what the author under test may have put there.
-        for name in (*JUDGED, HISTORY):
+        for name in (*JUDGE_FILES, HISTORY):
             with writing_to(plan.out / name):
                 (plan.out / name).unlink(missing_ok=True)
         for folder in (CARRIED, BASE_COMMIT, ORACLE):
-            drop_carried(plan.out, folder)
+            remove_inner_run(plan.out, folder)
         plan = replace(plan, resume=False)
     session = Session(plan, context, deadline_of(plan))
     finished = False

@@ -24,15 +24,17 @@ SystemPart = Literal["retrieval", "generation"]
 
 
 class SystemSource(Struct, frozen=True):
-    """The system under test as it is configured."""
+    """The system under test as it is configured.
+
+    - `root`: the folder that relative paths in `settings` start from.
+    - `allowed_folder`: the folder that all files of the system must be in; None for any.
+    - `commit`: the commit of the system, if it is known.
+    """
 
     settings: SystemSettings
     root: Path = Path()
-    """The folder that relative paths in `settings` start from."""
     allowed_folder: Path | None = None
-    """The folder that all files of the system must be in; None for any."""
     commit: str | None = None
-    """The commit of the system, if it is known."""
 
     def build(self, context: RunContext) -> System:
         """The system, not yet started. Raises ConfigError."""
@@ -84,14 +86,17 @@ class SystemSource(Struct, frozen=True):
 
 
 class JudgeSource(Struct, frozen=True):
-    """The judge as it is configured."""
+    """The judge as it is configured.
+
+    - `allowed_folder`: the folder that the files of a scripted or fitted judge must be
+      in; None for any.
+    - `caller_judge`: a judge of the caller's, used instead of the one that `settings`
+      name.
+    """
 
     settings: JudgeSettings
     allowed_folder: Path | None = None
-    """The folder that the files of a scripted or fitted judge must be in; None for
-    any."""
     caller_judge: Judge | None = None
-    """A judge of the caller's, used instead of the one that `settings` name."""
 
     def build(
         self, golden: GoldenSet, cache: Path | None, context: RunContext
