@@ -279,7 +279,8 @@ class Repository:
         log = io.StringIO()
         judge = FlakyJudge(self.rng, self.judge_model)
         with patch.object(sources, "build_judge", lambda *_, **__: judge):
-            code = asyncio.run(run_on_github(settings, environ=environ, out=log, patience=QUICK, now=lambda: self.now))
+            job = run_on_github(settings, environ=environ, out=log, retry_policy=QUICK, now=lambda: self.now)
+            code = asyncio.run(job)
         outputs = parse_outputs((self.files / "output").read_text())
         report_file = self.root / "ragstone-run" / "report.json"
         report = json.loads(report_file.read_text()) if report_file.is_file() else {}

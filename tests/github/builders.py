@@ -161,7 +161,7 @@ class Checkout:
         overrides = given if not (self.root / "ragstone.toml").exists() else {}
         settings = load_settings(directory=self.root, environ=environ, overrides=overrides, within=self.root)
         out = io.StringIO()
-        code = asyncio.run(run_on_github(settings, environ=environ, out=out, patience=QUICK))
+        code = asyncio.run(run_on_github(settings, environ=environ, out=out, retry_policy=QUICK))
         run = settings.path(settings.run.out)
         found = read_manifest(run) if self.reports_again and (run / REPORT).is_file() else None
         if found is not None and found.state == "finished":

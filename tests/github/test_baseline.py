@@ -362,7 +362,7 @@ def test_a_transfer_that_breaks_is_begun_again(main: Main, files: Files, fault: 
     assert len(main.github.storage_seen) == 3
     main.github.storage_faults.append(Fault("GET", "blob", times=99, **fault))
     assert "the storage host" in main.reason()
-    assert len(main.github.storage_seen) == 3 + main.api.patience.attempts
+    assert len(main.github.storage_seen) == 3 + main.api.retry_policy.attempts
 
 
 @pytest.mark.parametrize(("spare_bytes", "is_downloaded"), [(0, True), (-1, False)])
@@ -378,7 +378,7 @@ def test_an_archive_is_downloaded_up_to_a_size_whatever_github_says_of_it(
 
 @pytest.mark.parametrize(("scheme", "plain_http"), [("http", False), ("ftp", True)])
 def test_a_storage_host_is_asked_by_https_or_as_the_api_is(main: Main, scheme: str, plain_http: bool) -> None:
-    main.api.plain_http = plain_http
+    main.api.allows_http = plain_http
     with pytest.raises(GitHubApiError, match="not https"):
         fetch_without_token(main.api, f"{main.github.storage_url}/blob/1".replace("http", scheme), deadline=1.0)
     assert main.github.storage_seen == []

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.github.api.posts import marker
 from ragstone.metrics.registry import select_metrics
 from tests.github.api.fake import FORK_ID, zip_of
 from tests.github.api.payloads import HEAD_SHA, MERGE_SHA, workflow_run
-from tests.github.builders import Checkout, Outcome
+from tests.github.builders import CONFIG, Checkout, Outcome
 from tests.github.runs import files_of
 
 Files = dict[str, bytes]
@@ -165,7 +166,7 @@ def test_an_artifact_that_is_no_run_posts_nothing_and_fails_nothing(fork: Fork, 
         ({"base_id": 3003}, {}, "0 open pull requests"),
         ({"count": 2}, {}, "2 open pull requests"),
         ({}, {"event": "push"}, "is not for a pull request"),
-        ({}, {"head_sha": "f" * 40}, "is not for a pull request"),
+        ({}, {"head_sha": "f" * 40}, "is of another commit than the event says"),
         ({}, {"head_branch": None}, "no longer exists"),
         ({}, {"head_repository": None}, "no longer exists"),
         ({}, {}, "left no artifact"),
@@ -234,6 +235,13 @@ def test_a_metric_of_a_version_that_can_not_be_replayed_is_unverified_and_no_pas
     assert found.outputs["faithfulness"] == ""
     assert "✅ Ragstone" not in fork.comment
     assert "Faithfulness is unverified and left out" in fork.comment
+
+
+def test_a_metric_of_this_checkout_without_its_function_is_an_error_of_its_config(fork: Fork, passing: Files) -> None:
+    fork.github.add_artifact(fork.run["id"], passing)
+    fork.checkout.write("ragstone.toml", CONFIG + '[metrics.tone]\npython = "no_such_module:grade"\n')
+    with pytest.raises(ConfigError, match="the function's file was not found"):
+        fork.checkout.gate("workflow_run", workflow_run())
 
 
 def easier(document: dict[str, Any]) -> None:

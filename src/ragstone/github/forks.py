@@ -1,15 +1,16 @@
-"""Reports the result of an untrusted run in a trusted job: its data is read, checked,
-decided on and rendered again.
+"""Reports the run of a pull request from a fork, in a trusted job: its records are
+read, checked, decided on and rendered again.
 
-Nothing in the run is trusted except its records: no verdict, no rendered text, no pull
-request number. The pull request is found from the run's head commit, which comes from
-GitHub.
+Nothing but the records is taken from the run: no verdict, no rendered text, no number
+of a pull request. The pull request is found by the run's head commit, as GitHub knows
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ragstone.archive import ArchiveRefused
@@ -26,7 +27,7 @@ from ragstone.gate.policy import Policy
 from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.github.api.commands import Write
-from ragstone.github.api.reported_run import NothingToPost, head_and_pull
+from ragstone.github.api.reported_run import NothingToPost, reported_run_and_pull
 from ragstone.github.api.reviewed import base_of_change
 from ragstone.github.commit_files import CommitFiles
 from ragstone.github.comparison import find_comparison
@@ -35,6 +36,7 @@ from ragstone.github.job_report import Report
 from ragstone.github.plan import BaselineSource
 from ragstone.github.policy_changes import changes_by_a_fork
 from ragstone.golden.sample import GoldenSet
+from ragstone.metrics.metric import Metric
 from ragstone.pipeline.baseline_search import Comparison
 from ragstone.pipeline.decide import (
     ComparedRun,
@@ -58,63 +60,70 @@ UNVERIFIED = "Unverified: parts of this run can't be verified."
 MAX_UNTRUSTED_BYTES = 64 * 1024 * 1024
 
 
+class _Gate(Struct, frozen=True):
+    """What the run is decided by, read from this checkout."""
+
+    golden: GoldenSet
+    policy: Policy
+    custom_metrics: tuple[Metric, ...]
+    warnings: Sequence[str]
+
+
 async def fork_report(job: Job, api: GitHubApi, write: Write) -> Report:
     """Read the run that this workflow_run job follows, and decide on it with the policy
     of this checkout.
 
-    Data missing from GitHub or the run results in an empty report, with a note. Raises
-    RagstoneError for errors in this checkout's config.
+    If the run, its pull request or its artifact is not found or not valid, the report
+    is empty, with a note that says why. Raises RagstoneError if the golden set, the
+    policy or a metric of this checkout is not valid.
     """
     golden = read_golden_set(job.settings)
-    policy, undrawn = policy_for(read_policy(job.settings), golden)
+    policy, warnings = policy_for(read_policy(job.settings), golden)
+    custom_metrics = project_metrics(job.settings).custom_metrics()
+    gate = _Gate(golden, policy, custom_metrics, warnings)
     try:
-        return await _decided(job, api, golden, policy, undrawn, write)
+        return await _decide(job, api, gate, write)
     except (NothingToPost, GitHubApiError, ArchiveRefused, RagstoneError) as reason:
         return Report(notes=(f"The run is not reported: {reason}",))
 
 
-async def _decided(
-    job: Job,
-    api: GitHubApi,
-    golden: GoldenSet,
-    policy: Policy,
-    undrawn: Sequence[str],
-    write: Write,
-) -> Report:
+async def _decide(job: Job, api: GitHubApi, gate: _Gate, write: Write) -> Report:
     settings = job.settings
-    head, pull = head_and_pull(api, job.event)
+    workflow_run, pull = reported_run_and_pull(api, job.event)
     base = base_of_change(api, job.event, pull.base.ref, pull.base.sha)
     if base.refusal is not None:
         raise NothingToPost(base.refusal)
-    custom = project_metrics(settings).custom_metrics()
-    artifact = newest_artifact(api, head.id, job.inputs.artifact_name)
+    artifact = newest_artifact(api, workflow_run.id, job.inputs.artifact_name)
     if artifact is None:
         raise NothingToPost(
-            f"run {head.id} left no artifact called '{job.inputs.artifact_name}'"
+            f"run {workflow_run.id} left no artifact called '{job.inputs.artifact_name}'"
         )
-    # Without its cache, which can't prove that its judgements are true.
+    # RUN_LIMITS leaves out the cache of judgements, which the fork may have forged.
     members = read_artifact(api, artifact, RUN_LIMITS, max_bytes=MAX_UNTRUSTED_BYTES)
-    run = confirm(unpack_run(members, job.temporary / "untrusted"), custom)
-    vouched = vouch(run, golden, custom)
+    unpacked = unpack_run(members, job.temporary / "untrusted")
+    run = confirm(unpacked, gate.custom_metrics)
+    vouched = vouch(run, gate.golden, gate.custom_metrics)
     current = ComparedRun(vouched.scores, run)
     notes: list[str] = []
-    comparison, past = Comparison(), None
+    comparison = Comparison()
+    past = None
     if job.plan.baseline is BaselineSource.ARTIFACT:
-        of_pull = replace(job, base=base)
-        comparison = find_comparison(of_pull, settings, None, notes, write)
+        job_of_pull = replace(job, base=base)
+        comparison = find_comparison(job_of_pull, settings, None, notes, write)
         past = RunHistory(comparison.history, is_main=False)
-    # From this checkout, not the fork's: drops accepted by a fork don't count here.
+    # The policy has this checkout's accepted drops: those of the fork don't count.
     terms = Terms(
-        policy,
+        gate.policy,
         ComparedRun.baseline(comparison.run),
         job.now().date(),
         uses_level=True,
     )
-    changes = changes_by_a_fork(CommitFiles(job, api, head.head_sha), settings, policy)
-    rejudged = await _judged_offline(job, terms.baseline, current, golden, policy)
+    fork_files = CommitFiles(job, api, workflow_run.head_sha)
+    changes = changes_by_a_fork(fork_files, settings, gate.policy)
+    rejudged = await _rejudge_baseline(job, terms.baseline, current, gate)
     terms = replace(terms, baseline=rejudged.baseline)
     warnings = (
-        *undrawn,
+        *gate.warnings,
         *vouched.doubts,
         *changes,
         *notes,
@@ -127,10 +136,13 @@ async def _decided(
         warnings=warnings,
         unproven=UNVERIFIED if vouched.doubts else comparison.unproven,
     )
-    url = run_id = None
+    baseline_url = None
+    baseline_run_id = None
     if comparison.trusted is not None:
-        url, run_id = comparison.trusted.url, comparison.trusted.run_id
-    links = job.links(head.head_sha, head.html_url, url)
+        baseline_url = comparison.trusted.url
+        baseline_run_id = comparison.trusted.run_id
+    links = job.links(workflow_run.head_sha, workflow_run.html_url, baseline_url)
+    # Without the command that accepts drops: a fork's files don't count here.
     document = run_document(
         current, verdict.without_kind(ACCEPT), terms.baseline, links
     )
@@ -139,33 +151,29 @@ async def _decided(
         preface=PREFACE,
         changes=changes,
         pull_request=pull.number,
-        baseline_run_id=run_id,
+        baseline_run_id=baseline_run_id,
     )
 
 
-async def _judged_offline(
-    job: Job,
-    baseline: ComparedRun | None,
-    current: ComparedRun,
-    golden: GoldenSet,
-    policy: Policy,
+async def _rejudge_baseline(
+    job: Job, baseline: ComparedRun | None, current: ComparedRun, gate: _Gate
 ) -> Rejudged:
-    """The baseline as the offline judge scores it, if that judged the fork's run. No
-    other judge is asked here."""
-    # Functions of the project are code, and this job runs none: their baseline scores
-    # stay as they are.
+    """Judge the baseline's answers with the offline judge if it judged the fork's run.
+    If another judge did, the baseline stays as it is: this job asks no other judge."""
+    # Functions of the project are code, and this job runs none: the baseline's scores
+    # by them stay as they are.
     rubrics = {
         name: metric
         for name, metric in job.settings.metrics.items()
         if metric.python is None
     }
-    run, folder = job.settings.run, job.temporary / "rejudged"
+    folder = job.temporary / "rejudged"
     plan = RunPlan(
-        golden,
+        gate.golden,
         JudgeSource(JudgeSettings(name="offline")),
         replace(project_metrics(job.settings), custom=rubrics),
         folder,
-        repeats=run.repeats,
+        repeats=job.settings.run.repeats,
         cached=False,
     )
     session = Session(plan, RunContext(environ={}, redact=job.redact, now=job.now))
@@ -173,6 +181,6 @@ async def _judged_offline(
         judge = judging_identity(session.judge, plan)
         if current.run is None or current.run.manifest.judge != judge:
             return Rejudged(baseline)
-        return await rejudge(baseline, current, policy, session, folder=folder)
+        return await rejudge(baseline, current, gate.policy, session, folder=folder)
     finally:
         await session.close()

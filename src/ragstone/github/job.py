@@ -1,5 +1,4 @@
-"""One job on GitHub, as its event and its plan have it: all that follows is made from
-it."""
+"""One job on GitHub: its event, its plan, and what it works with."""
 
 from __future__ import annotations
 
@@ -24,32 +23,32 @@ from ragstone.settings.variables import Environ
 
 
 class Job(Struct, frozen=True):
-    """What a job is asked to do, and what it works with.
-
-    `settings` are those of the checkout, which a pull request may have written. `base`
-    is what the job trusts. `temporary` is a folder of the job's own.
-    """
+    """What a job is to do, and what it works with."""
 
     settings: Settings
+    """Those of the checkout, which the author of a pull request may have written."""
     environ: Environ
     inputs: ActionInputs
     out: TextIO
     container: Container | None
     event: Event
     base: ReviewedBase
+    """What the job trusts."""
     plan: JobPlan
     redact: Redactor
     places: Places
     api: GitHubApi | None
+    """None without a token."""
     temporary: Path
+    """A folder that only this job uses."""
     now: Callable[[], datetime]
 
-    def links(self, sha: str, run: str, baseline: str | None) -> Links:
-        """The addresses in a report: of the files at commit `sha`, of the `run`, of
-        what it is compared with."""
-        blob = self.event.address_of("blob", sha)
+    def links(self, sha: str, run_url: str, baseline_url: str | None) -> Links:
+        """The links of a report: to files at commit `sha`, to the run, and to what the
+        run is compared with."""
+        blob_url = self.event.address_of("blob", sha)
         return Links(
-            origin=lambda origin: self.places.link(origin, blob),
-            run=run,
-            baseline=baseline,
+            origin=lambda origin: self.places.link(origin, blob_url),
+            run=run_url,
+            baseline=baseline_url,
         )

@@ -1,5 +1,5 @@
-"""What to do for this event: decided once, from the event and the inputs, before
-anything else."""
+"""Decides what a job is to do, from its event and its inputs alone, before anything
+else."""
 
 from __future__ import annotations
 
@@ -13,21 +13,26 @@ from ragstone.github.inputs import ActionInputs
 
 
 class JobTask(StrEnum):
-    """GATE evaluates and decides. REPORT renders the result of a pull request's own run
-    (workflow_run)."""
+    """The task of a job."""
 
     GATE = "gate"
+    """Evaluate the system, and decide."""
     REPORT = "report"
+    """Decide on the run that a pull request had without secrets (workflow_run), and
+    post the result."""
 
 
 class BaselineSource(StrEnum):
-    """What to compare with. COMMIT: the base commit, asked in the same job; ARTIFACT
-    where there is none."""
+    """What a run is compared with."""
 
     ARTIFACT = "artifact"
+    """The newest good run of the baseline branch."""
     COMMIT = "commit"
+    """The base commit, whose system is asked in the same job; as ARTIFACT if there is
+    none."""
     NONE = "none"
     PATH = "path"
+    """A run directory in the workspace: any other value of the input."""
 
     @classmethod
     def _missing_(cls, _path: object) -> BaselineSource:
@@ -35,22 +40,22 @@ class BaselineSource(StrEnum):
 
 
 class JobPlan(Struct, frozen=True):
-    """What this job does."""
+    """What a job is to do."""
 
     task: JobTask
     baseline: BaselineSource
     pull_request: int | None = None
-    """The number to comment on; for REPORT it is found through the API."""
+    """The number of the pull request to comment on; for REPORT it is found later,
+    through the API."""
     notifies: bool = False
-    """Whether a webhook is told if it does not pass."""
+    """Whether a message is sent to the webhook if the gate does not pass."""
 
 
 def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
-    """The plan for `event`. Pure.
+    """Make the plan for `event`.
 
-    Raises ConfigError for events on which Ragstone must not run: pull_request_target
-    gives secrets and a write token to a job that would run a pull request's code; a
-    workflow_run that follows no pull request has nothing to post.
+    Raises ConfigError for events on which Ragstone must not run: pull_request_target,
+    and a workflow_run that follows no pull request.
     """
     if event.kind is EventKind.PULL_REQUEST_TARGET:
         raise ConfigError(
@@ -67,15 +72,15 @@ def make_plan(event: Event, inputs: ActionInputs) -> JobPlan:
                 hint="Guard the job with `if: github.event.workflow_run.event == 'pull_request'`.",
             )
         if source is BaselineSource.COMMIT:
-            # Its run in a fork's artifact may be forged, like the rest of it.
+            # The fork's artifact has a run of the base commit, which may be forged.
             source = BaselineSource.ARTIFACT
         return JobPlan(JobTask.REPORT, source)
     pull = event.pull_request if event.kind is EventKind.PULL_REQUEST else None
     is_on_main = event.branch is not None and event.branch == event.default_branch
-    is_main = event.kind is EventKind.PUSH and is_on_main
+    is_push_to_main = event.kind is EventKind.PUSH and is_on_main
     return JobPlan(
         JobTask.GATE,
         source,
         pull_request=None if pull is None else pull.number,
-        notifies=is_main or event.kind is EventKind.SCHEDULE,
+        notifies=is_push_to_main or event.kind is EventKind.SCHEDULE,
     )

@@ -18,7 +18,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.github.annotations import Places, error_annotation
 from ragstone.github.api.checkout_token import warn_of_token
-from ragstone.github.api.client import PATIENCE, GitHubApi, RetryPolicy
+from ragstone.github.api.client import DEFAULT_RETRY_POLICY, GitHubApi, RetryPolicy
 from ragstone.github.api.commands import (
     Annotation,
     Level,
@@ -85,7 +85,7 @@ async def run_on_github(
     out: TextIO,
     inputs: ActionInputs | None = None,
     container: Container | None = None,
-    patience: RetryPolicy = PATIENCE,
+    retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> int:
     """Handle the event, publish the result on GitHub, and return the exit code.
@@ -115,7 +115,7 @@ async def run_on_github(
             inputs.github_token,
             repository=event.repository,
             api_url=event.api_url,
-            patience=patience,
+            retry_policy=retry_policy,
         )
     try:
         with tempfile.TemporaryDirectory(

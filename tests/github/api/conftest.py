@@ -35,9 +35,9 @@ def pauses() -> list[float]:
 def connect(github: FakeGitHub, pauses: list[float]) -> Iterator[Callable[..., GitHubApi]]:
     made: list[GitHubApi] = []
 
-    def build(token: str = TOKEN, patience: RetryPolicy = QUICK) -> GitHubApi:
+    def build(token: str = TOKEN, retry_policy: RetryPolicy = QUICK) -> GitHubApi:
         place = {"repository": "acme/rag", "api_url": github.api_url}
-        api = GitHubApi(SecretStr(token), **place, patience=patience, sleep=pauses.append)
+        api = GitHubApi(SecretStr(token), **place, retry_policy=retry_policy, sleep=pauses.append)
         made.append(api)
         return api
 

@@ -99,7 +99,7 @@ def test_files_are_changed_that_are_not_as_checking_out_makes_them(
 def test_line_ends_are_converted_back_in_files_up_to_a_size(
     api: GitHubApi, checkout: Path, monkeypatch: pytest.MonkeyPatch, limit: int, count: int
 ) -> None:
-    monkeypatch.setattr(module, "_CONVERTED_BYTES", limit)
+    monkeypatch.setattr(module, "_MAX_TEXT_BYTES", limit)
     (checkout / "data" / "g\u00f6lden.jsonl").write_bytes(b"{}\r\n")
     assert len(changed_files(api, BASE_SHA, checkout) or ()) == count
 

@@ -7,7 +7,7 @@ import pytest
 from github.IssueComment import IssueComment
 
 from ragstone.github.api import client
-from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy, listed, reading_replies
+from ragstone.github.api.client import ApiErrorKind, GitHubApi, GitHubApiError, RetryPolicy, listed, reply_errors
 from tests.github.api.conftest import QUICK
 from tests.github.api.fake import FakeGitHub
 
@@ -61,14 +61,14 @@ def test_a_lasting_fault_ends_in_an_error_and_a_refusal_at_once(
         read(api)
     assert (caught.value.kind, caught.value.status) == (kind, fault.get("status"))
     assert caught.value.lacks_permission == (kind is ApiErrorKind.REFUSED)
-    assert not caught.value.may_have_happened
+    assert not caught.value.may_have_succeeded
     assert len(github.seen) == attempts
 
 
 def test_a_slow_reply_is_given_up(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
     github.fail("GET", "comments", how="slow", delay_s=2.5, times=1)
     with pytest.raises(GitHubApiError) as caught:
-        read(connect(patience=RetryPolicy(timeout_s=1, attempts=1)))
+        read(connect(retry_policy=RetryPolicy(timeout_s=1, attempts=1)))
     assert caught.value.kind is ApiErrorKind.UNREACHABLE
 
 
@@ -119,7 +119,7 @@ def test_the_pauses_have_an_end(
 ) -> None:
     github.fail("GET", "comments", 429, headers={"Retry-After": after}, times=99)
     with pytest.raises(GitHubApiError) as caught:
-        read(connect(patience=RetryPolicy(**{"attempts": 100, "max_pause_s": 60, **limits})))
+        read(connect(retry_policy=RetryPolicy(**{"attempts": 100, "max_pause_s": 60, **limits})))
     assert caught.value.kind is ApiErrorKind.LIMITED
     assert pauses == paused
 
@@ -129,7 +129,7 @@ def test_a_post_is_never_repeated_after_a_fault(github: FakeGitHub, api: GitHubA
     github.fail("POST", "comments", times=99, **fault)
     with pytest.raises(GitHubApiError) as caught:
         post(api, "hello")
-    assert caught.value.may_have_happened
+    assert caught.value.may_have_succeeded
     assert len(github.sent("POST")) == 1
 
 
@@ -140,7 +140,7 @@ def test_a_post_that_was_turned_away_did_not_happen(github: FakeGitHub, api: Git
     with pytest.raises(GitHubApiError) as caught:
         post(api, "x" * 70_000)
     assert caught.value.kind is ApiErrorKind.INVALID
-    assert not caught.value.may_have_happened
+    assert not caught.value.may_have_succeeded
 
 
 def test_the_token_is_in_no_message(github: FakeGitHub, connect: Callable[..., GitHubApi]) -> None:
@@ -152,7 +152,7 @@ def test_the_token_is_in_no_message(github: FakeGitHub, connect: Callable[..., G
 
 @pytest.mark.parametrize("body", [None, 7])
 def test_a_reply_that_is_not_as_described_is_an_error(github: FakeGitHub, api: GitHubApi, body: object) -> None:
-    @reading_replies()
+    @reply_errors()
     def first_line() -> str:
         return read(api)[0].body.partition("\n")[0]
 

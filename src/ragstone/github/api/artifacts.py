@@ -19,7 +19,7 @@ from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
     listed,
-    reading_replies,
+    reply_errors,
 )
 
 MAX_ARCHIVE_BYTES = 256 * 1024 * 1024
@@ -35,7 +35,7 @@ def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
     return next(iter(artifacts_of(api, run_id, name)), None)
 
 
-@reading_replies()
+@reply_errors()
 def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
     """The artifacts called `name` of run `run_id`, of which every attempt adds one; the
     newest first.
@@ -57,7 +57,7 @@ def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
     return sorted(of_run, key=lambda artifact: artifact.id, reverse=True)
 
 
-@reading_replies()
+@reply_errors()
 def read_artifact(
     api: GitHubApi,
     artifact: Artifact,
@@ -95,16 +95,16 @@ def download(api: GitHubApi, path: str) -> bytes:
     deadline = time.monotonic() + MAX_DOWNLOAD_S
     attempt = 1
     while True:
-        with reading_replies():
+        with reply_errors():
             # The redirect is not followed here.
             headers, _ = api.requestJsonAndCheck("GET", f"{api.path}/{path}")
             location = str(headers["location"])
         try:
             return fetch_without_token(api, location, deadline)
         except GitHubApiError:
-            if attempt == api.patience.attempts or time.monotonic() > deadline:
+            if attempt == api.retry_policy.attempts or time.monotonic() > deadline:
                 raise
-        api.sleep(api.patience.first_pause_s * 2 ** (attempt - 1))
+        api.sleep(api.retry_policy.first_pause_s * 2 ** (attempt - 1))
         attempt += 1
 
 
@@ -115,7 +115,7 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
     Raises GitHubApiError, ArchiveRefused.
     """
     target = urlsplit(location)
-    if target.scheme != "https" and not (target.scheme == "http" and api.plain_http):
+    if target.scheme != "https" and not (target.scheme == "http" and api.allows_http):
         raise GitHubApiError(ApiErrorKind.BROKEN, "the download's address is not https")
     host = f"the storage host {target.hostname or '?'}"
     unreachable = ApiErrorKind.UNREACHABLE
@@ -131,7 +131,7 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
                 auth=lambda request: request,
                 allow_redirects=False,
                 stream=True,
-                timeout=api.patience.timeout_s,
+                timeout=api.retry_policy.timeout_s,
             ) as response,
         ):
             status = response.status_code

@@ -20,7 +20,7 @@ from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
     if_present,
-    reading_replies,
+    reply_errors,
 )
 from ragstone.golden.sample import Texts
 
@@ -76,7 +76,7 @@ def is_filled(submodule: Path) -> bool:
     return submodule.is_dir() and any(submodule.iterdir())
 
 
-@reading_replies()
+@reply_errors()
 def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
     """All files, links and submodules of commit `sha`, each with `path`, `mode` and
     `sha`. Raises GitHubApiError."""
@@ -86,7 +86,7 @@ def list_commit_files(api: GitHubApi, sha: str) -> list[GitTreeElement]:
     return [entry for entry in tree.tree if entry.type != "tree"]
 
 
-@reading_replies()
+@reply_errors()
 def list_base_files(api: GitHubApi, sha: str) -> Texts:
     """The paths of all regular files at commit `sha`, for patterns. Raises
     GitHubApiError."""
@@ -100,7 +100,7 @@ def _is_inside(name: str) -> bool:
     return not leads_out and "\0" not in name
 
 
-@reading_replies()
+@reply_errors()
 def _read(api: GitHubApi, sha: str, path: str) -> bytes | None:
     content = if_present(lambda: api.repository.get_contents(path, sha))
     if content is None or isinstance(content, list) or content.type != "file":

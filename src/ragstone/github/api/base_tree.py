@@ -23,7 +23,7 @@ from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
     if_present,
-    reading_replies,
+    reply_errors,
 )
 from ragstone.github.api.reviewed import ReviewedBase, base_commit
 
@@ -33,12 +33,12 @@ MAX_TREE_BYTES = 2 * 1024**3
 
 def tree_of(api: GitHubApi, sha: str) -> str | None:
     """Git's name for all files of commit `sha`; None if GitHub doesn't tell."""
-    with suppress(GitHubApiError), reading_replies():
+    with suppress(GitHubApiError), reply_errors():
         return api.repository.get_git_commit(sha).tree.sha
     return None
 
 
-@reading_replies()
+@reply_errors()
 def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
     """The commit that what this job checked out is to be compared with; None on the
     default branch itself.
@@ -73,7 +73,7 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> No
         raise ArchiveRefused(
             f"the files of commit {sha[:12]} can't be unpacked ({error})"
         ) from None
-    with reading_replies():
+    with reply_errors():
         for file in list_commit_files(api, sha):
             if file.mode == SUBMODULE:
                 is_missing = is_filled(workspace / file.path)

@@ -1,7 +1,7 @@
-"""Which files of a checkout are not those of its commit, as GitHub has it.
+"""Finds the files of a checkout that differ from its commit, which is read from GitHub.
 
-Git is not asked: the configuration of a checkout can name programs to run, and can hide
-changes. Files are read, and nothing else.
+Git is not called: the configuration of a checkout can name programs to run, and can
+hide changes. The files are only read.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from ragstone.github.api.client import GitHubApi, GitHubApiError
 from ragstone.golden.sample import Texts
 
 MAX_CHECKOUT_BYTES = 8 * 1024**3
-"""A larger checkout is not compared."""
+"""Larger checkouts are not compared."""
 
-_CONVERTED_BYTES = 64 * 1024**2
-"""The largest file whose line ends are looked at: a text."""
+_MAX_TEXT_BYTES = 64 * 1024**2
+"""Larger files are not taken for texts whose line ends were converted."""
 
-_CHUNK = 1024 * 1024
-_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
+_CHUNK_BYTES = 1024 * 1024
+_LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n"
 
 
 def changed_files(api: GitHubApi, sha: str, checkout: Path) -> Texts | None:
-    """The files of commit `sha` that are not as in `checkout`; files that the commit
-    doesn't have don't count.
+    """The paths of files that commit `sha` has, and that `checkout` lacks or has with
+    another content.
 
-    A file that Git LFS keeps elsewhere, or whose line ends were converted for Windows,
-    is as in the commit. None if it can't be known: GitHub does not say, or a submodule
-    is checked out.
+    Files that only the checkout has don't count, nor does the executable bit, nor that
+    Git LFS replaced a pointer by its file, nor line ends of Windows. Returns None if
+    the files can't be compared: GitHub doesn't list them, a submodule is checked out,
+    or the checkout is larger than MAX_CHECKOUT_BYTES.
     """
-    total_bytes, changed = 0, []
+    total_bytes = 0
+    changed = []
     try:
         for file in list_commit_files(api, sha):
             path = checkout / file.path
@@ -61,35 +63,39 @@ def changed_files(api: GitHubApi, sha: str, checkout: Path) -> Texts | None:
 
 
 def _is_same(file: GitTreeElement, path: Path, checkout: Path) -> bool:
+    """Whether `path` has the content of `file`; false if it can't be read."""
     try:
         if file.mode == LINK:
-            return file.sha == _blob_of(os.fsencode(path.readlink()))
+            return file.sha == _blob_sha(os.fsencode(path.readlink()))
         with open_regular(path, within=checkout) as stream:
-            return file.sha in _shas(stream)
+            return file.sha in _possible_shas(stream)
     except OSError:
         return False
 
 
-def _shas(stream: BinaryIO) -> Iterator[str]:
-    """The names that Git gives to the content of `stream`: as it is, as a pointer of
-    Git LFS, with Unix line ends."""
-    size = os.fstat(stream.fileno()).st_size
-    content, lfs = _new_blob(size), hashlib.sha256()
-    while chunk := stream.read(_CHUNK):
-        content.update(chunk)
-        lfs.update(chunk)
-    yield content.hexdigest()
-    yield _blob_of(_POINTER.format(lfs.hexdigest(), size).encode())
-    if size <= _CONVERTED_BYTES:
+def _possible_shas(stream: BinaryIO) -> Iterator[str]:
+    """The SHAs that the content of `stream` can have in Git: as it is, as a pointer of
+    Git LFS, or with the line ends of Unix."""
+    size_bytes = os.fstat(stream.fileno()).st_size
+    blob = _new_blob(size_bytes)
+    lfs_object = hashlib.sha256()
+    while chunk := stream.read(_CHUNK_BYTES):
+        blob.update(chunk)
+        lfs_object.update(chunk)
+    yield blob.hexdigest()
+    pointer = _LFS_POINTER.format(lfs_object.hexdigest(), size_bytes)
+    yield _blob_sha(pointer.encode())
+    if size_bytes <= _MAX_TEXT_BYTES:
         stream.seek(0)
-        yield _blob_of(stream.read().replace(b"\r\n", b"\n"))
+        yield _blob_sha(stream.read().replace(b"\r\n", b"\n"))
 
 
-def _new_blob(size: int) -> hashlib._Hash:
-    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+def _new_blob(size_bytes: int) -> hashlib._Hash:
+    """The hash of a Git blob, before its content."""
+    return hashlib.sha1(b"blob %d\0" % size_bytes, usedforsecurity=False)
 
 
-def _blob_of(body: bytes) -> str:
-    blob = _new_blob(len(body))
-    blob.update(body)
+def _blob_sha(content: bytes) -> str:
+    blob = _new_blob(len(content))
+    blob.update(content)
     return blob.hexdigest()

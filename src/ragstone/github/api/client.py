@@ -1,15 +1,17 @@
-"""GitHub's REST API by PyGithub's objects: safe requests are repeated within limits, a
-failed POST never.
+"""GitHub's REST API, through the objects of PyGithub.
 
-Every error is raised as `GitHubApiError`, so that callers can continue: a verdict never
-depends on GitHub being up.
+- Every error is raised as `GitHubApiError`, so that callers can continue: a verdict
+  never depends on GitHub being up.
+- Failed requests are repeated within the limits of a `RetryPolicy`. A POST may have
+  succeeded, so it is repeated only if GitHub has rejected it for a rate limit.
 
-All objects of PyGithub send their requests through its `Requester`, so the rules stand
-there. PyGithub's own retry (`GithubRetry`) is disabled: it stands below, where no reply
-is seen that breaks off or is not JSON; it repeats a POST after a 5xx reply, although it
-may have succeeded, or else not even after a rate limit, which turns it away unread; it
-cuts a Retry-After short that is longer than its limit; and the waits of a job have no
-common limit.
+All objects of PyGithub send their requests through its `Requester`, so these rules are
+implemented in a subclass. PyGithub's own retry (`GithubRetry`) is disabled, because
+
+- it doesn't see replies that break off or are not JSON;
+- it repeats a POST after a 5xx reply, or else not even after a rate limit;
+- it waits less than Retry-After says if that exceeds its limit;
+- it has no limit for all pauses of a job together.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from ragstone._version import __version__
 
 PER_PAGE = 100
 MAX_PAGES = 50
-_LIMIT_WORDS = re.compile("rate limit|abuse detection", re.IGNORECASE)
+_MAX_REASON_CHARACTERS = 200
+_RATE_LIMIT = re.compile("rate limit|abuse detection", re.IGNORECASE)
 
 
 class ApiErrorKind(StrEnum):
@@ -49,7 +52,7 @@ class ApiErrorKind(StrEnum):
     BROKEN = "broken reply"
 
 
-_KINDS = {
+_KINDS_BY_STATUS = {
     401: ApiErrorKind.REFUSED,
     403: ApiErrorKind.REFUSED,
     404: ApiErrorKind.NOT_FOUND,
@@ -65,19 +68,20 @@ class GitHubApiError(Exception):
         kind: ApiErrorKind,
         message: str,
         status: int | None = None,
-        wrote: bool = False,
+        is_write: bool = False,
     ) -> None:
-        super().__init__(kind, message, status, wrote)
+        super().__init__(kind, message, status, is_write)
         self.kind = kind
         self.message = message
         self.status = status
-        self.wrote = wrote
+        self.is_write = is_write
 
     @property
-    def may_have_happened(self) -> bool:
-        """Whether it was a write with a bad reply, or none."""
-        unknown = (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
-        return self.wrote and self.kind in unknown
+    def may_have_succeeded(self) -> bool:
+        """Whether this was a write that GitHub may have carried out although its reply
+        failed."""
+        failed_replies = (ApiErrorKind.UNREACHABLE, ApiErrorKind.BROKEN)
+        return self.is_write and self.kind in failed_replies
 
     @property
     def lacks_permission(self) -> bool:
@@ -91,27 +95,30 @@ class GitHubApiError(Exception):
 
 
 class RetryPolicy(Struct, frozen=True):
-    """How long to wait for GitHub, in seconds: per reply, per pause, and for all pauses
-    of a job."""
+    """How often requests to GitHub are repeated, and how long is waited for it."""
 
     timeout_s: int = 20
+    """For each reply."""
     attempts: int = 4
     first_pause_s: float = 1.0
+    """Before the second attempt. Each later pause is twice as long."""
     max_pause_s: float = 60.0
+    """If GitHub demands a longer pause, the request is not repeated."""
     total_pause_s: float = 180.0
+    """Of all requests of a job together."""
     settle_s: float = 2.0
     """After a write with unknown outcome, before checking whether it succeeded."""
 
 
-PATIENCE = RetryPolicy()
+DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
 class GitHubApi(Requester):
     """The API of one repository, under one token. Not for use from several threads.
 
-    `repository` is PyGithub's. It and what is made of it send their requests through
-    this, and raise GitHubApiError. Many objects send one only when an attribute is
-    read that they lack.
+    The attribute `repository` is PyGithub's object. It and all objects that it returns
+    send their requests through this, and raise GitHubApiError. Many of them send a
+    request only when an attribute is read that they don't have yet.
     """
 
     def __init__(
@@ -120,15 +127,15 @@ class GitHubApi(Requester):
         *,
         repository: str,
         api_url: str = "https://api.github.com",
-        patience: RetryPolicy = PATIENCE,
+        retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.patience = patience
+        self.retry_policy = retry_policy
         secret = token.get_secret_value()
         super().__init__(
             auth=Auth.Token(secret) if secret else None,
             base_url=api_url,
-            timeout=self.patience.timeout_s,
+            timeout=retry_policy.timeout_s,
             user_agent=f"ragstone/{__version__}",
             per_page=PER_PAGE,
             verify=True,
@@ -136,7 +143,7 @@ class GitHubApi(Requester):
             pool_size=None,
             lazy=True,
         )
-        self.plain_http = api_url.startswith("http://")
+        self.allows_http = api_url.startswith("http://")
         self.sleep = sleep
         self.path = f"/repos/{repository}"
         self.repository = Repository(self, url=self.path)
@@ -144,11 +151,11 @@ class GitHubApi(Requester):
         self._runs: dict[int, WorkflowRun] = {}
 
     def workflow_run(self, run_id: int) -> WorkflowRun:
-        """Run `run_id`, of which GitHub is asked once."""
+        """The workflow run `run_id`. GitHub is asked for it once."""
         return self._runs.setdefault(run_id, self.repository.get_workflow_run(run_id))
 
     def close(self) -> None:
-        """Never raises."""
+        """Close all connections. Never raises."""
         with suppress(Exception):
             super().close()
 
@@ -161,76 +168,88 @@ class GitHubApi(Requester):
         input: Any | None = None,
         follow_302_redirect: bool = False,
     ) -> tuple[dict[str, Any], Any]:
-        """Headers and body of the reply. Raises GitHubApiError."""
-        path, changes = urlsplit(url).path, verb != "GET"
+        """Send a request, repeatedly if need be. Returns the headers and the body of
+        the reply. Raises GitHubApiError."""
+        path = urlsplit(url).path
+        is_write = verb != "GET"
         attempt = 1
         while True:
-            pause: float | None = 0.0
+            min_pause_s: float | None = 0.0
             try:
                 return super().requestJsonAndCheck(
                     verb, url, parameters, headers, input, follow_302_redirect
                 )
             except GithubException as error:
-                api_error, pause = self._refusal(path, error, changes)
+                api_error, min_pause_s = self._status_error(path, error, is_write)
             except (OSError, ValueError, RuntimeError, AssertionError) as error:
-                is_reply = not isinstance(error, OSError)
-                kind = ApiErrorKind.BROKEN if is_reply else ApiErrorKind.UNREACHABLE
+                # PyGithub raises a RuntimeError or an AssertionError for a redirect
+                # that it doesn't follow, and a ValueError for JSON it can't decode.
+                is_connection_error = isinstance(error, OSError)
+                kind = ApiErrorKind.BROKEN
+                if is_connection_error:
+                    kind = ApiErrorKind.UNREACHABLE
                 message = f"{path}: {type(error).__name__}"
-                api_error = GitHubApiError(kind, message, wrote=changes)
+                api_error = GitHubApiError(kind, message, is_write=is_write)
             # A rate-limited POST was rejected unread; after any other error it may have
             # succeeded.
-            once = verb == "POST" and api_error.kind is not ApiErrorKind.LIMITED
-            if once or pause is None or not self._pause(pause, attempt):
+            may_repeat = verb != "POST" or api_error.kind is ApiErrorKind.LIMITED
+            if (
+                min_pause_s is None
+                or not may_repeat
+                or not self._pause(min_pause_s, attempt)
+            ):
                 raise api_error from None
             attempt += 1
 
-    def _refusal(
-        self, path: str, error: GithubException, changes: bool
+    def _status_error(
+        self, path: str, error: GithubException, is_write: bool
     ) -> tuple[GitHubApiError, float | None]:
-        """The error for a bad status, and how long to wait before a retry (None: don't
-        retry)."""
-        status, data = error.status, error.data
+        """The error for a reply with a status other than 2xx, and the least pause
+        before a retry, in seconds; None if a retry would fail too."""
+        status = error.status
+        data = error.data
         reason = data.get("message", "") if isinstance(data, dict) else data
         words = str(reason or "no reason given").split()
-        reason = " ".join(words)[:200]
+        reason = " ".join(words)[:_MAX_REASON_CHARACTERS]
         headers = error.headers or {}
-        after = headers.get("retry-after", "")
+        retry_after = headers.get("retry-after", "")
         is_used_up = headers.get("x-ratelimit-remaining") == "0"
-        is_limit = after or is_used_up or _LIMIT_WORDS.search(reason)
-        kind, pause = _KINDS.get(status, ApiErrorKind.INVALID), None
+        is_limit = retry_after or is_used_up or _RATE_LIMIT.search(reason)
+        kind = _KINDS_BY_STATUS.get(status, ApiErrorKind.INVALID)
+        min_pause_s = None
         if status == 429 or (status == 403 and is_limit):
-            kind, pause = ApiErrorKind.LIMITED, self.patience.max_pause_s
-            if after.isdecimal():
-                pause = float(after)
+            kind = ApiErrorKind.LIMITED
+            min_pause_s = self.retry_policy.max_pause_s
+            if retry_after.isdecimal():
+                min_pause_s = float(retry_after)
         elif status >= 500:
-            kind, pause = ApiErrorKind.UNREACHABLE, 0.0
+            kind = ApiErrorKind.UNREACHABLE
+            min_pause_s = 0.0
         message = f"{path}: {reason}"
-        return GitHubApiError(kind, message, status=status, wrote=changes), pause
+        api_error = GitHubApiError(kind, message, status=status, is_write=is_write)
+        return api_error, min_pause_s
 
-    def _pause(self, at_least_s: float, attempt: int) -> bool:
-        """Wait before the next attempt; False if there is none, or if that would take
-        too long."""
-        patience = self.patience
-        pause = max(at_least_s, patience.first_pause_s * 2 ** (attempt - 1))
-        total_s = self._paused_s + pause
+    def _pause(self, min_pause_s: float, attempt: int) -> bool:
+        """Wait before the next attempt. Returns False, without waiting, if this was the
+        last one, or if the pause would be too long."""
+        policy = self.retry_policy
+        pause_s = max(min_pause_s, policy.first_pause_s * 2 ** (attempt - 1))
+        total_s = self._paused_s + pause_s
         if (
-            attempt == patience.attempts
-            or pause > patience.max_pause_s
-            or total_s > patience.total_pause_s
+            attempt == policy.attempts
+            or pause_s > policy.max_pause_s
+            or total_s > policy.total_pause_s
         ):
             return False
         self._paused_s = total_s
-        self.sleep(pause)
+        self.sleep(pause_s)
         return True
 
 
 @contextmanager
-def reading_replies() -> Iterator[None]:
-    """Decorates what reads PyGithub's objects: GitHubApiError if a reply lacks what is
-    read, or has another type of it.
-
-    Works as a block, too.
-    """
+def reply_errors() -> Iterator[None]:
+    """Raise GitHubApiError if a reply lacks an attribute that is read from PyGithub's
+    objects, or has it with another type. A context manager and a decorator."""
     try:
         yield
     except (
@@ -250,10 +269,9 @@ Item = TypeVar("Item", bound=GithubObject)
 
 
 def listed(listing: PaginatedList[Item], *, max_pages: int = MAX_PAGES) -> list[Item]:
-    """All objects of a listing, or those of its first pages. Raises GitHubApiError.
-
-    By numbers: the `next` links of replies could go on for ever.
-    """
+    """All objects of a listing, or those of its first `max_pages`. Raises
+    GitHubApiError."""
+    # Pages are requested by number: the `next` links of replies could go on for ever.
     items = []
     for number in range(max_pages):
         page = listing.get_page(number)
@@ -264,7 +282,8 @@ def listed(listing: PaginatedList[Item], *, max_pages: int = MAX_PAGES) -> list[
 
 
 def if_present(ask: Callable[[], Result]) -> Result | None:
-    """What `ask` returns; None if GitHub has no such thing. Raises GitHubApiError."""
+    """The value that `ask` returns; None if GitHub has no such object. Raises
+    GitHubApiError."""
     try:
         return ask()
     except GitHubApiError as api_error:
@@ -273,8 +292,8 @@ def if_present(ask: Callable[[], Result]) -> Result | None:
         raise
 
 
-@reading_replies()
-def head_of(api: GitHubApi, branch: str) -> str:
+@reply_errors()
+def branch_head(api: GitHubApi, branch: str) -> str:
     """The newest commit of `branch`. Raises GitHubApiError."""
-    # By its branch name: a tag may have the same name.
+    # Not by a ref of that name, which could be a tag's.
     return api.repository.get_branch(branch).commit.sha

@@ -21,7 +21,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.earlier import is_complete
 from ragstone.evaluation.replay import confirm
 from ragstone.github.api.artifacts import artifacts_of, read_artifact
-from ragstone.github.api.client import GitHubApi, GitHubApiError, reading_replies
+from ragstone.github.api.client import GitHubApi, GitHubApiError, reply_errors
 from ragstone.github.api.commands import Write
 from ragstone.github.api.trusted_runs import newest_runs
 
@@ -62,7 +62,7 @@ def find_earlier_run(
     return None
 
 
-@reading_replies()
+@reply_errors()
 def _same_runs(api: GitHubApi, own_run: int) -> list[WorkflowRun]:
     """The finished runs for the pull request of run `own_run` whose commit has the same
     files, the newest first.

@@ -17,7 +17,7 @@ from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
     listed,
-    reading_replies,
+    reply_errors,
 )
 
 ACTIONS_BOT = "github-actions[bot]"
@@ -28,7 +28,7 @@ _LOOKS = 3
 """Number of checks for a write with unknown outcome before it is sent again."""
 
 
-@reading_replies()
+@reply_errors()
 def own_login(api: GitHubApi) -> str | None:
     """Who posts with our token. None: an installation (as that of a workflow's token),
     which may not query its own name: then we are some bot."""
@@ -47,7 +47,7 @@ def marker(identifier: str) -> str:
     return f"<!-- ragstone:comment:{identifier}:{digest} -->"
 
 
-@reading_replies()
+@reply_errors()
 def own_comments(
     listing: PaginatedList[IssueComment], mark: str, login: str | None
 ) -> list[IssueComment]:
@@ -88,10 +88,10 @@ def create_once(
     try:
         created = create()
     except GitHubApiError as api_error:
-        if not api_error.may_have_happened:
+        if not api_error.may_have_succeeded:
             raise
         for look in range(_LOOKS):
-            api.sleep(api.patience.settle_s * (look + 1))
+            api.sleep(api.retry_policy.settle_s * (look + 1))
             own = find()
             if own:
                 return own[0]

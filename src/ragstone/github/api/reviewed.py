@@ -14,9 +14,9 @@ from ragstone.formatting import clipped
 from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
-    head_of,
+    branch_head,
     if_present,
-    reading_replies,
+    reply_errors,
 )
 from ragstone.github.api.event import Event
 
@@ -77,7 +77,7 @@ def why_unreviewed(
     if api is None:
         return "is not the default branch, and without a GitHub token it can't be asked whether it is protected"
     try:
-        with reading_replies():
+        with reply_errors():
             if branch == (default_branch or api.repository.default_branch):
                 return None
             encodable = branch.encode(errors="replace").decode()
@@ -94,7 +94,7 @@ def why_unreviewed(
     return "is neither the default branch nor protected"
 
 
-@reading_replies()
+@reply_errors()
 def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
     """The commit whose files are trusted; None: it is the one that is checked out.
 
@@ -106,4 +106,4 @@ def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
     branch = base.event.default_branch or api.repository.default_branch
     if base.event.branch == branch:
         return None
-    return head_of(api, branch)
+    return branch_head(api, branch)

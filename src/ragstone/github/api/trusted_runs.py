@@ -23,10 +23,10 @@ from ragstone.github.api.artifacts import newest_artifact, read_artifact
 from ragstone.github.api.client import (
     GitHubApi,
     GitHubApiError,
-    head_of,
+    branch_head,
     if_present,
     listed,
-    reading_replies,
+    reply_errors,
 )
 from ragstone.pipeline.baseline_search import BaselineStore, StoredRun, StoreFailed
 
@@ -35,7 +35,7 @@ TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch", "merge_group")
 code."""
 
 
-@reading_replies()
+@reply_errors()
 def workflow_id(api: GitHubApi, file: str) -> int:
     """GitHub's id of the workflow in `file` of .github/workflows. Raises
     GitHubApiError."""
@@ -60,7 +60,7 @@ def newest_runs(
 def _store_failures() -> Iterator[None]:
     """Turn a refusal of GitHub into StoreFailed."""
     try:
-        with reading_replies():
+        with reply_errors():
             yield
     except GitHubApiError as refused:
         right = "Give the job `permissions: actions: read` (and `contents: read`)."
@@ -181,7 +181,7 @@ class GitHubArtifacts(BaselineStore):
 
     @cached_property
     def _head(self) -> str:
-        return head_of(self.api, self.branch or "")
+        return branch_head(self.api, self.branch or "")
 
     def _stored(self, run: WorkflowRun) -> StoredRun | None:
         """`run` with its newest artifact, if it has one."""
