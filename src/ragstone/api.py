@@ -52,6 +52,7 @@ from ragstone.pipeline.run import evaluate_run
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.pipeline.stored_report import read_report
 from ragstone.progress import progress_for
+from ragstone.report.page import PackedChunk
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.settings.settings import CustomMetric, Settings, SystemSettings
@@ -114,22 +115,22 @@ class Verdict(GateVerdict, frozen=True, eq=False, kw_only=True):
     """
 
     document: Document
-    page: Callable[[], Iterable[str]] = tuple
+    page: Callable[[], Iterable[PackedChunk]] = tuple
 
     @classmethod
     def of(
         cls,
         verdict: GateVerdict,
         document: Document,
-        page: Callable[[], Iterable[str]] = tuple,
+        page: Callable[[], Iterable[PackedChunk]] = tuple,
     ) -> Verdict:
         return cls(**asdict(verdict), document=document, page=page)
 
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises
         ConfigError for anything else."""
-        page = self.page() if form == "html" else ()
-        return Report(render(self.document, form, page=page), form)
+        packed_samples = self.page() if form == "html" else ()
+        return Report(render(self.document, form, packed_samples=packed_samples), form)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GateVerdict):
@@ -395,7 +396,7 @@ def compare(
     compared = compare_sides(now, then, rules)
     redact = Redactor(known_secrets(os.environ, Settings()))
 
-    def page() -> tuple[str, ...]:
+    def page() -> tuple[PackedChunk, ...]:
         """The samples of an HTML report; none if their records are gone by now."""
         try:
             return tuple(compared.page(redact))

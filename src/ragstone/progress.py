@@ -9,7 +9,7 @@ from typing import TextIO
 
 from ragstone.evaluation.engine import Progress
 from ragstone.formatting import counted
-from ragstone.report.escape import terminal
+from ragstone.report.escape import escape_terminal
 
 
 class BarProgress(Progress):
@@ -111,7 +111,7 @@ class LineProgress(Progress):
 def _counts(states: Counter[str]) -> str:
     """``2 scored, 1 failed``."""
     return ", ".join(
-        f"{number:,} {terminal(state)}" for state, number in states.most_common()
+        f"{number:,} {escape_terminal(state)}" for state, number in states.most_common()
     )
 
 

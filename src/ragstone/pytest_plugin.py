@@ -34,7 +34,7 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
     from ragstone.errors import RagstoneError
     from ragstone.pipeline.gate import gate
     from ragstone.pipeline.open_request import open_request
-    from ragstone.report.escape import terminal
+    from ragstone.report.escape import escape_terminal
     from ragstone.settings.load import load_settings
     from ragstone.settings.settings import Settings
 
@@ -51,7 +51,7 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
             outcome = thread.submit(asyncio.run, evaluating).result()
         return Run(outcome.run)
     except RagstoneError as error:
-        pytest.fail(terminal(redact(str(error))), pytrace=False)
+        pytest.fail(escape_terminal(redact(str(error))), pytrace=False)
 
 
 def assert_gate(run: Run) -> None:

@@ -64,7 +64,7 @@ def test_what_other_answers_lost_decides(
     assert (check.status, check.action, check.by_words) == (status, action, action == "warn")
     assert verdict.status == ("fail" if status == "fail" and action == "block" else "pass")
     if check.by_words:
-        assert "By word comparison, " in str(headline_of(verdict, samples=N))
+        assert "By word comparison, " in headline_of(verdict, sample_count=N).fact
         assert verdict.explanation.attribution is None
 
 

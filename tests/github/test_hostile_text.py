@@ -193,7 +193,7 @@ def check_markdown(text: str) -> None:
     assert not [line for line in re.split("[\r\n]", text) if line.lstrip().startswith("::") or "##[" in line]
 
 
-PACKED = re.compile(r'<script type="application/gzip" data-packed="[rt]">[A-Za-z0-9+/=]+</script>')
+PACKED = re.compile(r'<script type="application/gzip" data-packed="(?:rows|texts)">[A-Za-z0-9+/=]+</script>')
 SAMPLE = re.compile(r"#sample=[A-Za-z0-9%._~-]*")
 """A link to a sample in the same page."""
 

@@ -30,14 +30,14 @@ def html(run: Path) -> str:
 def test_every_sample_is_in_the_page_with_both_answers(project: Path) -> None:
     gated(project, "out", gate__baseline="main")
     lines = packed_in(html(project / "out"))
-    rows, texts = unpacked(lines, "r"), unpacked(lines, "t")
+    rows, texts = unpacked(lines, "rows"), unpacked(lines, "texts")
     assert len(rows) == len(texts) == 30
     worse = rows[0]
     (pair,) = texts[worse[10][1]]["pairs"]
-    assert pair["now"]["text"] == "Bananas were invented in 1834."
-    assert pair["then"]["text"].startswith("House number")
-    assert [entry["now"] for entry in pair["contexts"]] == [entry["then"] for entry in pair["contexts"]]
-    assert pair["now"]["statements"][0]["verdict"] != "supported"
+    assert pair["current"]["text"] == "Bananas were invented in 1834."
+    assert pair["baseline"]["text"].startswith("House number")
+    assert [entry["rank"] for entry in pair["contexts"]] == [entry["baselineRank"] for entry in pair["contexts"]]
+    assert pair["current"]["statements"][0]["verdict"] != "supported"
 
 
 def test_rendered_again_the_page_has_the_rows_of_the_document_without_texts(project: Path) -> None:
@@ -47,20 +47,20 @@ def test_rendered_again_the_page_has_the_rows_of_the_document_without_texts(proj
     again = report(Path("out"), "html", settings(project))
     assert ragstone.Run.open("out").report("html") == again
     lines = packed_in(again)
-    assert len(unpacked(lines, "r")) == 30
-    assert unpacked(lines, "t") == []
+    assert len(unpacked(lines, "rows")) == 30
+    assert unpacked(lines, "texts") == []
 
 
 def test_another_decision_has_its_own_page(project: Path) -> None:
     gated(project, "out")
-    assert unpacked(packed_in(html(project / "out")), "t")[0]["pairs"][0]["then"] is None
+    assert unpacked(packed_in(html(project / "out")), "texts")[0]["pairs"][0]["baseline"] is None
     found = ragstone.compare("out", "main").report("html")
-    assert unpacked(packed_in(found), "t")[0]["pairs"][0]["then"] is not None
+    assert unpacked(packed_in(found), "texts")[0]["pairs"][0]["baseline"] is not None
 
 
 def test_a_secret_in_an_answer_is_not_in_the_page(project: Path) -> None:
     gated(project, "out", "Bananas were invented", gate__baseline="main")
     lines = packed_in(html(project / "out"))
-    found = json.dumps(unpacked(lines, "t")) + json.dumps(unpacked(lines, "r"))
+    found = json.dumps(unpacked(lines, "texts")) + json.dumps(unpacked(lines, "rows"))
     assert "*** in 1834." in found
     assert "Bananas" not in found

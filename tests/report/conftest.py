@@ -323,7 +323,7 @@ def helpdesk_report(
         current,
         baseline,
         {text.id: found} if details is None else details,
-        baseline_details={text.id: before},
+        baseline_records={text.id: before},
         links=LINKS if with_links else NO_LINKS,
     )
 

@@ -8,10 +8,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ragstone.evaluation.record import SampleRecord
-from ragstone.report.page import pack
+from ragstone.report.page import PackedChunk, pack
 from ragstone.report.parts import Document
 from ragstone.report.render import render
 from ragstone.report.texts import sample_texts
@@ -19,13 +19,13 @@ from ragstone.report.texts import sample_texts
 NONE: Mapping[str, SampleRecord] = {}
 
 
-def page_lines(
+def packed_samples(
     report: Document,
     now: Mapping[str, SampleRecord],
     then: Mapping[str, SampleRecord] = NONE,
     redact: Callable[[str], str] = str,
-) -> list[str]:
-    """The lines of a page with the rows of `report` and the texts of the records, by sample id."""
+) -> list[PackedChunk]:
+    """The rows of `report` and the texts of the records, by sample id, packed for a page."""
     samples = (
         (row, partial(sample_texts, now[row.id], then.get(row.id), redact) if row.id in now else None)
         for row in report.samples.rows
@@ -34,15 +34,15 @@ def page_lines(
 
 
 def paged(report: Document, now: Mapping[str, SampleRecord], then: Mapping[str, SampleRecord] = NONE) -> str:
-    return render(report, "html", page=page_lines(report, now, then))
+    return render(report, "html", packed_samples=packed_samples(report, now, then))
 
 
-def unpacked(lines: Iterable[str], kind: str) -> list[Any]:
-    """All rows ("r") or texts ("t") in the lines of a page."""
-    found = [line[2:] for line in lines if line.startswith(kind)]
-    return [one for body in found for one in json.loads(gzip.decompress(base64.b64decode(body)))]
+def unpacked(chunks: Iterable[PackedChunk], kind: Literal["rows", "texts"]) -> list[Any]:
+    """All rows or texts in the chunks of a page."""
+    found = [chunk.data for chunk in chunks if chunk.kind == kind]
+    return [one for data in found for one in json.loads(gzip.decompress(base64.b64decode(data)))]
 
 
-def packed_in(html: str) -> list[str]:
-    """The lines of a page again."""
-    return [f"{kind} {body}" for kind, body in re.findall(r'data-packed="(.)">([^<]*)</script>', html)]
+def packed_in(html: str) -> list[PackedChunk]:
+    """The chunks of a page."""
+    return [PackedChunk(*found) for found in re.findall(r'data-packed="(.*?)">([^<]*)</script>', html)]

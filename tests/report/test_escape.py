@@ -103,14 +103,14 @@ def check_fence(text: str) -> None:
 
 def check_terminal(text: str) -> None:
     # What is put in against commands may stay.
-    shown = re.sub("(?<=:)\u200b(?=:)|(?<=##)\u200b(?=\\[)", "", escape.terminal(text))
+    shown = re.sub("(?<=:)\u200b(?=:)|(?<=##)\u200b(?=\\[)", "", escape.escape_terminal(text))
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff]", shown
     )
 
 
 def check_markup(text: str) -> None:
-    assert re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", escape.markup(text))
+    assert re.fullmatch("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*", escape.escape_markup(text))
 
 
 CHECKS = (check_inline, check_code, check_fence, check_terminal, check_markup)
@@ -153,7 +153,7 @@ ADDRESSES = (
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_only_plain_web_addresses_become_links(address: str | None) -> None:
-    assert escape.url(address) is None
+    assert escape.safe_url(address) is None
     assert escape.markdown_link("golden.jsonl:1", address) == "`golden.jsonl:1`"
 
 
@@ -182,7 +182,14 @@ COMMANDS = [
 
 @pytest.mark.parametrize("text", COMMANDS)
 @pytest.mark.parametrize(
-    "escaped", [escape.markdown_fence, escape.markup, escape.terminal, escape.line, escape.markdown_inline]
+    "escaped",
+    [
+        escape.markdown_fence,
+        escape.escape_markup,
+        escape.escape_terminal,
+        escape.escape_terminal_line,
+        escape.markdown_inline,
+    ],
 )
 def test_no_line_is_a_command_to_the_runner_that_prints_it(escaped: Callable[[str], str], text: str) -> None:
     for line in escaped(text).splitlines():
@@ -192,5 +199,5 @@ def test_no_line_is_a_command_to_the_runner_that_prints_it(escaped: Callable[[st
 
 @given(st.text(alphabet=":#[ e\n\u2003", max_size=40), st.integers(1, 12))
 def test_a_terminal_that_folds_lines_anywhere_prints_no_command(text: str, width: int) -> None:
-    shown = escape.terminal(text)
+    shown = escape.escape_terminal(text)
     assert all("::" not in line and "##[" not in line for line in textwrap.wrap(shown, width) or [""])

@@ -57,7 +57,8 @@ def blamed(side: Side, **counts: int) -> Attribution:
 
 
 def line(found: GateVerdict, **more: Any) -> str:
-    return " ".join(headline_of(found, **{"samples": 51, **more}))
+    headline = headline_of(found, **{"sample_count": 51, **more})
+    return f"{headline.lead} {headline.fact}"
 
 
 def flips(broken: int, mended: int) -> Finding:
@@ -83,7 +84,7 @@ TURN = Finding(STEPS, Level.ALERT, "", "turn 3")
     [
         (LOST, {}, ("Blocked: retrieval broke.", "no longer", "20 of 51 questions")),
         (replace(LOST, comparability=None), {}, ("Blocked: scores are", "the evidence for 20 of 51 questions")),
-        (LOST, {"advisory": True}, ("No verdict blocks (fail_on is 'never'). Failed: retrieval", "20 of 51")),
+        (LOST, {"is_advisory": True}, ("No verdict blocks (fail_on is 'never'). Failed: retrieval", "20 of 51")),
         (fails(check(), attribution=blamed(Side.GENERATION, **MIXED)), {}, ("Blocked: answers", "9 of 51")),
         (fails(check(), attribution=blamed(Side.UNCLEAR, **MIXED)), {}, ("Blocked: scores fell.", "20 of 51")),
         # What a step explains is named by it, if that was compared.
@@ -107,7 +108,7 @@ TURN = Finding(STEPS, Level.ALERT, "", "turn 3")
         (verdict(Status.ERROR, UNSCORED), {}, ("Blocked: nothing is decided.", "only 3 of 51 have a score.")),
         (verdict(Status.ERROR, replace(SAME, status=Status.ERROR)), {}, ("Blocked: the system gave",)),
         # An error ends the job whatever fail_on is.
-        (verdict(Status.ERROR), {"advisory": True}, ("Blocked: nothing is decided. the reason.",)),
+        (verdict(Status.ERROR), {"is_advisory": True}, ("Blocked: nothing is decided. the reason.",)),
         (fails(), {}, ("Blocked: the reason.",)),
         (fails(check(action=Action.WARN)), {}, ("Blocked: the reason.",)),
     ],
@@ -160,9 +161,14 @@ FLOOR = check(CheckKind.FLOOR, Status.INCONCLUSIVE, reason="mrr is 0.70, below t
     ("found", "more", "start", "end"),
     [
         (DOUBT, {}, "Not blocked, but look: context_recall fell from 0.86 to 0.82", "Not settled."),
-        (DOUBT, {"answers": 4}, "Not blocked, but look: ", "Asked 4 times, not settled."),
+        (DOUBT, {"answers_per_sample": 4}, "Not blocked, but look: ", "Asked 4 times, not settled."),
         (BLOCKS, {}, "Blocked: not settled. context_recall", "Not settled."),
-        (BLOCKS, {"advisory": True}, "No verdict blocks (fail_on is 'never'). Not blocked, but look: ", "Not settled."),
+        (
+            BLOCKS,
+            {"is_advisory": True},
+            "No verdict blocks (fail_on is 'never'). Not blocked, but look: ",
+            "Not settled.",
+        ),
         (verdict(Status.INCONCLUSIVE), {}, "Not blocked, but look: the reason.", "the reason."),
         # Questions that surely broke, and floors that are surely missed, are settled however the run ends.
         (verdict(Status.INCONCLUSIVE, FACT), {}, f"Not blocked, but look: {FACT.reason}", FACT.reason),
@@ -208,11 +214,11 @@ def test_a_pass_counts_questions_and_says_what_would_have_been_seen(
     facts = [] if flipped is None else [flips(*flipped)]
     if seen is not None:
         facts.append(Finding("sensitivity", Level.FACT, "", data=Sensitivity(*seen)))
-    assert says in line(found.with_findings(after=facts), samples=samples)
+    assert says in line(found.with_findings(after=facts), sample_count=samples)
 
 
 def test_a_pass_with_nothing_to_compare_with_says_so_after_what_matters() -> None:
     alert = Finding("accepted", Level.ALERT, "A drop is accepted.")
     found = verdict(Status.PASS, comparability=None).with_findings(after=[alert])
     assert line(found) == "A drop is accepted. Passed, with nothing to compare with. the reason."
-    assert line(found, advisory=True).startswith("No verdict blocks (fail_on is 'never'). A drop is accepted. ")
+    assert line(found, is_advisory=True).startswith("No verdict blocks (fail_on is 'never'). A drop is accepted. ")

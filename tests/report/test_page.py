@@ -17,7 +17,7 @@ from ragstone.report.render import render
 from ragstone.report.texts import Json
 from tests.report.conftest import Text, helpdesk_report, record, with_samples
 from tests.report.hostile import every_fragment
-from tests.report.paged import packed_in, page_lines, paged, unpacked
+from tests.report.paged import packed_in, packed_samples, paged, unpacked
 
 
 def rows(count: int) -> list[SampleRow]:
@@ -34,24 +34,24 @@ def about(text: str, made: list[str] | None = None) -> Callable[[], Json]:
 
 
 def test_a_row_names_the_place_of_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_TEXTS_AT_ONCE", 2)
-    lines = list(pack(((row, about(row.id * 10)) for row in rows(9)), str))
-    chunks = [unpacked([line], "t") for line in lines if line.startswith("t")]
-    assert len(chunks) > 2
-    for row in unpacked(lines, "r"):
-        chunk, at = row[-1]
-        assert chunks[chunk][at] == {"about": row[0] * 10}
+    monkeypatch.setattr(page, "_SAMPLES_PER_TEXT_CHUNK", 2)
+    chunks = list(pack(((row, about(row.id * 10)) for row in rows(9)), str))
+    texts = [unpacked([chunk], "texts") for chunk in chunks if chunk.kind == "texts"]
+    assert len(texts) > 2
+    for row in unpacked(chunks, "rows"):
+        number, at = row[-1]
+        assert texts[number][at] == {"about": row[0] * 10}
 
 
-def test_a_page_without_samples_has_no_line() -> None:
+def test_a_page_without_samples_has_no_chunk() -> None:
     assert list(pack([], str)) == []
 
 
 def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_TEXTS_AT_ONCE", 1)
-    monkeypatch.setattr(page, "MAX_PACKED", 200)
+    monkeypatch.setattr(page, "_SAMPLES_PER_TEXT_CHUNK", 1)
+    monkeypatch.setattr(page, "MAX_PACKED_CHARACTERS", 200)
     made: list[str] = []
-    found = unpacked(pack(((row, about(row.id, made)) for row in rows(50)), str), "r")
+    found = unpacked(pack(((row, about(row.id, made)) for row in rows(50)), str), "rows")
     assert [row[0] for row in found] == [f"q{at}" for at in range(50)]
     with_texts = [bool(row[-1]) for row in found]
     assert with_texts[0]
@@ -61,11 +61,11 @@ def test_beyond_the_limit_samples_keep_their_rows(monkeypatch: pytest.MonkeyPatc
 
 
 def test_only_the_first_samples_have_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MAX_TEXTS", 3)
+    monkeypatch.setattr(page, "MAX_SAMPLES_WITH_TEXTS", 3)
     made: list[str] = []
     texts: list[Callable[[], Json | None]] = [about(f"q{at}", made) for at in range(6)]
     texts[1] = lambda: None  # has none
-    found = unpacked(pack(zip(rows(6), texts, strict=True), str), "r")
+    found = unpacked(pack(zip(rows(6), texts, strict=True), str), "rows")
     assert [row[0] for row in found if row[-1]] == made == ["q0", "q2", "q3"]
 
 
@@ -77,20 +77,20 @@ def test_samples_are_taken_one_by_one() -> None:
             taken.append(row.id)
             yield row, about("x" * 1000)
 
-    lines = pack(samples(), str)
-    next(lines)
+    chunks = pack(samples(), str)
+    next(chunks)
     assert len(taken) < 500
 
 
-def test_nothing_in_a_line_can_end_its_element() -> None:
+def test_nothing_in_a_chunk_can_end_its_element() -> None:
     attack = f"</script><script>window.hit=1</script>{every_fragment}"
     text = Text(**{name: attack for name in Text.__dataclass_fields__ if name != "file"})
     report = helpdesk_report(text=text)
-    lines = page_lines(report, {report.samples.worst[0].id: record(text)})
-    assert {line[0] for line in lines} == {"r", "t"}
-    assert all(re.fullmatch(r"[rt] [A-Za-z0-9+/=]+", line) for line in lines)
-    html = render(report, "html", page=lines)
-    assert packed_in(html) == lines
+    chunks = packed_samples(report, {report.samples.worst[0].id: record(text)})
+    assert {chunk.kind for chunk in chunks} == {"rows", "texts"}
+    assert all(re.fullmatch(r"[A-Za-z0-9+/=]+", chunk.data) for chunk in chunks)
+    html = render(report, "html", packed_samples=chunks)
+    assert packed_in(html) == chunks
     assert "<script>window" not in html
 
 
@@ -112,7 +112,7 @@ def test_rows_are_redacted() -> None:
     secret = "sk-live-0123456789abcdef"
     (row,) = rows(1)
     row = replace(row, id=secret, question=secret, tags=(secret,), place=Place(secret, 1), failure=secret, cause=secret)
-    assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "r"))
+    assert secret not in repr(unpacked(pack([(row, None)], Redactor([secret])), "rows"))
 
 
 def test_the_page_without_javascript_has_the_worst_samples() -> None:

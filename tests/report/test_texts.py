@@ -16,7 +16,7 @@ from ragstone.golden.sample import ConversationTurn, Message, Sample
 from ragstone.judge.judgements import Judgements, Statement, StatementList, Support, SupportTable, Verdict
 from ragstone.metrics.score import Failed, NotApplicable, Scored
 from ragstone.report.filters import PHRASES
-from ragstone.report.texts import MAX_CHARACTERS, MAX_CONTEXTS, MAX_ITEMS, sample_texts
+from ragstone.report.texts import MAX_CHARACTERS, MAX_CONTEXTS, MAX_ITEMS, TextPreparer, sample_texts
 from ragstone.report.traces import last_frames
 from ragstone.report.word_diff import Piece, word_diff
 from ragstone.system.response import (
@@ -59,7 +59,7 @@ def test_contexts_are_added_lost_moved_or_changed() -> None:
     one, two, three, new = (Context(text, text[:3]) for text in ("One.", "Two.", "Three.", "New."))
     changed = Context("Three, in other words.", "Thr")
     found = contexts(record(two, new, changed), record(one, two, three))
-    assert [(entry["id"], entry["now"], entry["then"], entry["was"]) for entry in found] == [
+    assert [(entry["id"], entry["rank"], entry["baselineRank"], entry["baselineText"]) for entry in found] == [
         ("Two", 1, 2, None),
         ("New", 2, None, None),
         ("Thr", 3, 3, "Three."),
@@ -70,14 +70,14 @@ def test_contexts_are_added_lost_moved_or_changed() -> None:
 def test_the_same_text_twice_is_two_contexts() -> None:
     same = Context("Twice.")
     found = contexts(record(same, same), record(same))
-    assert [(entry["now"], entry["then"]) for entry in found] == [(1, 1), (2, None)]
+    assert [(entry["rank"], entry["baselineRank"]) for entry in found] == [(1, 1), (2, None)]
 
 
 def test_contexts_that_have_evidence_are_named_and_those_that_lost_it() -> None:
     found = contexts(record(Context(f"Before that. {PORT} After that."), Context("Nothing of it is here.")))
-    assert [entry["evidence"] for entry in found] == [True, False]
+    assert [entry["hasEvidence"] for entry in found] == [True, False]
     found = contexts(record(Context("Another.", "a")), record(Context(PORT, "a"), Context(PORT)))
-    assert [(entry["evidence"], entry["lost"]) for entry in found] == [(False, True), (True, False)]
+    assert [(entry["hasEvidence"], entry["lostEvidence"]) for entry in found] == [(False, True), (True, False)]
 
 
 def test_statements_have_their_verdict_evidence_and_quote() -> None:
@@ -96,10 +96,16 @@ def test_statements_have_their_verdict_evidence_and_quote() -> None:
     )
     found = texts(record(Context("As painted, it is blue."), Context(PORT), judged=judged))
     (pair,) = found["pairs"]
-    assert pair["now"]["statements"] == [
-        {"text": "It is 8443.", "verdict": "supported", "by": ["c1", "c2"], "against": [], "quote": ""},
-        {"text": "It is red.", "verdict": "contradicted", "by": [], "against": [], "quote": "it is blue"},
-        {"text": "It is 8080.", "verdict": "supported", "by": ["c1"], "against": ["c2"], "quote": ""},
+    assert pair["current"]["statements"] == [
+        {"text": "It is 8443.", "verdict": "supported", "supportedBy": ["c1", "c2"], "contradictedBy": [], "quote": ""},
+        {
+            "text": "It is red.",
+            "verdict": "contradicted",
+            "supportedBy": [],
+            "contradictedBy": [],
+            "quote": "it is blue",
+        },
+        {"text": "It is 8080.", "verdict": "supported", "supportedBy": ["c1"], "contradictedBy": ["c2"], "quote": ""},
     ]
     assert found["scores"] == [["Faithfulness", "", "0.50", "1 of 2"]]
 
@@ -118,7 +124,7 @@ def test_a_failure_and_a_conversation_are_shown() -> None:
     found = texts(SampleRecord(sample, (Answer(failed),), {}))
     assert found["history"][-1] == ["user", f"turn {MAX_ITEMS - 1}"]
     assert (len(found["history"]), found["cut"]) == (MAX_ITEMS, True)
-    assert found["pairs"][0]["now"]["failure"] == "timeout: No answer within 60 s"
+    assert found["pairs"][0]["current"]["failure"] == "timeout: No answer within 60 s"
 
 
 def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_those_of_the_baseline() -> None:
@@ -135,7 +141,7 @@ def test_the_messages_of_a_conversation_are_shown_as_they_were_asked_and_beside_
     found = texts(now, asked("It is blue."))
     said = [["user", "A?"], ["assistant", "It is red."], ["user", "B?"]]
     assert found["history"] == [*said, ["note", "after turn 2 failed"]]
-    assert found["historyBefore"] == [["user", "A?"], ["assistant", "It is blue."], ["user", "B?"]]
+    assert found["baselineHistory"] == [["user", "A?"], ["assistant", "It is blue."], ["user", "B?"]]
 
 
 def test_a_context_of_an_earlier_turn_is_named_so() -> None:
@@ -146,7 +152,7 @@ def test_a_context_of_an_earlier_turn_is_named_so() -> None:
         support=SupportTable((Support("s1", Verdict.SUPPORTED, ("c1", "c2")),)),
     )
     (pair,) = texts(SampleRecord(SAMPLE, (Answer(response, (judged,)),), {}))["pairs"]
-    assert pair["now"]["statements"][0]["by"] == ["c1", "of an earlier turn"]
+    assert pair["current"]["statements"][0]["supportedBy"] == ["c1", "of an earlier turn"]
 
 
 def test_texts_and_lists_are_cut_and_that_is_said() -> None:
@@ -157,12 +163,12 @@ def test_texts_and_lists_are_cut_and_that_is_said() -> None:
     found = texts(long, record(answer="b" * 2_000_000))
     (pair,) = found["pairs"]
     assert found["cut"]
-    assert len(pair["now"]["text"]) == len(pair["then"]["text"]) == MAX_CHARACTERS
+    assert len(pair["current"]["text"]) == len(pair["baseline"]["text"]) == MAX_CHARACTERS
     assert len(pair["contexts"]) == MAX_CONTEXTS
     assert len(pair["contexts"][0]["text"]) == MAX_CHARACTERS
-    assert len(pair["now"]["statements"]) == MAX_ITEMS
+    assert len(pair["current"]["statements"]) == MAX_ITEMS
     whole = texts(record(answer="a" * MAX_CHARACTERS))
-    assert (len(whole["pairs"][0]["now"]["text"]), whole["cut"]) == (MAX_CHARACTERS, False)
+    assert (len(whole["pairs"][0]["current"]["text"]), whole["cut"]) == (MAX_CHARACTERS, False)
 
 
 SECRET = "sk-live-0123456789abcdef"
@@ -227,9 +233,9 @@ def test_steps_on_the_page_are_few_short_and_without_secrets() -> None:
     secret = "sk-live-1234567890"
     leaks = ToolCall("call", {"key": secret}, "x" * 250 + secret * 1_000)
     pair = shown(record_with(*[leaks] * (MAX_ITEMS + 5)), redact=Redactor([secret]))
-    assert len(pair["now"]["steps"]) == MAX_ITEMS
+    assert len(pair["current"]["steps"]) == MAX_ITEMS
     assert secret[:8] not in repr(pair)
-    assert max(map(len, pair["now"]["steps"])) <= MAX_CHARACTERS
+    assert max(map(len, pair["current"]["steps"])) <= MAX_CHARACTERS
 
 
 def test_hostile_texts_in_steps_are_made_visible() -> None:
@@ -333,3 +339,10 @@ def test_nothing_that_changed_is_left_out_where_there_is_room(before: str, now: 
     if len(kept) == len(found):
         assert " ".join(piece.text for piece in found if piece.kind != "new") == before
         assert " ".join(piece.text for piece in found if piece.kind != "gone") == now
+
+
+def test_texts_in_tuples_are_redacted_and_cut_as_those_in_lists() -> None:
+    preparer = TextPreparer(Redactor(["sk-live-0123456789"]))
+    assert "sk-live" not in repr(preparer.prepare({"trace": ("uses sk-live-0123456789", ("sk-live-0123456789",))}))
+    assert len(preparer.prepare(("x",) * (MAX_ITEMS + 1))) == MAX_ITEMS
+    assert preparer.has_cut

@@ -16,7 +16,7 @@ from ragstone.judge.llm.account_settings import judge_hosts
 from ragstone.judge.llm.prices import CostEstimate
 from ragstone.pipeline.check import CheckResult, check
 from ragstone.pipeline.open_request import open_request
-from ragstone.report.escape import clip, one_line
+from ragstone.report.escape import clean_line, clip
 from ragstone.report.filters import sentence
 from ragstone.report.templates import render_text_template
 
@@ -64,7 +64,7 @@ def command(**flags: object) -> int:
         is_measured=bool(result.baseline) and not settings.gate.baseline_commit,
         hosts=hosts,
         seconds=seconds,
-        short=lambda text: clip(one_line(text), _MAX_SHOWN_CHARACTERS),
+        short=lambda text: clip(clean_line(text), _MAX_SHOWN_CHARACTERS),
     )
     say(text)
     for problem in result.problems:

@@ -60,6 +60,12 @@ def command(
         read_compare_policy(thresholds),
         golden=load_golden_set(golden) if golden else None,
     )
-    page = compared.page() if format_name == "html" else ()
-    show_report(compared.document, format_name, output, verbose=verbose, page=page)
+    packed_samples = compared.page() if format_name == "html" else ()
+    show_report(
+        compared.document,
+        format_name,
+        output,
+        verbose=verbose,
+        packed_samples=packed_samples,
+    )
     return compared.verdict.exit_code

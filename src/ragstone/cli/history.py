@@ -20,7 +20,7 @@ from ragstone.history.lines import RunLine
 from ragstone.pipeline.gate_request import history_file, read_policy
 from ragstone.pipeline.history import RunHistory, add_runs, damage
 from ragstone.printable import shown_name
-from ragstone.report.escape import terminal
+from ragstone.report.escape import escape_terminal
 from ragstone.settings.settings import Settings
 from ragstone.tools.history_page.page import history_page, render_history
 from ragstone.tools.history_page.table import csv_text, list_lines, loss_lines
@@ -110,9 +110,11 @@ def command(
     else:
         policy = read_policy(settings, of_stored=True)
         lines = [*list_lines(newest_runs), *loss_lines(past, policy)]
-        text = "".join(f"{terminal(line)}\n" for line in lines)
+        text = "".join(f"{escape_terminal(line)}\n" for line in lines)
         if not os.path.lexists(path):
-            text += f"{terminal(str(path))} does not exist yet. {_HOW_TO_START}\n"
+            text += (
+                f"{escape_terminal(str(path))} does not exist yet. {_HOW_TO_START}\n"
+            )
     print_text(text, output)
     return 0
 
@@ -161,10 +163,14 @@ def add(
         run_ids.add(line.run)
         verdict = "no verdict" if line.verdict == "none" else line.verdict
         click.echo(
-            terminal(f"{action} the run of {line.time:%Y-%m-%d %H:%M} ({verdict}).")
+            escape_terminal(
+                f"{action} the run of {line.time:%Y-%m-%d %H:%M} ({verdict})."
+            )
         )
     click.echo(
-        terminal(f"{shown_name(str(path))} now has {counted(len(past.runs), 'run')}.")
+        escape_terminal(
+            f"{shown_name(str(path))} now has {counted(len(past.runs), 'run')}."
+        )
     )
     return 0
 
@@ -200,7 +206,7 @@ def _read(path: Path) -> History:
     """The history in `path`; warn if lines of it are damaged."""
     history = read_history(path)
     for sentence in damage(history):
-        click.echo(f"warning: {terminal(sentence)}", err=True)
+        click.echo(f"warning: {escape_terminal(sentence)}", err=True)
     return history
 
 

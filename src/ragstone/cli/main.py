@@ -130,10 +130,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _print_error(interrupted.message)
         code = interrupted.exit_code
     except Exception:
-        from ragstone.report.escape import terminal
+        from ragstone.report.escape import escape_terminal
 
         # A traceback can quote text from anywhere.
-        click.echo(terminal(traceback.format_exc()), err=True, nl=False)
+        click.echo(escape_terminal(traceback.format_exc()), err=True, nl=False)
         _print_error(
             "this is a bug in Ragstone, not a verdict on your system. Please report it, with the lines above."
         )
@@ -203,7 +203,7 @@ codecs.register_error(_ASCII_ERRORS, _substitute_ascii)
 
 class _TerminalOutput(io.TextIOWrapper):
     """A terminal. The zero-width spaces that keep a log from running commands
-    (`report.escape.terminal`) would only be in the way there, and are left out."""
+    (`report.escape.escape_terminal`) would only be in the way there, and are left out."""
 
     def write(self, text: str) -> int:
         super().write(text.replace(ZERO_WIDTH_SPACE, ""))

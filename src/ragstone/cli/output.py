@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.printable import shown_name
-from ragstone.report.escape import terminal
+from ragstone.report.escape import escape_terminal
 
 if TYPE_CHECKING:
+    from ragstone.report.page import PackedChunk
     from ragstone.report.parts import Document
     from ragstone.report.render import Format
     from ragstone.report.templates import Templates
@@ -34,7 +35,7 @@ def say(text: str, *, err: bool = False, label: str = "") -> None:
     """Print `text`, made safe for a terminal, to standard output or standard error. If
     it starts with `label`, that is red."""
     stream = sys.stderr if err else sys.stdout
-    shown = terminal(text)
+    shown = escape_terminal(text)
     if stream.isatty():
         width = max(_MIN_COLUMNS, shutil.get_terminal_size().columns)
         lines = [wrapped(line, width) for line in shown.split("\n")]
@@ -57,10 +58,10 @@ def show_report(
     output: Path | None,
     *,
     verbose: bool,
-    page: Iterable[str] = (),
+    packed_samples: Iterable[PackedChunk] = (),
     templates: Templates | None = None,
 ) -> None:
-    """Print a report, or write the whole report to the file `output`. `page` are the
+    """Print a report, or write the whole report to the file `output`. `packed_samples` are the
     samples of an HTML report."""
     from ragstone.report.render import render
     from ragstone.report.terminal import print_report
@@ -68,7 +69,12 @@ def show_report(
     if output is None and format_name == "text":
         print_report(document, verbose=verbose)
     else:
-        text = render(document, format_name, templates=templates, page=page)
+        text = render(
+            document,
+            format_name,
+            templates=templates,
+            packed_samples=packed_samples,
+        )
         print_text(text, output)
 
 
@@ -103,7 +109,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def linked(path: Path) -> str:
     """`path` for standard output. On a terminal, it is a link to the file (OSC 8)."""
-    shown = terminal(shown_name(str(path)))
+    shown = escape_terminal(shown_name(str(path)))
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
         return shown
     return f"\x1b]8;;{path.resolve().as_uri()}\x1b\\{shown}\x1b]8;;\x1b\\"

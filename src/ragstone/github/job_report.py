@@ -10,7 +10,7 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Status
 from ragstone.golden.sample import Texts
 from ragstone.pipeline.gate import REPORT_FILES
-from ragstone.report.escape import line, markdown_fence
+from ragstone.report.escape import escape_terminal_line, markdown_fence
 from ragstone.report.parts import Document
 from ragstone.report.render import Format, render
 from ragstone.report.templates import Templates
@@ -67,7 +67,9 @@ class Report(Struct, frozen=True):
     def title(self) -> str:
         document = self.document
         headline = f"No verdict. {self.error_text}"
-        return line(headline if document is None else document.verdict.headline, 200)
+        return escape_terminal_line(
+            headline if document is None else document.verdict.headline, 200
+        )
 
     def markdown(self, limit: int) -> str:
         """At most `limit` characters, with the user's template if there is a working

@@ -32,7 +32,7 @@ from ragstone.pipeline.decide import ComparedRun, decide
 from ragstone.pipeline.gate import GateInputs, GateRequest, read
 from ragstone.pipeline.judge_agreement import agreement_with_people
 from ragstone.pipeline.run import refuse_impossible
-from ragstone.report.escape import one_line
+from ragstone.report.escape import clean_line
 from ragstone.report.templates import render_lines
 from ragstone.system.response import Response, System, called_tools
 
@@ -214,10 +214,10 @@ def remarks(
     """Sentences about a golden set, a policy and a response that are valid, but unlikely
     to be what was meant. `part` is the half of the system that responded. Pure."""
     answer, contexts = response.answer.strip(), response.contexts
-    ids = [one_line(context.id) for context in contexts if context.id is not None]
+    ids = [clean_line(context.id) for context in contexts if context.id is not None]
     relevant: dict[str, None] = {}
     for sample in golden:
-        relevant |= dict.fromkeys(map(one_line, sample.relevant_ids))
+        relevant |= dict.fromkeys(map(clean_line, sample.relevant_ids))
     return render_lines(
         "remarks.txt.j2",
         "ragstone.pipeline",

@@ -21,6 +21,7 @@ from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.decide import ComparedRun, Terms, decide, run_document
 from ragstone.pipeline.page import page_of
 from ragstone.printable import shown_name
+from ragstone.report.page import PackedChunk
 from ragstone.report.parts import Document
 
 
@@ -32,8 +33,8 @@ class Compared(Struct, frozen=True):
     current: ComparedRun
     baseline: ComparedRun | None
 
-    def page(self, redact: Redactor | None = None) -> Iterator[str]:
-        """The lines of an HTML page with every sample."""
+    def page(self, redact: Redactor | None = None) -> Iterator[PackedChunk]:
+        """Yield all samples, packed for an HTML page."""
         return page_of(
             self.current, self.verdict, self.baseline, redact or Redactor(())
         )

@@ -41,7 +41,7 @@ from ragstone.pipeline.history import (
     compare_with_history,
 )
 from ragstone.report.document import document_of
-from ragstone.report.escape import one_line
+from ragstone.report.escape import clean_line
 from ragstone.report.parts import NO_LINKS, Document, Links
 from ragstone.report.samples import first_failures
 
@@ -267,7 +267,7 @@ def _draft_notes(current: ComparedRun) -> Iterator[str]:
         return
     metrics = drafts.metrics.items()
     scores = means({name: measured for name, measured in metrics if measured.values})
-    names = join_first(sorted(map(one_line, drafts.samples)))
+    names = join_first(sorted(map(clean_line, drafts.samples)))
     samples = counted(len(drafts.samples), "sample")
     yield f"Drafts, which count in no check until reviewed: {samples} ({scores}): {names}."
 
@@ -342,8 +342,8 @@ def run_document(
         current.scores,
         scores,
         current.find((*ids, *failures)),
-        baseline_details=details,
+        baseline_records=details,
         links=links,
         drafts=current.drafts,
-        advisory=advisory,
+        is_advisory=advisory,
     )

@@ -281,9 +281,16 @@ def write(inputs: GateInputs, decided: Confirmed, context: RunContext) -> GatedR
         history = add_run(past, run, current.scores, request.policy, verdict.checks)
         past.store(run, history)
     # Its samples are read only while the HTML report is rendered.
-    page = page_of(current, verdict, terms.baseline, context.redact, request.links)
+    packed_samples = page_of(
+        current, verdict, terms.baseline, context.redact, request.links
+    )
     for format_name, file_name in REPORT_FILES.items():
-        text = render(document, format_name, templates=request.templates, page=page)
+        text = render(
+            document,
+            format_name,
+            templates=request.templates,
+            packed_samples=packed_samples,
+        )
         replace_text(run.path / file_name, text)
     code = exit_code_of(verdict, request.fail_on)
     return GatedRun(verdict, document, code, run)

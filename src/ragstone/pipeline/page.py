@@ -7,7 +7,7 @@ from functools import partial
 
 from ragstone.gate.verdict import GateVerdict
 from ragstone.pipeline.decide import ComparedRun, lookup
-from ragstone.report.page import pack
+from ragstone.report.page import PackedChunk, pack
 from ragstone.report.parts import NO_LINKS, Links, SampleRow
 from ragstone.report.samples import RunSamples
 from ragstone.report.texts import Json, Redact, sample_texts
@@ -19,8 +19,8 @@ def page_of(
     baseline: ComparedRun | None,
     redact: Redact,
     links: Links = NO_LINKS,
-) -> Iterator[str]:
-    """The lines of the page of a verdict (`report.page`), with every sample.
+) -> Iterator[PackedChunk]:
+    """Yield all samples, packed for the HTML page of a verdict.
 
     Records are read one at a time, and only for their texts. The answers of `baseline`
     are shown even if its scores can't be compared.

@@ -30,7 +30,7 @@ from ragstone.judge.names import split_name
 from ragstone.judge.protocol import JudgeIdentity
 from ragstone.judge.providers import find_provider
 from ragstone.metrics.registry import is_relative
-from ragstone.report.escape import one_line
+from ragstone.report.escape import clean_line
 
 MAX_NAMED = 20
 """How many questions or checks a message names; the others are counted."""
@@ -161,7 +161,7 @@ def require_questions(
 
 def shown_id(sample_id: str) -> str:
     """An untrusted id of a sample, safe and short enough for a message."""
-    return f"'{clipped(one_line(sample_id), MAX_ID_CHARACTERS)}'"
+    return f"'{clipped(clean_line(sample_id), MAX_ID_CHARACTERS)}'"
 
 
 def uncompared_drops(

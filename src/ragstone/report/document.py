@@ -1,4 +1,4 @@
-"""From a verdict and its runs to the document that every report is made of."""
+"""Builds the document that every report is rendered from, from a verdict and its runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ from ragstone.report.reproduce import reproduce_lines
 from ragstone.report.samples import RunSamples
 
 MAX_ROWS = 100
-"""Rows of the table of samples in a document; the pages of the HTML report have all."""
+"""Maximum number of rows of the table of samples in a document; an HTML report has
+all."""
 
 _NO_RECORDS: Mapping[str, SampleRecord] = MappingProxyType({})
 
@@ -44,35 +45,35 @@ def document_of(
     verdict: GateVerdict,
     current: RunScores,
     baseline: RunScores | None = None,
-    details: Mapping[str, SampleRecord] = _NO_RECORDS,
+    records: Mapping[str, SampleRecord] = _NO_RECORDS,
     *,
-    baseline_details: Mapping[str, SampleRecord] = _NO_RECORDS,
+    baseline_records: Mapping[str, SampleRecord] = _NO_RECORDS,
     links: Links = NO_LINKS,
     drafts: RunScores = NO_RUN,
-    advisory: bool = False,
+    is_advisory: bool = False,
 ) -> Document:
-    """Gather everything that a report shows.
+    """Return everything that a report shows, with strings as they are.
 
-    `details` and `baseline_details` are the records of the samples in
-    `verdict.explanation`, by id, and `details` also those of the first failures;
-    samples without one are shown without answer and statements. `links` makes places
-    clickable. `drafts` are samples that count in no check: rows of the table with the
-    tag ``draft``. `advisory`: the job goes on whatever the
-    verdict. Pure; strings are not changed.
+    `records` and `baseline_records` are those of the samples in `verdict.explanation`, by
+    id, and `records` also those of the first failures; samples without a record are shown
+    without answer and statements. `drafts` are samples that count in no check; their rows
+    have the tag ``draft``. If the verdict `is_advisory`, the job goes on whatever it is.
     """
     samples = RunSamples(verdict, current, baseline, links)
     explanation = verdict.explanation
-    own_parts = (CHANGED, ORACLE, USAGE)
+    # The explanation has these, and `checks` the findings about a check.
+    kinds_of_other_parts = (CHANGED, ORACLE, USAGE)
     return Document(
-        verdict=verdict_part(verdict, current, advisory=advisory),
+        verdict=verdict_part(verdict, current, is_advisory=is_advisory),
         findings=tuple(
             FindingPart(finding.kind, finding.level, finding.text, finding.where)
             for finding in verdict.findings
-            if finding.kind not in own_parts and not isinstance(finding.data, Check)
+            if finding.kind not in kinds_of_other_parts
+            and not isinstance(finding.data, Check)
         ),
         metrics=()
         if current.is_unanswered
-        else metric_parts(verdict, current, samples.compared),
+        else metric_parts(verdict, current, samples.comparable_baseline),
         checks=tuple(map(check_part, verdict.checks)),
         explanation=ExplanationPart(
             attribution=explanation.attribution,
@@ -84,10 +85,10 @@ def document_of(
         ),
         samples=SamplesPart(
             total=len(current.samples) + len(drafts.samples),
-            worst=samples.worst(details, baseline_details),
+            worst=samples.worst(records, baseline_records),
             worst_omitted=explanation.omitted_regressions,
-            failures=samples.failures(details),
-            metrics=samples.columns,
+            failures=samples.failures(records),
+            metrics=samples.metrics,
             rows=tuple(samples.rows(MAX_ROWS, drafts)),
         ),
         comparison=comparison_part(verdict, baseline, links),
@@ -96,35 +97,36 @@ def document_of(
 
 
 def verdict_part(
-    verdict: GateVerdict, current: RunScores, *, advisory: bool
+    verdict: GateVerdict, current: RunScores, *, is_advisory: bool
 ) -> VerdictPart:
-    """The verdict with line one. Pure."""
-    lead, fact = headline_of(
+    """Return the verdict with line one."""
+    headline = headline_of(
         verdict,
-        samples=len(current.samples),
-        answers=answers_per_sample(current),
-        advisory=advisory,
+        sample_count=len(current.samples),
+        answers_per_sample=answers_per_sample(current),
+        is_advisory=is_advisory,
     )
-    fact = sentence(fact)
+    fact = sentence(headline.fact)
     return VerdictPart(
         status=verdict.status,
         passed=verdict.passed,
         exit_code=verdict.exit_code,
-        headline=f"{lead} {fact}",
-        lead=lead,
+        headline=f"{headline.lead} {fact}",
+        lead=headline.lead,
         fact=fact,
         reason=verdict.reason,
     )
 
 
 def check_part(check: Check) -> CheckPart:
-    """`check` with its title and its numbers as text. Pure."""
+    """Return `check` with its title, and with its numbers as text."""
     checker = checker_of(check)
     title = checker.title(check)
     if check.sample is not None:
         title = f"{title}: {check.sample}"
     if check.kind == CheckKind.ANSWERS and check.metric is not None:
-        title = metric_title(check.metric)  # the reason says the rest
+        # The reason says what the title of other checks does.
+        title = metric_title(check.metric)
     elif check.metric is not None:
         title = f"{title}: {metric_title(check.metric)}"
     return CheckPart(
@@ -136,7 +138,7 @@ def check_part(check: Check) -> CheckPart:
 
 
 def run_part(run: RunScores, baseline: RunScores | None, links: Links) -> RunPart:
-    """What was run. Pure."""
+    """Return what was run; without a manifest, only its name and size."""
     part = RunPart(
         label=run.label,
         samples=len(run.samples),
@@ -170,7 +172,7 @@ def run_part(run: RunScores, baseline: RunScores | None, links: Links) -> RunPar
 def comparison_part(
     verdict: GateVerdict, baseline: RunScores | None, links: Links
 ) -> ComparisonPart | None:
-    """What the run was compared with; None if with nothing. Pure."""
+    """Return what the run was compared with, None if with nothing."""
     if verdict.comparability is None and baseline is None:
         return None
     label = links.baseline_name
@@ -181,7 +183,8 @@ def comparison_part(
         if manifest is not None:
             commit = manifest.system.commit
             if manifest.same_job:
-                label = f"commit {(commit or 'unknown')[:12]}, asked in the same job"
+                short_commit = (commit or "unknown")[:12]
+                label = f"commit {short_commit}, asked in the same job"
     comparability = verdict.comparability or Comparability(comparable=False)
     return ComparisonPart(
         baseline=label,

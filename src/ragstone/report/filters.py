@@ -1,5 +1,5 @@
-"""The filters of all templates: titles, states, numbers and phrases, the same in every
-format."""
+"""The filters of all templates: the titles, states, numbers and phrases that every format
+shares."""
 
 from __future__ import annotations
 
@@ -36,32 +36,33 @@ ICONS = {
     "error": "🚫",
     "not gated": "▫️",
 }
-"""By status word, in Markdown and notebooks."""
+"""The icon of each status word, in Markdown and notebooks."""
 
 WARNS = "\u00a0(warns)"
-"""What follows a check that only warns."""
+"""Written after the title of a check that only warns."""
 
-METRIC_KINDS = LEVEL_KINDS | CHANGE_KINDS | {CheckKind.APPLICABILITY}
-"""The checks of a metric that are shown in its row."""
+METRIC_ROW_KINDS = LEVEL_KINDS | CHANGE_KINDS | {CheckKind.APPLICABILITY}
+"""The kinds of checks that are shown in the row of their metric."""
 
 ORACLE_TITLE = "With the reference contexts given (oracle)"
 
-_STATUSES = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS, None)
+_BY_SEVERITY = (Status.ERROR, Status.FAIL, Status.INCONCLUSIVE, Status.PASS, None)
 
-_OTHER_NAMES = sorted(
+_NAMES_TO_REPLACE = sorted(
     (name for name, metric in METRICS.items() if metric.info.title.lower() != name),
     key=len,
     reverse=True,
 )
-_NAMES = re.compile(
-    rf"(?<![\w.`'/-])(?:{'|'.join(map(re.escape, _OTHER_NAMES))})(?![\w`'/@-]|\.\w)"
+_METRIC_NAME = re.compile(
+    rf"(?<![\w.`'/-])(?:{'|'.join(map(re.escape, _NAMES_TO_REPLACE))})(?![\w`'/@-]|\.\w)"
 )
-"""The metrics whose name isn't their title, but not in a path or a command."""
+"""The name of a metric whose title is another one, but not in a path or a command. Longer
+names come first: a shorter one may be their beginning."""
 
 
 def status_word(part: MetricPart | Check) -> str:
-    """``pass``, ``fail``, ``warn`` (bad, but doesn't block), ``inconclusive``,
-    ``error``, ``not gated``."""
+    """Return ``pass``, ``fail``, ``inconclusive``, ``error``, ``warn`` for a failure or
+    an error that doesn't block, or ``not gated`` for a metric without a check."""
     if part.status is None:
         return "not gated"
     if part.status in (Status.FAIL, Status.ERROR) and part.action is Action.WARN:
@@ -70,25 +71,25 @@ def status_word(part: MetricPart | Check) -> str:
 
 
 def icon(part: MetricPart | Check) -> str:
-    """The icon of the status word."""
+    """Return the icon of the status word."""
     return ICONS[status_word(part)]
 
 
 def severity(part: MetricPart | Check) -> tuple[bool, bool, int]:
-    """The lowest is the most important; metrics without a check come last."""
+    """Return a sort key: what doesn't pass comes first, then what blocks."""
     passes = part.status in (Status.PASS, None)
-    return (passes, part.action is not Action.BLOCK, _STATUSES.index(part.status))
+    return (passes, part.action is not Action.BLOCK, _BY_SEVERITY.index(part.status))
 
 
 def importance(row: MetricPart) -> tuple[tuple[bool, bool, int], bool]:
-    """The lowest is the most important; slices come after the whole run."""
+    """Return a sort key: by severity, then the whole run before its slices."""
     return severity(row), row.slice is not None
 
 
 def sentence(text: str) -> str:
-    """`text` with metrics by their titles, and a capital first letter unless it starts
-    with a name (``scores.csv``)."""
-    text = _NAMES.sub(lambda match: metric_title(match[0]), text)
+    """Return `text` with the titles of metrics in place of their names, and a capital
+    first letter unless it starts with a name, such as ``scores.csv``."""
+    text = _METRIC_NAME.sub(lambda match: metric_title(match[0]), text)
     first_word = text.partition(" ")[0].rstrip(".")
     if any(sign in first_word for sign in "_./"):
         return text
@@ -96,55 +97,55 @@ def sentence(text: str) -> str:
 
 
 def figure(value: float | None, limit: float | None) -> str:
-    """Two decimals, or more where two would not distinguish `value` from its limit."""
+    """Return `value` with two decimals, or more to distinguish it from its limit."""
     return score(value, digits_for(value, [limit]))
 
 
 def has_row(check: Check) -> bool:
     """Whether a check is shown in the row of its metric."""
-    return check.kind in METRIC_KINDS and check.metric is not None
+    return check.kind in METRIC_ROW_KINDS and check.metric is not None
 
 
 def other_checks(checks: Iterable[CheckPart]) -> list[CheckPart]:
-    """The checks that have no row of a metric, most important first, those of coverage
-    last among equals.
+    """Return the checks that are not in the row of a metric, the most important first;
+    among equals, those of coverage come last.
 
-    Those of coverage that say the same are one: ``Coverage: Faithfulness, Context
-    recall``, or the lowest if they pass.
+    Checks of coverage with the same reason become one: ``Coverage: Faithfulness, Context
+    recall``. All that pass become one, with the lowest coverage.
     """
     groups: dict[str, list[CheckPart]] = {}
-    for check in sorted(checks, key=_place):
+    for check in sorted(checks, key=_order_of_other_checks):
         if has_row(check):
             continue
-        name = check.name
+        group = check.name
         if check.kind == CheckKind.COVERAGE:
-            name = "coverage"
+            group = "coverage"
             if not check.passed:
-                name = f"{status_word(check)} {check.slice} {check.short_reason}"
-        groups.setdefault(name, []).append(check)
-    return list(map(_merged, groups.values()))
+                group = f"{status_word(check)} {check.slice} {check.short_reason}"
+        groups.setdefault(group, []).append(check)
+    return list(map(_merge, groups.values()))
 
 
-def _place(check: CheckPart) -> tuple[tuple[bool, bool, int], bool]:
+def _order_of_other_checks(check: CheckPart) -> tuple[tuple[bool, bool, int], bool]:
     return severity(check), check.kind == CheckKind.COVERAGE
 
 
-def _merged(checks: Sequence[CheckPart]) -> CheckPart:
-    """Checks that say the same as one."""
-    check = checks[0]
+def _merge(checks: Sequence[CheckPart]) -> CheckPart:
+    """Return one check for those of a group."""
+    first = checks[0]
     if len(checks) == 1:
-        return check
-    title = check.title.partition(":")[0]
-    if check.passed:
+        return first
+    title = first.title.partition(":")[0]
+    if first.passed:
         lowest = min(checks, key=lambda check: check.estimate or 0.0)
         return replace(lowest, metric=None, slice=None, title=title)
-    names = [metric_title(part.metric) for part in checks if part.metric]
-    return replace(check, title=f"{title}: {formatting.join_first(names)}")
+    titles = [metric_title(check.metric) for check in checks if check.metric]
+    return replace(first, title=f"{title}: {formatting.join_first(titles)}")
 
 
 def oracle_lines(shares: OracleShares | None) -> list[str]:
-    """What an oracle half of a run says: a sentence for each metric, then what
-    qualifies them."""
+    """Return what the oracle half of a run shows: a sentence for each metric, then the
+    reservations."""
     if shares is None:
         return []
     return templates.render_lines("oracle.txt.j2", templates.PACKAGE, shares=shares)
@@ -177,11 +178,13 @@ _environment.globals.update(
     WARNS=WARNS,
 )
 
-_phrases = _environment.get_template("phrases.txt.j2").module
+_phrases_module = _environment.get_template("phrases.txt.j2").module
 PHRASES: Mapping[str, Callable[..., str]] = {
-    name: macro for name, macro in vars(_phrases).items() if isinstance(macro, Macro)
+    name: macro
+    for name, macro in vars(_phrases_module).items()
+    if isinstance(macro, Macro)
 }
-"""What is said of one thing in every format, by name."""
+"""The macros of phrases.txt.j2, by name: each returns a phrase that all formats share."""
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     **templates.FILTERS,
@@ -189,4 +192,4 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     **PHRASES,
     "cause_actions": lambda report: PHRASES["cause_actions"](report).splitlines(),
 }
-"""What every template can use, by name."""
+"""The filters of every template, by name."""

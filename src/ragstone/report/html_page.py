@@ -1,8 +1,8 @@
-"""The shell of every HTML page: self-contained, with a content security policy that
-allows only what is in it.
+"""Renders self-contained HTML pages, each with a content security policy that allows only
+its own styles and script.
 
-A page is a template that extends ``page.html.j2``. Everything that it prints is
-escaped, and made visible if it is not, unless it is `Verbatim`.
+A page is a template that extends ``page.html.j2``. Everything that it prints is escaped,
+with every character visible, unless it is `Verbatim`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from functools import cache
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from ragstone import formatting
-from ragstone.report.escape import markup
+from ragstone.report.escape import escape_markup
 from ragstone.report.filters import FILTERS
 from ragstone.report.template_cache import TemplateCache
 from ragstone.report.templates import PACKAGE, read_template
 
-_SHELL = "page.html.j2"
+_BASE_TEMPLATE = "page.html.j2"
 
 
 class Verbatim(str):
-    """Text that is printed as it is: shipped styles and scripts, and data in which
+    """Text that is printed without escaping: shipped styles and scripts, and data in which
     nothing can end its element."""
 
     __slots__ = ()
@@ -41,13 +41,11 @@ def render_page(
     script: str = "",
     **values: object,
 ) -> str:
-    """The page of `template`, a file of `package`, which has `values`.
-
-    `styles` and `script` are inline.
-    """
-    hashes = _hashes([script] if script else [])
+    """Render `template`, a file of `package`, with `values`. `styles` and `script` become
+    part of the page."""
+    script_hashes = _hash_sources([script] if script else [])
     policy = (
-        f"default-src 'none'; style-src {_hashes(styles)}; script-src {hashes}; "
+        f"default-src 'none'; style-src {_hash_sources(styles)}; script-src {script_hashes}; "
         "base-uri 'none'; form-action 'none'"
     )
     page = html_environment(package).get_template(template)
@@ -61,10 +59,12 @@ def render_page(
 
 @cache
 def html_environment(package: str) -> Environment:
-    """Renders the templates of `package`, and fragments of pages."""
+    """Return the environment of the HTML and XML templates of `package`."""
     environment = Environment(
         loader=FunctionLoader(
-            lambda name: read_template(name, PACKAGE if name == _SHELL else package)
+            lambda name: read_template(
+                name, PACKAGE if name == _BASE_TEMPLATE else package
+            )
         ),
         bytecode_cache=TemplateCache(f"{package}.html"),
         autoescape=True,
@@ -79,13 +79,14 @@ def html_environment(package: str) -> Environment:
 
 def _finalize(value: object) -> object:
     if type(value) is str:
-        return markup(value)
+        return escape_markup(value)
     if value is None:
         return formatting.NONE
     return value
 
 
-def _hashes(texts: Sequence[str]) -> str:
+def _hash_sources(texts: Sequence[str]) -> str:
+    """Return the sources of a content security policy that allow these texts."""
     digests = (hashlib.sha256(text.encode("utf-8")).digest() for text in texts)
     return " ".join(
         f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests

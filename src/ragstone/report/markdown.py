@@ -14,7 +14,7 @@ from ragstone.printable import clean, without_commands
 from ragstone.report import escape
 from ragstone.report.filters import FILTERS, ICONS, importance
 from ragstone.report.parts import Document
-from ragstone.report.sandbox import SafeText, plain
+from ragstone.report.sandbox import SafeText, to_text
 from ragstone.report.summary import ROOMS, cut_summary, summary_of
 from ragstone.report.templates import (
     OURS,
@@ -114,16 +114,16 @@ def filters(detail: Detail) -> Mapping[str, Callable[..., Any]]:
     is `SafeText`."""
     return {
         **FILTERS,
-        "clip": lambda text, size=detail.text: escape.clip(plain(text), int(size)),
-        "code": lambda text: SafeText(escape.markdown_code(plain(text))),
+        "clip": lambda text, size=detail.text: escape.clip(to_text(text), int(size)),
+        "code": lambda text: SafeText(escape.markdown_code(to_text(text))),
         "fence": lambda text: SafeText(
-            escape.markdown_fence(wrapped(escape.clip(plain(text), detail.answer)))
+            escape.markdown_fence(wrapped(escape.clip(to_text(text), detail.answer)))
         ),
         "lines": lambda lines: SafeText(
-            escape.markdown_fence("\n".join(map(plain, lines)))
+            escape.markdown_fence("\n".join(map(to_text, lines)))
         ),
         "link": lambda text, url: SafeText(
-            escape.markdown_link(plain(text), None if url is None else plain(url))
+            escape.markdown_link(to_text(text), None if url is None else to_text(url))
         ),
         "omitted": lambda items, shown: max(0, len(items) - shown),
     }

@@ -1,9 +1,9 @@
-"""What the HTML page holds on every sample: rows of its table, and the texts that it
-unpacks when a sample is opened.
+"""Packs the samples of an HTML page: the rows of its table, and the texts that it unpacks
+when a sample is opened.
 
-A page of 5,000 samples has megabytes of texts. They are packed: compressed JSON as
-lines of base64, which the page carries in inert elements. Nothing in a line can end its
-element.
+A page of 5,000 samples has megabytes of texts. They are packed into chunks: compressed
+JSON as base64, which the page carries in elements that the browser doesn't run. Nothing
+in a chunk can end its element.
 """
 
 from __future__ import annotations
@@ -12,101 +12,129 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from ragstone import formatting
-from ragstone.report.escape import url
+from ragstone.report.escape import safe_url
 from ragstone.report.parts import Cell, Place, SampleRow
-from ragstone.report.texts import Json, Redact, Texts
+from ragstone.report.texts import Json, Redact, TextPreparer
 
-MAX_PACKED = 32 * 1024 * 1024
-"""Characters of packed texts in a page. The samples that come last, which are the best,
-have none beyond that."""
-MAX_TEXTS = 2000
-"""Samples with texts; the worst have them."""
+MAX_PACKED_CHARACTERS = 32 * 1024 * 1024
+"""Maximum length of all packed texts in a page. The samples that come last, which are the
+best, have none beyond that."""
 
-_ROWS_AT_ONCE = 2000
-_TEXTS_AT_ONCE = 20
+MAX_SAMPLES_WITH_TEXTS = 2000
+"""Maximum number of samples with texts: the first, which are the worst."""
+
+_ROWS_PER_CHUNK = 2000
+_SAMPLES_PER_TEXT_CHUNK = 20
+
+
+class PackedChunk(Struct, frozen=True):
+    """Some rows of the table, or the texts of some samples."""
+
+    kind: Literal["rows", "texts"]
+    data: str
+    """A list in JSON, compressed, as base64."""
 
 
 def pack(
     samples: Iterable[tuple[SampleRow, Callable[[], Json | None] | None]],
     redact: Redact,
-) -> Iterator[str]:
-    """Lines for a page with `samples`, in their order, each with what makes its texts,
-    if it has some: called only if there is room.
+) -> Iterator[PackedChunk]:
+    """Yield the chunks of a page with `samples`, one after another, so that not all are
+    in memory.
 
-    The texts are redacted already, the rows are not. A row names the place of its
-    texts: the number of their line, and the place in it. One after another, samples are
-    dropped from memory.
+    Each sample comes with a function that returns its texts, if it has some; it is called
+    only if the page has room for them. The texts are redacted already, the rows are not.
+    The last value of a row is the place of its texts: the number of their chunk, and the
+    position in the chunk; empty if it has none.
     """
     rows: list[list[Any]] = []
     texts: list[Json] = []
-    size = 0
-    chunk = 0
+    packed_characters = 0
+    text_chunk_number = 0
     for row, make_texts in samples:
-        packed_texts = chunk * _TEXTS_AT_ONCE + len(texts)
-        has_room = packed_texts < MAX_TEXTS and size < MAX_PACKED
+        samples_with_texts = text_chunk_number * _SAMPLES_PER_TEXT_CHUNK + len(texts)
+        has_room = (
+            samples_with_texts < MAX_SAMPLES_WITH_TEXTS
+            and packed_characters < MAX_PACKED_CHARACTERS
+        )
         sample_texts = make_texts() if make_texts is not None and has_room else None
-        place: list[int] = []
+        place_of_texts: list[int] = []
         if sample_texts is not None:
-            place = [chunk, len(texts)]
+            place_of_texts = [text_chunk_number, len(texts)]
             texts.append(sample_texts)
-        rows.append([*row_values(row, redact), place])
-        if len(texts) == _TEXTS_AT_ONCE:
-            line = _packed("t", texts)
-            yield line
-            size += len(line)
+        rows.append([*row_values(row, redact), place_of_texts])
+        if len(texts) == _SAMPLES_PER_TEXT_CHUNK:
+            chunk = _pack_chunk("texts", texts)
+            yield chunk
+            packed_characters += len(chunk.data)
             texts = []
-            chunk += 1
-        if len(rows) == _ROWS_AT_ONCE:
-            yield _packed("r", rows)
+            text_chunk_number += 1
+        if len(rows) == _ROWS_PER_CHUNK:
+            yield _pack_chunk("rows", rows)
             rows = []
     if texts:
-        yield _packed("t", texts)
+        yield _pack_chunk("texts", texts)
     if rows:
-        yield _packed("r", rows)
+        yield _pack_chunk("rows", rows)
 
 
 def row_values(row: SampleRow, redact: Redact) -> Any:
-    """A row for the page: id, question, tags, file, line, address, cells, latency,
-    failure, cause."""
+    """Return a row as `rowOf` of report.js takes it apart: id, question, tags, file,
+    line, address, cells, latency, failure, cause."""
     place = row.place or Place("")
-    latency = -1 if row.latency_s is None else row.latency_s
+    latency_sort_key = -1 if row.latency_s is None else row.latency_s
     values = [
         row.id,
         row.question,
         list(row.tags),
         place.file or None,
         place.line,
-        url(place.url),
-        [[*cell(value).values(), value.reason] for value in row.cells],
-        [formatting.seconds(row.latency_s), latency],
+        safe_url(place.url),
+        [[*astuple(shown_cell(cell)), cell.reason] for cell in row.cells],
+        [formatting.seconds(row.latency_s), latency_sort_key],
         row.failure,
         row.cause,
     ]
-    return Texts(redact).shown(values)
+    return TextPreparer(redact).prepare(values)
 
 
-def cell(value: Cell) -> dict[str, str | float]:
-    """Text, sort key, kind and change of a cell in the table of samples."""
-    texts = {"failed": "failed", "not_applicable": "n/a"}
-    shown: dict[str, str | float] = {
-        "text": texts.get(value.state, formatting.score(value.value)),
-        "sort": -1 if value.state == "failed" else 2,
-        "kind": value.state,
-        "change": "",
-    }
-    if value.value is not None:
-        shown["sort"] = round(value.value, 6)
-    if value.change:
-        shown["change"] = formatting.change(value.change)
-        shown["kind"] = "worse" if value.worse else "better"
-    return shown
+class ShownCell(Struct, frozen=True):
+    """A cell as the table of samples shows it; report.js takes its values in this
+    order."""
+
+    text: str
+    sort_key: float
+    kind: str
+    """``worse``, ``better``, or the state of the cell."""
+    change: str
 
 
-def _packed(kind: str, value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # 5 % larger than with level 6, in a third of the time.
-    packed = zlib.compress(text.encode("utf-8", "replace"), level=4, wbits=31)
-    return f"{kind} {base64.b64encode(packed).decode('ascii')}"
+def shown_cell(cell: Cell) -> ShownCell:
+    text_by_state = {"failed": "failed", "not_applicable": "n/a"}
+    # Failed cells come before all scores, others without a score after them.
+    sort_key: float = -1 if cell.state == "failed" else 2
+    if cell.value is not None:
+        sort_key = round(cell.value, 6)
+    kind: str = cell.state
+    if cell.change:
+        kind = "worse" if cell.worse else "better"
+    return ShownCell(
+        text=text_by_state.get(cell.state, formatting.score(cell.value)),
+        sort_key=sort_key,
+        kind=kind,
+        change=formatting.change(cell.change) if cell.change else "",
+    )
+
+
+def _pack_chunk(kind: Literal["rows", "texts"], items: object) -> PackedChunk:
+    text = json.dumps(items, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Level 4 is 5 % larger than level 6, in a third of the time; 31 means gzip, which
+    # browsers can unpack.
+    compressed = zlib.compress(text.encode("utf-8", "replace"), level=4, wbits=31)
+    return PackedChunk(kind, base64.b64encode(compressed).decode("ascii"))

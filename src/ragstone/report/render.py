@@ -1,4 +1,4 @@
-"""One entry point for all formats."""
+"""Renders a report in any format."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ragstone.errors import ConfigError, suggestion
-from ragstone.report.escape import plain
+from ragstone.report.escape import to_json_types
 from ragstone.report.parts import Document
 
 if TYPE_CHECKING:
+    from ragstone.report.page import PackedChunk
     from ragstone.report.templates import Templates
 
 
@@ -18,25 +19,25 @@ Format = Literal["text", "md", "json", "junit", "html"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-MARKDOWN_LIMIT = 65_000
-"""Characters; GitHub allows 65,536 in a comment."""
+MAX_MARKDOWN_CHARACTERS = 65_000
+"""GitHub allows 65,536 in a comment."""
 
 
 def render(
     report: Document,
     format: Format,
     *,
-    limit: int = MARKDOWN_LIMIT,
+    limit: int = MAX_MARKDOWN_CHARACTERS,
     templates: Templates | None = None,
-    page: Iterable[str] = (),
+    packed_samples: Iterable[PackedChunk] = (),
 ) -> str:
-    """`report` as text, the same on every machine.
+    """Return `report` in a format, the same on every machine.
 
-    `page` are the lines of an HTML page with every sample (`report.page`); without them
-    it has those of `report`. `limit` (characters) limits Markdown, by dropping detail.
-    `templates` are the user's. ``text`` is plain and 120 columns wide;
-    `terminal.render_text` supports colour and other widths. Raises ConfigError for an
-    unknown format, or for an invalid template (with file and line).
+    `limit` is the maximum length of Markdown, in characters: a longer report has less
+    detail. `templates` are the user's, for Markdown. `packed_samples` are all samples, for
+    HTML; without them, the page has those of `report`. Text is 120 columns wide and
+    without colour: see `terminal.render_text` for others. Raises ConfigError for an
+    unknown format, or for an invalid template, with file and line.
     """
     match format:
         case "text":
@@ -48,9 +49,10 @@ def render(
 
             return render_markdown(report, limit=limit, templates=templates)
         case "json":
-            body = plain(report)
+            body = to_json_types(report)
             text = json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False)
-            # Nothing affects a terminal or log, and nothing is a command to a runner.
+            # ASCII alone can't reorder text; the rest would be a control character, or a
+            # command to a runner.
             return text.replace("\x7f", "\\u007f").replace("##[", "#\\u0023[") + "\n"
         case "junit":
             from ragstone.report.junit import render_junit
@@ -59,7 +61,7 @@ def render(
         case "html":
             from ragstone.report.html import render_html
 
-            return render_html(report, page)
+            return render_html(report, packed_samples)
     raise ConfigError(
         f"unknown report format '{format}'.", hint=suggestion(format, FORMATS)
     )

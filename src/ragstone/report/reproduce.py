@@ -1,5 +1,7 @@
-"""The shell lines that start a run again. Its manifest may come from elsewhere: nothing
-of it is more than a word of a command."""
+"""Writes the shell commands that start a run again.
+
+The manifest may be a stranger's, so its values are only ever quoted words of a command.
+"""
 
 from __future__ import annotations
 
@@ -16,50 +18,52 @@ BASELINE_FOLDER = "ragstone-baseline"
 def reproduce_lines(
     manifest: Manifest, baseline: Manifest | None = None
 ) -> tuple[str, ...]:
-    """Comments and commands, for a POSIX shell in the root of the repository; none if
-    it is not known how.
+    """Return comments and commands for a POSIX shell in the root of the repository; none
+    if the run's command is not known.
 
-    `baseline` names the commit that was asked in the same job: a branch in the flags
-    may have moved since. A run with uncommitted changes can't be reproduced from its
-    commit, so that it is not checked out.
+    `baseline` is the manifest of the run that was compared with.
     """
     if manifest.invocation is None:
         return ()
-    invocation, used, base = manifest.invocation, manifest.used, None
+    invocation = manifest.invocation
+    used = manifest.used
+    base_commit = None
     if baseline is not None and baseline.same_job:
-        base = baseline.system.commit
-    lines = list(_start(invocation, manifest.system.commit, base))
-    compared = None
-    if base is not None:
-        compared = f"--baseline-commit={base}"
+        # The flags may name a branch, which may have moved since.
+        base_commit = baseline.system.commit
+    lines = list(_lines_to_files(invocation, manifest.system.commit, base_commit))
+    baseline_flag = None
+    if base_commit is not None:
+        baseline_flag = f"--baseline-commit={base_commit}"
     elif used is not None and used.artifact and used.artifact_run_id is not None:
-        compared = f"--baseline={BASELINE_FOLDER}"
+        baseline_flag = f"--baseline={BASELINE_FOLDER}"
         download = ["gh", "run", "download", str(used.artifact_run_id)]
-        names = ["--name", used.artifact, "--dir", BASELINE_FOLDER]
-        lines.append(shell_command([*download, *names]))
+        options = ["--name", used.artifact, "--dir", BASELINE_FOLDER]
+        lines.append(shell_command([*download, *options]))
     flags = list(invocation.flags)
     if invocation.config is not None:
         flags.insert(0, f"--config={invocation.config}")
-    if compared is not None:
+    if baseline_flag is not None:
         flags = [flag for flag in flags if not flag.startswith("--baseline")]
-        flags.append(compared)
+        flags.append(baseline_flag)
     return (*lines, shell_command(["ragstone", invocation.command, *flags]))
 
 
-def _start(
-    invocation: Invocation, commit: str | None, base: str | None
+def _lines_to_files(
+    invocation: Invocation, commit: str | None, base_commit: str | None
 ) -> Iterator[str]:
-    """The lines that bring a shell to the files of the run."""
+    """Yield the lines that check out the files of the run, and go to their folder."""
     if invocation.folder is None:
         yield "# In the folder of the config file:"
         return
     yield "# In the root of the repository:"
+    # A checkout of the commit would not have the changes of the run.
     if invocation.changed:
         files = counted(invocation.changed, "file")
         yield f"# The run had uncommitted changes in {files}, without which its result can differ."
     elif commit is not None:
         if invocation.from_github:
-            commits = filter(None, (commit, base))
+            commits = filter(None, (commit, base_commit))
             yield shell_command(["git", "fetch", "origin", *commits])
         yield shell_command(["git", "checkout", commit])
     if invocation.folder != ".":

@@ -1,4 +1,4 @@
-"""From scores and records to the samples in a report."""
+"""Builds the samples of a report from scores and records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragstone.gate.verdict import GateVerdict
 from ragstone.judge.judgements import NO_STATEMENTS, Verdict, result_or
 from ragstone.metrics.registry import metric_title
 from ragstone.metrics.score import FailedBy, Score, Scored
-from ragstone.report.escape import bounded
+from ragstone.report.escape import clip_answer
 from ragstone.report.filters import PHRASES
 from ragstone.report.parts import (
     Cell,
@@ -32,21 +32,17 @@ from ragstone.report.traces import last_frames
 
 
 def first_failures(run: RunScores, limit: int) -> tuple[str, ...]:
-    """The first sample of each reason for which the system gave no answer, of at most
-    `limit` reasons."""
-    by_reason: dict[str, str] = {}
+    """Return, for each reason why the system gave no answer, the id of the first sample;
+    at most `limit` of them."""
+    first_by_reason: dict[str, str] = {}
     for sample_id, reason in run.system.failures.items():
-        by_reason.setdefault(reason_pattern(reason), sample_id)
-    return tuple(by_reason.values())[:limit]
+        first_by_reason.setdefault(reason_pattern(reason), sample_id)
+    return tuple(first_by_reason.values())[:limit]
 
 
 class RunSamples:
-    """The samples of a run and their changes since the baseline: in scores only if both
-    can be compared.
-
-    `columns` are the metrics of the table of samples: by default those that the run has
-    scores of.
-    """
+    """The samples of a run, and how their scores changed since the baseline if the
+    scores of both can be compared."""
 
     def __init__(
         self,
@@ -54,18 +50,19 @@ class RunSamples:
         current: RunScores,
         baseline: RunScores | None,
         links: Links,
-        columns: tuple[str, ...] | None = None,
+        metrics: tuple[str, ...] | None = None,
     ) -> None:
-        scored = (
-            name
-            for name, scores in current.metrics.items()
+        metrics_with_scores = (
+            metric
+            for metric, scores in current.metrics.items()
             if scores.values or scores.failed
         )
-        self.columns = tuple(scored) if columns is None else columns
-        self.compared = NO_RUN
-        """The baseline, if the scores of both runs can be compared."""
+        self.metrics = tuple(metrics_with_scores) if metrics is None else metrics
+        """The metrics in the table of samples."""
+        self.comparable_baseline = NO_RUN
+        """The baseline if the scores of both runs can be compared, else empty."""
         if baseline is not None and verdict.is_compared:
-            self.compared = baseline
+            self.comparable_baseline = baseline
         self._current = current
         self._links = links
         self._verdict = verdict
@@ -75,37 +72,47 @@ class RunSamples:
     def rows(
         self, limit: int | None = None, drafts: RunScores = NO_RUN
     ) -> list[SampleRow]:
-        """The rows of the table of samples: what failed or got worst first, then the
-        lowest scores, and `drafts` last; of each at most `limit`, if there is one."""
+        """Return the rows of the table of samples: those that failed, then the largest
+        losses, then the lowest scores, then `drafts`. If there is a `limit`, it is the
+        maximum number of samples, and of drafts."""
         ranked = sorted(map(self._row, self._current.samples), key=self._rank)
         rows = ranked[:limit]
         if drafts.samples:
-            samples = RunSamples(self._verdict, drafts, None, self._links, self.columns)
+            draft_samples = RunSamples(
+                self._verdict,
+                drafts,
+                baseline=None,
+                links=self._links,
+                metrics=self.metrics,
+            )
             rows += [
-                replace(row, tags=("draft", *row.tags)) for row in samples.rows(limit)
+                replace(row, tags=("draft", *row.tags))
+                for row in draft_samples.rows(limit)
             ]
         return rows
 
     def worst(
         self,
-        details: Mapping[str, SampleRecord],
-        baseline_details: Mapping[str, SampleRecord],
+        records: Mapping[str, SampleRecord],
+        baseline_records: Mapping[str, SampleRecord],
     ) -> tuple[SamplePart, ...]:
-        """One part for each of the worst samples, in their order, with all compared
-        metrics in which it lost."""
-        by_sample: dict[str, dict[str, ChangePart]] = {}
+        """Return the samples of the verdict's explanation, each with all compared metrics
+        in which it lost."""
+        losses_by_sample: dict[str, dict[str, ChangePart]] = {}
         for regression in self._verdict.explanation.regressions:
-            losses = by_sample.setdefault(regression.sample_id, {})
+            losses = losses_by_sample.setdefault(regression.sample_id, {})
             losses[regression.metric] = ChangePart(
                 regression.metric, regression.current, regression.baseline, None
             )
         parts: list[SamplePart] = []
-        for sample_id, losses in by_sample.items():
+        for sample_id, losses in losses_by_sample.items():
             for metric in self._verdict.compared_metrics:
                 cell = self._cell(sample_id, metric)
                 if metric not in losses and cell.worse:
-                    before = self.compared.scores_of(metric).values[sample_id]
-                    losses[metric] = ChangePart(metric, cell.value, before, None)
+                    baseline_scores = self.comparable_baseline.scores_of(metric)
+                    losses[metric] = ChangePart(
+                        metric, cell.value, baseline_scores.values[sample_id], None
+                    )
             facts = self._current.facts_of(sample_id)
             part = SamplePart(
                 id=sample_id,
@@ -115,16 +122,17 @@ class RunSamples:
                 changes=tuple(losses.values()),
                 cause=self._causes.get(sample_id),
             )
-            if sample_id in details:
-                record = details[sample_id]
-                part = _detailed(part, record, baseline_details.get(sample_id))
+            if sample_id in records:
+                record = records[sample_id]
+                part = _with_details(part, record, baseline_records.get(sample_id))
             parts.append(part)
         return tuple(parts)
 
-    def failures(self, details: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
-        """Failed samples by reasons that are alike, the system's first, then the larger
-        groups first."""
+    def failures(self, records: Mapping[str, SampleRecord]) -> tuple[FailurePart, ...]:
+        """Return the failed samples in groups with similar reasons: the system's
+        failures first, then the larger groups."""
         unanswered = self._current.system.failures
+        # By who failed, and the reason without what differs from sample to sample.
         reasons: dict[tuple[FailedBy, str], dict[str, str]] = defaultdict(dict)
         titles: dict[tuple[FailedBy, str], dict[str, None]] = defaultdict(dict)
         for sample_id, reason in unanswered.items():
@@ -132,22 +140,26 @@ class RunSamples:
         for metric, scores in self._current.metrics.items():
             for sample_id, failed in scores.failed.items():
                 if failed.by != "system" or sample_id not in unanswered:
-                    kind = (failed.by, reason_pattern(failed.reason))
-                    reasons[kind][sample_id] = failed.reason
-                    titles[kind][metric_title(metric)] = None
+                    group = (failed.by, reason_pattern(failed.reason))
+                    reasons[group][sample_id] = failed.reason
+                    titles[group][metric_title(metric)] = None
         parts = []
-        for kind, group in reasons.items():
-            samples = tuple(FailedSamplePart(name, self._place(name)) for name in group)
-            record = details.get(samples[0].id)
+        for group, reason_by_sample in reasons.items():
+            failed_by, _ = group
+            samples = tuple(
+                FailedSamplePart(sample_id, self._place(sample_id))
+                for sample_id in reason_by_sample
+            )
+            record = records.get(samples[0].id)
             trace: tuple[str, ...] = ()
-            if record is not None and kind[0] == "system":
+            if record is not None and failed_by == "system":
                 for response in record.responses:
                     if response.failure is not None:
                         trace = trace or last_frames(response.failure.detail)
             part = FailurePart(
-                by=kind[0],
-                reason=most_common(group.values()),
-                metrics=tuple(titles[kind]),
+                by=failed_by,
+                reason=most_common(reason_by_sample.values()),
+                metrics=tuple(titles[group]),
                 samples=samples,
                 trace=trace,
             )
@@ -162,7 +174,7 @@ class RunSamples:
         return Place(origin.file, origin.line, self._links.origin(origin))
 
     def _loss(self, metric: str, change: float) -> float:
-        """By how much a change makes a metric worse."""
+        """Return by how much a change makes a metric worse; negative if better."""
         if metric in self._verdict.explanation.lower_is_better:
             return change
         return -change
@@ -175,48 +187,51 @@ class RunSamples:
             question=facts.question,
             tags=facts.tags,
             place=self._place(sample_id),
-            cells=tuple(self._cell(sample_id, metric) for metric in self.columns),
+            cells=tuple(self._cell(sample_id, metric) for metric in self.metrics),
             latency_s=system.latencies_s.get(sample_id),
             failure=system.failures.get(sample_id),
             cause=self._causes.get(sample_id),
         )
 
     def _rank(self, row: SampleRow) -> tuple[bool, float, float]:
-        """The place of a sample in the table: what failed, the largest loss, the lowest
-        score."""
-        failed = row.failure is not None
+        """Return the sort key of a row: failures come first, then the largest losses,
+        then the lowest scores."""
+        has_failed = row.failure is not None
         largest_loss = 0.0
-        lowest = 1.0
-        for metric, cell in zip(self.columns, row.cells, strict=True):
-            failed = failed or cell.state == "failed"
+        lowest_score = 1.0
+        for metric, cell in zip(self.metrics, row.cells, strict=True):
+            has_failed = has_failed or cell.state == "failed"
             if cell.value is not None:
-                goodness = cell.value
+                score = cell.value
                 if metric in self._verdict.explanation.lower_is_better:
-                    goodness = 1.0 - cell.value
-                lowest = min(lowest, goodness)
+                    score = 1.0 - cell.value
+                lowest_score = min(lowest_score, score)
                 largest_loss = max(largest_loss, self._loss(metric, cell.change or 0.0))
-        return not failed, -largest_loss, lowest
+        return not has_failed, -largest_loss, lowest_score
 
     def _cell(self, sample_id: str, metric: str) -> Cell:
         scores = self._current.scores_of(metric)
         value = scores.values.get(sample_id)
-        before = self.compared.scores_of(metric).values.get(sample_id)
+        baseline_scores = self.comparable_baseline.scores_of(metric)
+        baseline_value = baseline_scores.values.get(sample_id)
         if value is not None:
-            change = None if before is None else value - before
-            worse = self._loss(metric, change or 0.0) > 0.0
-            return Cell(value, change, "scored", worse=worse)
+            change = None if baseline_value is None else value - baseline_value
+            is_worse = self._loss(metric, change or 0.0) > 0.0
+            return Cell(value, change, "scored", worse=is_worse)
         if sample_id in scores.failed:
-            return Cell(None, None, "failed", scores.failed[sample_id].reason)
-        reason = scores.not_applicable.get(sample_id)
-        return Cell(
-            None, None, "absent" if reason is None else "not_applicable", reason
-        )
+            reason = scores.failed[sample_id].reason
+            return Cell(None, None, "failed", reason)
+        if sample_id in scores.not_applicable:
+            reason = scores.not_applicable[sample_id]
+            return Cell(None, None, "not_applicable", reason)
+        return Cell(None, None, "absent")
 
 
-def _detailed(
-    part: SamplePart, record: SampleRecord, before: SampleRecord | None
+def _with_details(
+    part: SamplePart, record: SampleRecord, baseline_record: SampleRecord | None
 ) -> SamplePart:
-    """A sample with the answer that has the lowest score; of equal ones, the first."""
+    """Return a sample with the answer that has the lowest score; of equal ones, the
+    first."""
     metric = part.changes[0].metric
     scores = [answer.scores.get(metric) for answer in record.answers]
     values = [score.value if isinstance(score, Scored) else 1.0 for score in scores]
@@ -227,12 +242,14 @@ def _detailed(
     )
     return replace(
         part,
-        question=bounded(PHRASES["question"](record.sample, answer)),
+        question=clip_answer(PHRASES["question"](record.sample, answer)),
         changes=tuple(changes),
         detailed=True,
-        answer=bounded(answer.response.answer),
-        baseline_answer=None if before is None else bounded(before.response.answer),
-        reference=bounded("\nor: ".join(record.sample.references)) or None,
+        answer=clip_answer(answer.response.answer),
+        baseline_answer=None
+        if baseline_record is None
+        else clip_answer(baseline_record.response.answer),
+        reference=clip_answer("\nor: ".join(record.sample.references)) or None,
         unsupported=statements_without_support(answer, record),
         missing=tuple(lacking_statements(answer)),
     )
@@ -245,8 +262,8 @@ def _note(score: Score | None) -> str | None:
 def statements_without_support(
     answer: Answer, record: SampleRecord
 ) -> tuple[StatementPart, ...]:
-    """The statements of the answer without support, those that a context contradicts
-    first."""
+    """Return the statements of the answer without support, those that a context
+    contradicts first."""
     statements = result_or(answer.judged.statements, NO_STATEMENTS).statements
     texts = {statement.id: statement.text for statement in statements}
     parts = [

@@ -1,9 +1,9 @@
-"""The environment of report templates: Jinja's sandbox, escaping for Markdown, and a
-bound on work and output.
+"""Renders a project's report templates in Jinja's sandbox, with escaping for Markdown and
+a limit on work and output.
 
-A template is reviewed like code, but what it prints comes from anywhere. Jinja's
-autoescape is made for HTML. Here, all that a template prints is escaped for Markdown,
-except its own text and what the filters of the report return.
+A template is reviewed like code, but the values that it prints are foreign text, and
+Jinja's autoescape is made for HTML. Here, all that a template prints is escaped for
+Markdown, except its own text and what the filters of the report return.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jinja2.runtime import BlockReference, Macro, StrictUndefined, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MAX_STEPS = 2_000_000
-"""Rounds of loops, calls, and characters that are written, all together."""
+"""Maximum number of loop rounds, calls and written characters, all together."""
 
 MAX_SECONDS = 10.0
 
@@ -49,19 +49,31 @@ _FILTERS = (
     "unique",
     "upper",
 )
-"""Jinja's filters whose result is not much larger than what they are given."""
+"""Jinja's filters whose result is not much larger than their input."""
+
+_FORBIDDEN = {
+    nodes.Concat: "the operator ~",
+    nodes.Dict: "a dict",
+    nodes.List: "a list of anything but constants",
+    nodes.Tuple: "a tuple of anything but constants",
+    nodes.ScopedEvalContextModifier: "{% autoescape %}",
+}
+"""The syntax that templates can't use, in words. Texts and lists that are made from each
+other could double with every line, and autoescape is for HTML."""
+
+_HINT = "print the parts one after another, or use a filter"
 
 
 class SafeText(str):
-    """Text that is printed without escaping. Whatever is made of it is a plain string
-    again."""
+    """Text that is printed without escaping. Any text that is derived from it is a plain
+    string again."""
 
     __slots__ = ()
 
 
-def plain(value: object) -> str:
-    """`value` as text. Raises TypeError for a value without a short text form, such as
-    a list."""
+def to_text(value: object) -> str:
+    """Return `value` as text. Raises TypeError for a list or another value without a
+    short text form."""
     match value:
         case str() | int() | float():
             return str(value)
@@ -71,7 +83,7 @@ def plain(value: object) -> str:
 
 
 class ReportEnvironment(ImmutableSandboxedEnvironment):
-    """One environment for one rendering. `escape` makes foreign text harmless."""
+    """The environment of one rendering. `escape` makes foreign text harmless."""
 
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 
@@ -88,7 +100,7 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            finalize=self._escaped,
+            finalize=self._print,
         )
         self._escape = escape
         self._steps = 0
@@ -97,13 +109,13 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         allowed = {name: self.filters[name] for name in _FILTERS}
         allowed |= {"join": self._join, **filters}
         self.filters = {
-            name: self._counting(function) for name, function in allowed.items()
+            name: self._count_result(function) for name, function in allowed.items()
         }
-        self.filters["_counted"] = self._counted
+        self.filters["_count_rounds"] = self._count_rounds
         self.concat = self._concat  # type: ignore[method-assign]
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Macros and blocks only: methods of strings can write gigabytes."""
+        """Whether `obj` is a macro or a block: methods of strings can write gigabytes."""
         return isinstance(obj, Macro | BlockReference)
 
     def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -117,22 +129,24 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         left: Any,  # noqa: ARG002
         right: Any,  # noqa: ARG002
     ) -> NoReturn:
-        raise SecurityError(f"'{operator}' is not allowed in a report template")
+        raise SecurityError(f"the operator {operator} is not allowed: {_HINT}")
 
     def _spend(self, steps: int) -> None:
-        """Count `steps`. Raises SecurityError."""
+        """Count `steps`. Raises SecurityError if they or the time are used up."""
         self._steps += steps
-        if self._steps > MAX_STEPS or time.monotonic() > self._deadline:
+        if self._steps > MAX_STEPS:
             raise SecurityError("the template loops too often, or writes too much")
+        if time.monotonic() > self._deadline:
+            raise SecurityError(f"the template takes more than {MAX_SECONDS:g} seconds")
 
-    def _escaped(self, value: object) -> str:
-        """What is printed for `value`."""
+    def _print(self, value: object) -> str:
+        """Return the text that is printed for `value`."""
         match value:
             case SafeText():
                 return value
             case Undefined():
-                return str(value)  # raises
-        text = plain(value)
+                return str(value)  # raises UndefinedError
+        text = to_text(value)
         self._spend(1 + len(text))
         return SafeText(self._escape(text))
 
@@ -146,20 +160,23 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
     def _join(self, items: Iterable[object], glue: str = ", ") -> str:
         pieces = []
         for item in items:
-            pieces.append(plain(item))
-            self._spend(len(pieces[-1]) + len(glue))
+            text = to_text(item)
+            self._spend(len(text) + len(glue))
+            pieces.append(text)
         return glue.join(pieces)
 
-    def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _count_result(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `function`, which then also spends steps on the size of its result."""
+
         @wraps(function)
-        def counting(*args: Any, **kwargs: Any) -> Any:
+        def call_and_count(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             self._spend(1 + len(result) if isinstance(result, str | list) else 1)
             return result
 
-        return counting
+        return call_and_count
 
-    def _counted(self, iterable: Iterable[object]) -> Iterator[object]:
+    def _count_rounds(self, iterable: Iterable[object]) -> Iterator[object]:
         for item in iterable:
             self._spend(1)
             yield item
@@ -169,31 +186,20 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
     ) -> nodes.Template:
         self._spend(len(source))
         tree = super()._parse(source, name, filename)
-        # Texts and lists that are made of each other could double with every line. The
-        # tag autoescape is HTML's.
-        refused = (
-            nodes.Concat,
-            nodes.Dict,
-            nodes.List,
-            nodes.Tuple,
-            nodes.ScopedEvalContextModifier,
-        )
-        for node in tree.find_all(refused):
-            # Lists of constants, and what a loop or an assignment writes to.
+        for node in tree.find_all(tuple(_FORBIDDEN)):
+            # The variables of a loop or an assignment are a tuple too.
             is_target = getattr(node, "ctx", "load") == "store"
             items = node.items if isinstance(node, nodes.List | nodes.Tuple) else [node]
             if is_target or all(isinstance(item, nodes.Const) for item in items):
                 continue
-            kind = type(node).__name__.lower()
+            syntax = _FORBIDDEN[type(node)]
             raise TemplateAssertionError(
-                f"'{kind}' is not allowed in a report template",
-                node.lineno,
-                name,
-                filename,
+                f"{syntax} is not allowed: {_HINT}", node.lineno, name, filename
             )
+        # Every loop iterates through this filter, which counts its rounds.
         for loop in tree.find_all(nodes.For):
             counted = nodes.Filter(
-                loop.iter, "_counted", [], [], None, None, lineno=loop.lineno
+                loop.iter, "_count_rounds", [], [], None, None, lineno=loop.lineno
             )
             loop.iter = counted.set_environment(self)
         return tree

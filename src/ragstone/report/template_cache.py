@@ -1,5 +1,5 @@
-"""Compiled templates, in the folder in which Python keeps the bytecode of this
-package's modules."""
+"""Keeps compiled templates in the folder in which Python keeps the bytecode of this
+package."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ragstone._version import __version__
 
 
 class TemplateCache(FileSystemBytecodeCache):
-    """Spares the next process the compilation of the templates of one `environment`, by
-    its name, which takes longer than rendering them.
+    """Caches the compiled templates of the environment called `environment`, as compiling
+    takes longer than rendering.
 
-    Another environment escapes otherwise, and never gets what this one compiled.
-    They are compiled again after a change to one, or with another version of Ragstone,
-    Jinja or Python. Nothing is written where Python writes no bytecode.
+    Environments escape differently, so none uses the templates of another. A template is
+    compiled again if it changes, or with another version of Ragstone, Jinja or Python.
+    Nothing is written if Python writes no bytecode.
     """
 
     def __init__(self, environment: str) -> None:
@@ -32,7 +32,6 @@ class TemplateCache(FileSystemBytecodeCache):
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         if not sys.dont_write_bytecode:
-            with suppress(
-                OSError
-            ):  # as Python does where the folder can't be written to
+            # Like Python, do without a cache if the folder can't be written to.
+            with suppress(OSError):
                 super().dump_bytecode(bucket)

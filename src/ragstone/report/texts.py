@@ -1,11 +1,10 @@
-"""The texts of one sample, before and after, as the HTML page and the terminal show
-them: redacted, made visible, cut to bounds."""
+"""Prepares the texts of one sample, of the run and of its baseline, for the HTML page and
+the terminal: without secrets, with every character visible, and cut to a limit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import zip_longest
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from ragstone import formatting
@@ -31,81 +30,97 @@ from ragstone.report.traces import last_frames
 from ragstone.system.response import Context, Response
 
 MAX_CHARACTERS = 10_000
-"""Characters shown of one text."""
+"""Maximum length of one text."""
+
 MAX_ITEMS = 100
-"""Entries shown of one list, such as the statements of an answer."""
+"""Maximum length of a list, such as the statements of an answer."""
+
 MAX_CONTEXTS = 30
-"""Contexts shown of one answer."""
-_EVIDENCE = 20
-"""Evidence texts that are looked for in contexts."""
+"""Maximum number of contexts of one answer."""
+
+_MAX_EVIDENCE_TEXTS = 20
+"""Maximum number of evidence texts that are looked for in contexts."""
 
 Redact = Callable[[str], str]
 Json = dict[str, Any]
 Item = TypeVar("Item")
 
 
-class Texts:
-    """Turns foreign text into text to be shown: without secrets first, then visible,
-    then cut."""
+class TextPreparer:
+    """Prepares foreign texts: removes secrets, then makes every character visible, then
+    cuts."""
 
     def __init__(self, redact: Redact) -> None:
         self._redact = redact
-        self.is_cut = False
+        self.has_cut = False
+        """Whether a text or a list was longer than its limit."""
 
-    def shown(self, value: Any) -> Any:
-        """`value`, a tree of dicts and lists, with all of its texts as they are
-        shown."""
+    def prepare(self, value: Any) -> Any:
+        """Return `value`, of dicts, lists and tuples, with all of its texts prepared."""
         match value:
             case str():
                 text = clean(self._redact(value))
-                self.is_cut = self.is_cut or len(text) > MAX_CHARACTERS
+                self.has_cut = self.has_cut or len(text) > MAX_CHARACTERS
                 return clip(text, MAX_CHARACTERS)
-            case list():
-                return list(map(self.shown, self.first(value, MAX_ITEMS)))
+            case list() | tuple():
+                return list(map(self.prepare, self.cut(value, MAX_ITEMS)))
             case dict():
-                return {key: self.shown(item) for key, item in value.items()}
+                return {key: self.prepare(item) for key, item in value.items()}
         return value
 
-    def first(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
-        self.is_cut = self.is_cut or len(items) > limit
+    def cut(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
+        """Return the first `limit` items."""
+        self.has_cut = self.has_cut or len(items) > limit
         return items[:limit]
 
 
-def sample_texts(now: SampleRecord, then: SampleRecord | None, redact: Redact) -> Json:
-    """Everything that is shown of a sample in full, as JSON. `then` is its record in
-    the baseline.
+def sample_texts(
+    record: SampleRecord, baseline_record: SampleRecord | None, redact: Redact
+) -> Json:
+    """Return everything that is shown of an opened sample, for report.js and
+    sample.txt.j2.
 
-    Answers are compared in the order in which they were given. ``cut`` says whether a
-    text or list is longer than it is shown.
+    The answers of both runs are paired in their order. ``cut`` says whether a text or a
+    list is longer than it is shown.
     """
-    texts = Texts(redact)
-    sample = now.sample
-    before = () if then is None else then.answers[: len(now.answers)]
+    preparer = TextPreparer(redact)
+    baseline_answers: Sequence[Answer] = ()
+    if baseline_record is not None:
+        baseline_answers = baseline_record.answers[: len(record.answers)]
+    # Evidence that was lost is that of the baseline's sample.
+    sample_of_evidence = (baseline_record or record).sample
     pairs: list[Json] = []
-    for answer, answer_before in zip_longest(now.answers, before):
+    for answer, baseline_answer in zip_longest(record.answers, baseline_answers):
         pair = {
-            "now": _answer(answer, texts),
-            "then": None if answer_before is None else _answer(answer_before, texts),
-            "contexts": _contexts((then or now).sample, answer, answer_before, texts),
+            "current": _answer_texts(answer, preparer),
+            "baseline": None
+            if baseline_answer is None
+            else _answer_texts(baseline_answer, preparer),
+            "contexts": _compare_contexts(
+                sample_of_evidence, answer, baseline_answer, preparer
+            ),
         }
         pairs.append(pair)
-    shown: Json = texts.shown(
+    sample = record.sample
+    texts: Json = preparer.prepare(
         {
             "question": sample.question,
-            "history": _messages(now),
-            "historyBefore": [] if then is None else _messages(then),
-            "references": list(sample.references),
+            "history": _messages(record),
+            "baselineHistory": []
+            if baseline_record is None
+            else _messages(baseline_record),
+            "references": sample.references,
             "unanswerable": not sample.answerable,
-            "scores": list(_scores(now, then)),
+            "scores": list(_scores(record, baseline_record)),
             "pairs": pairs,
-            "compared": then is not None,
+            "compared": baseline_record is not None,
         }
     )
-    return {**shown, "cut": texts.is_cut}
+    return {**texts, "cut": preparer.has_cut}
 
 
 def _messages(record: SampleRecord) -> list[list[str]]:
-    """Role and text of the messages before the first answer."""
+    """Return the role and the text of each message before the question."""
     response = record.answers[0].response
     messages = [
         [message.role, message.text]
@@ -116,16 +131,19 @@ def _messages(record: SampleRecord) -> list[list[str]]:
     return messages
 
 
-def _scores(now: SampleRecord, then: SampleRecord | None) -> Iterator[list[str]]:
-    """Title, score before and now (``0.85``, ``n/a`` or ``failed``), and remark of each
-    metric."""
-    scores_before: Mapping[str, Score] = {} if then is None else then.scores
-    for name, score in now.scores.items():
+def _scores(
+    record: SampleRecord, baseline_record: SampleRecord | None
+) -> Iterator[list[str]]:
+    """Yield for each metric its title, the baseline's score, the score, and a remark."""
+    baseline_scores: Mapping[str, Score] = (
+        {} if baseline_record is None else baseline_record.scores
+    )
+    for metric, score in record.scores.items():
         remark = score.note if isinstance(score, Scored) else score.reason
-        before = scores_before.get(name)
+        baseline_score = baseline_scores.get(metric)
         yield [
-            metric_title(name),
-            "" if before is None else _score_text(before),
+            metric_title(metric),
+            "" if baseline_score is None else _score_text(baseline_score),
             _score_text(score),
             remark or "",
         ]
@@ -140,131 +158,156 @@ def _score_text(score: Score) -> str:
     return "failed"
 
 
-def _answer(answer: Answer, texts: Texts) -> Json:
+def _answer_texts(answer: Answer, preparer: TextPreparer) -> Json:
     response = answer.response
-    steps = texts.first(response.steps, MAX_ITEMS)
+    steps = preparer.cut(response.steps, MAX_ITEMS)
     failure = response.failure
     judged = answer.judged
     statements = result_or(judged.statements, NO_STATEMENTS)
     supports = result_or(judged.support, NO_SUPPORT).supports
     use = result_or(judged.context_use, NO_USE)
-    shown: Json = {
+    texts: Json = {
         "text": response.answer,
         "failure": "",
         "trace": [],
-        "understood": judged.standalone_question or "",
+        "standaloneQuestion": judged.standalone_question or "",
         "abstains": statements.abstains,
-        "statements": _statements(statements.statements, supports, response),
-        "wanted": _statements(use.reference_statements, use.attributions, response),
+        "statements": _statement_texts(statements.statements, supports, response),
+        "referenceStatements": _statement_texts(
+            use.reference_statements, use.attributions, response
+        ),
         "steps": list(map(PHRASES["step_text"], steps)),
     }
     if failure is not None:
-        shown["failure"] = f"{failure.kind}: {failure.message}"
-        shown["trace"] = list(last_frames(failure.detail))
-    return shown
+        texts["failure"] = f"{failure.kind}: {failure.message}"
+        texts["trace"] = last_frames(failure.detail)
+    return texts
 
 
-def _statements(
+def _statement_texts(
     statements: Sequence[Statement], supports: Sequence[Support], response: Response
 ) -> list[Json]:
-    """Each statement with its verdict, the contexts that support it, and the quote of
-    the judge. The contexts of earlier turns count as one."""
-    own = len(response.contexts)
-    earlier = set(map(context_id, range(own, len(response.evidence))))
+    """Return each statement with its verdict, the contexts that support or contradict it,
+    and the passage that the judge quoted."""
+    own_count = len(response.contexts)
+    earlier_ids = set(map(context_id, range(own_count, len(response.evidence))))
 
-    def sources(names: Sequence[str]) -> list[str]:
-        shown = ("of an earlier turn" if name in earlier else name for name in names)
-        return list(dict.fromkeys(shown))
+    def shown_names(context_ids: Sequence[str]) -> list[str]:
+        # The contexts of earlier turns are not shown, and so count as one.
+        names = (
+            "of an earlier turn" if identifier in earlier_ids else identifier
+            for identifier in context_ids
+        )
+        return list(dict.fromkeys(names))
 
     by_statement = {support.statement_id: support for support in supports}
     entries: list[Json] = []
     for statement in statements:
         support = by_statement.get(statement.id)
-        entry: Json = {"text": statement.text, "verdict": ""}
-        entry |= {"by": [], "against": [], "quote": ""}
+        entry: Json = {
+            "text": statement.text,
+            "verdict": "",
+            "supportedBy": [],
+            "contradictedBy": [],
+            "quote": "",
+        }
         if support is not None:
             entry["verdict"] = str(support.verdict)
-            entry["by"] = sources(support.supported_by)
-            entry["against"] = sources(support.contradicted_by)
+            entry["supportedBy"] = shown_names(support.supported_by)
+            entry["contradictedBy"] = shown_names(support.contradicted_by)
             entry["quote"] = support.quote or ""
         entries.append(entry)
     return entries
 
 
-def _contexts(
-    sample: Sample, answer: Answer, before: Answer | None, texts: Texts
+def _compare_contexts(
+    sample: Sample,
+    answer: Answer,
+    baseline_answer: Answer | None,
+    preparer: TextPreparer,
 ) -> list[Json]:
-    """The contexts of both answers: those of the new one by rank, then those that were
-    lost.
+    """Return the contexts of both answers: those of `answer` by rank, then those that
+    only the baseline has. The evidence is that of `sample`.
 
-    A context is the same one if its text is, or else its id; then `was` is its text in
-    the baseline. Each has its ranks, from 1. The evidence is that of `sample`.
+    A context with another text but the same id is the same; then ``baselineText`` is its
+    text in the baseline.
     """
-    new = texts.first(answer.response.contexts, MAX_CONTEXTS)
-    old: Sequence[Context] = ()
-    source = answer
-    if before is not None and before.response.contexts:
-        old = texts.first(before.response.contexts, MAX_CONTEXTS)
-        source = before
-    evidence = evidence_of(sample, old or new, source.judged)
-    with_evidence = _with_evidence(evidence[:_EVIDENCE], (*new, *old))
+    contexts = preparer.cut(answer.response.contexts, MAX_CONTEXTS)
+    baseline_contexts: Sequence[Context] = ()
+    judged = answer.judged
+    if baseline_answer is not None and baseline_answer.response.contexts:
+        baseline_contexts = preparer.cut(
+            baseline_answer.response.contexts, MAX_CONTEXTS
+        )
+        judged = baseline_answer.judged
+    evidence = evidence_of(sample, baseline_contexts or contexts, judged)
+    texts_with_evidence = _texts_with_evidence(
+        evidence[:_MAX_EVIDENCE_TEXTS], (*contexts, *baseline_contexts)
+    )
     use = result_or(answer.judged.context_use, NO_USE)
-    useful = {context.context_id: context.useful for context in use.contexts}
+    useful_by_id = {context.context_id: context.useful for context in use.contexts}
     entries: list[Json] = []
-    for rank, context in enumerate(new):
-        entry = _context(context, with_evidence)
-        entry["now"] = rank + 1
-        entry["useful"] = useful.get(context_id(rank))
+    for position, context in enumerate(contexts):
+        entry = _context_entry(context, texts_with_evidence)
+        entry["rank"] = position + 1
+        entry["useful"] = useful_by_id.get(context_id(position))
         entries.append(entry)
-    new_ranks = _partners(old, new)
-    for rank, context in enumerate(old):
-        if rank in new_ranks:
-            entry = entries[new_ranks[rank]]
+    new_positions = _match_contexts(baseline_contexts, contexts)
+    for position, context in enumerate(baseline_contexts):
+        if position in new_positions:
+            entry = entries[new_positions[position]]
         else:
-            entry = _context(context, with_evidence)
+            entry = _context_entry(context, texts_with_evidence)
             entries.append(entry)
-        entry["then"] = rank + 1
+        entry["baselineRank"] = position + 1
         if context.text != entry["text"]:
-            entry["was"] = context.text
-            entry["lost"] = context.text in with_evidence and not entry["evidence"]
+            had_evidence = context.text in texts_with_evidence
+            entry["baselineText"] = context.text
+            entry["lostEvidence"] = had_evidence and not entry["hasEvidence"]
     return entries
 
 
-def _context(context: Context, with_evidence: Set[str]) -> Json:
+def _context_entry(context: Context, texts_with_evidence: Set[str]) -> Json:
     return {
         "id": context.id or "",
         "text": context.text,
-        "evidence": context.text in with_evidence,
-        "now": None,
-        "then": None,
-        "was": None,
-        "lost": False,
+        "hasEvidence": context.text in texts_with_evidence,
+        "rank": None,
+        "baselineRank": None,
+        "baselineText": None,
+        "lostEvidence": False,
         "useful": None,
     }
 
 
-def _with_evidence(evidence: tuple[str, ...], contexts: Sequence[Context]) -> set[str]:
-    """The texts of the contexts that have an evidence text or part of one."""
-    heads = tuple(context.text[:MAX_CHARACTERS] for context in contexts)
+def _texts_with_evidence(
+    evidence: tuple[str, ...], contexts: Sequence[Context]
+) -> set[str]:
+    """Return the texts of the contexts that have an evidence text or a part of one."""
+    beginnings = tuple(context.text[:MAX_CHARACTERS] for context in contexts)
     texts: set[str] = set()
-    for place in locate(evidence, heads):
+    for place in locate(evidence, beginnings):
         texts.update(contexts[rank - 1].text for rank in place.carrier_ranks)
     return texts
 
 
-def _partners(old: Sequence[Context], new: Sequence[Context]) -> dict[int, int]:
-    """The rank in `new` of each context of `old` that is still there, by its text or
-    else by its id."""
-    partners: dict[int, int] = {}
-    for identity in (attrgetter("text"), attrgetter("id")):
-        for rank, context in enumerate(old):
-            name = identity(context)
-            for new_rank, new_context in enumerate(new):
-                is_same = name is not None and name == identity(new_context)
-                if (
-                    is_same
-                    and rank not in partners
-                    and new_rank not in partners.values()
-                ):
-                    partners[rank] = new_rank
-    return partners
+def _match_contexts(
+    baseline_contexts: Sequence[Context], contexts: Sequence[Context]
+) -> dict[int, int]:
+    """Return the position in `contexts` of each of `baseline_contexts` that is still
+    there, by its text or else by its id."""
+    positions: dict[int, int] = {}
+    for attribute in ("text", "id"):
+        for baseline_position, baseline_context in enumerate(baseline_contexts):
+            identity = getattr(baseline_context, attribute)
+            for position, context in enumerate(contexts):
+                is_same = identity is not None and identity == getattr(
+                    context, attribute
+                )
+                is_free = (
+                    baseline_position not in positions
+                    and position not in positions.values()
+                )
+                if is_same and is_free:
+                    positions[baseline_position] = position
+    return positions

@@ -1,5 +1,4 @@
-"""The end of a traceback, as one wants to read it: the last frames of the user's own
-code, and the error."""
+"""Shortens a traceback to the last frames of the user's own code, and the error."""
 
 from __future__ import annotations
 
@@ -7,21 +6,25 @@ import re
 
 MAX_FRAMES = 3
 MAX_LOG_LINES = 6
-"""Number of lines of what is no traceback: the last words of a process."""
+"""Maximum number of lines of an error, or of output that is no traceback."""
 
-_MAX_LINE = 300
+_MAX_LINE_CHARACTERS = 300
 _FRAME = re.compile(r'^  File "[^"\n]*", line \d+.*(?:\n    .*)*', re.MULTILINE)
 _LIBRARY = re.compile(
     r'(site|dist)-packages[/\\]|[/\\]lib[/\\]python3|[/\\]Lib[/\\]|File "<'
 )
-_MARKS = re.compile(r"\s*[~^]+\s*")
+_ERROR_MARKERS = re.compile(r"\s*[~^]+\s*")
 
 
 def last_frames(detail: str | None) -> tuple[str, ...]:
-    """The last frames of the user's code in `detail`, and the error below them; or else
-    its last lines."""
+    """Return the lines of the last frames of the user's code in `detail`, and of the
+    error below them; if `detail` is no traceback, its last lines."""
     all_lines = (detail or "").rstrip().splitlines()
-    lines = [line[:_MAX_LINE] for line in all_lines if not _MARKS.fullmatch(line)]
+    lines = [
+        line[:_MAX_LINE_CHARACTERS]
+        for line in all_lines
+        if not _ERROR_MARKERS.fullmatch(line)
+    ]
     text = "\n".join(lines)
     frames = list(_FRAME.finditer(text))
     if not frames:
@@ -31,8 +34,6 @@ def last_frames(detail: str | None) -> tuple[str, ...]:
     ]
     after_frames = text[frames[-1].end() :].splitlines()
     error = after_frames[1 : MAX_LOG_LINES + 1]
-    shown = own_frames or [frame[0] for frame in frames]
-    return tuple(
-        line.removeprefix("  ")
-        for line in [*"\n".join(shown[-MAX_FRAMES:]).splitlines(), *error]
-    )
+    shown_frames = own_frames or [frame[0] for frame in frames]
+    frame_lines = "\n".join(shown_frames[-MAX_FRAMES:]).splitlines()
+    return tuple(line.removeprefix("  ") for line in [*frame_lines, *error])

@@ -1,4 +1,4 @@
-"""What changed between two answers, word by word."""
+"""Compares two answers word by word."""
 
 from __future__ import annotations
 
@@ -11,47 +11,51 @@ from msgspec import Struct
 from ragstone.report.escape import clip
 
 _MAX_WORDS = 400
-_AROUND = 4
-"""Number of unchanged words that are kept at either end of an unchanged part."""
+"""Maximum number of words of an answer that are compared: the time grows with their
+square."""
+
+_KEPT_WORDS = 4
+"""Number of words that are kept at each end of a long unchanged part."""
 
 
 class Piece(Struct, frozen=True):
-    """Consecutive words that are in both answers, only in the one before (`gone`), or
-    only in the one now (`new`)."""
+    """Consecutive words that are in one answer or both."""
 
     kind: Literal["same", "gone", "new"]
+    """In both answers, only in the baseline's, or only in the current one."""
     text: str
 
 
-def word_diff(before: str, now: str, limit: int) -> tuple[Piece, ...]:
-    """The words of `before` and `now` in at most about `limit` characters; long
+def word_diff(baseline_answer: str, answer: str, limit: int) -> tuple[Piece, ...]:
+    """Return the words of both answers in at most about `limit` characters; long
     unchanged parts are left out."""
-    old = before.split()[:_MAX_WORDS]
-    new = now.split()[:_MAX_WORDS]
-    shown: list[Piece] = []
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for kind, start, end, new_start, new_end in matcher.get_opcodes():
-        old_words = old[start:end]
-        new_words = new[new_start:new_end]
-        pieces = [
-            Piece("gone", " ".join(old_words)),
+    baseline_words = baseline_answer.split()[:_MAX_WORDS]
+    words = answer.split()[:_MAX_WORDS]
+    pieces: list[Piece] = []
+    matcher = SequenceMatcher(None, baseline_words, words, autojunk=False)
+    for change, baseline_start, baseline_end, start, end in matcher.get_opcodes():
+        gone_words = baseline_words[baseline_start:baseline_end]
+        new_words = words[start:end]
+        candidates = [
+            Piece("gone", " ".join(gone_words)),
             Piece("new", " ".join(new_words)),
         ]
-        if kind == "equal":
-            pieces = [Piece("same", _shortened(old_words))]
-        for piece in pieces:
+        if change == "equal":
+            candidates = [Piece("same", _shorten(new_words))]
+        for piece in candidates:
             if limit <= 0:
-                return (*shown, Piece("same", "…"))
+                return (*pieces, Piece("same", "…"))
             if piece.text:
-                shown.append(Piece(piece.kind, clip(piece.text, limit)))
-                limit -= len(shown[-1].text) + 1
-    return tuple(shown)
+                text = clip(piece.text, limit)
+                pieces.append(Piece(piece.kind, text))
+                limit -= len(text) + 1
+    return tuple(pieces)
 
 
-def _shortened(words: Sequence[str]) -> str:
-    """Unchanged words without those in the middle of many."""
-    if len(words) <= 3 * _AROUND:
+def _shorten(words: Sequence[str]) -> str:
+    """Join unchanged words, without those in the middle if there are many."""
+    if len(words) <= 3 * _KEPT_WORDS:
         return " ".join(words)
-    beginning = words[:_AROUND]
-    end = words[-_AROUND:]
+    beginning = words[:_KEPT_WORDS]
+    end = words[-_KEPT_WORDS:]
     return " ".join([*beginning, "…", *end])

@@ -24,7 +24,7 @@ from ragstone.errors import ConfigError, disk_errors
 from ragstone.files import read_regular, shipped
 from ragstone.printable import clean, shown_name
 from ragstone.report import escape
-from ragstone.report.escape import markdown_inline, one_line
+from ragstone.report.escape import clean_line, markdown_inline
 from ragstone.report.sandbox import ReportEnvironment, SafeText
 from ragstone.report.template_cache import TemplateCache
 
@@ -149,7 +149,7 @@ def text_environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(FILTERS, line=escape.line)
+    environment.filters.update(FILTERS, line=escape.escape_terminal_line)
     return environment
 
 
@@ -191,7 +191,7 @@ def render_template(
 
 def _unusable(message: str, where: str) -> ConfigError:
     return ConfigError(
-        f"the report template can't be used: {one_line(message)}.",
+        f"the report template can't be used: {clean_line(message)}.",
         where=where,
         hint=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
     )

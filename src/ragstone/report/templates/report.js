@@ -8,7 +8,7 @@
     ["tools", "filter", "which", "metric", "cause", "tag", "clear", "shown", "more", "note"].map(get);
   const body = table.tBodies[0];
   const packed = kind => [...document.querySelectorAll(`script[data-packed="${kind}"]`)];
-  const places = packed("t"), unpacked = new Map();
+  const textChunks = packed("texts"), unpacked = new Map();
   const titles = [...metric.options].slice(1).map(option => option.textContent);
   let rows = [], fitting = [], limit = PAGE, sorted = null, columns = [];
 
@@ -42,7 +42,7 @@
     const [chunk, at] = row.place;
     if (!unpacked.has(chunk)) {
       if (unpacked.size >= 16) { unpacked.delete(unpacked.keys().next().value); }
-      unpacked.set(chunk, unpack(places[chunk]));
+      unpacked.set(chunk, unpack(textChunks[chunk]));
     }
     return unpacked.get(chunk).then(found => found[at]);
   }
@@ -51,7 +51,7 @@
     const [id, question, tags, file, line, address, cells, latency, failure, cause, place] = values;
     const row = { id, question, tags, file, line, address, latency, failure, cause };
     row.cells = cells.map(([text, sort, kind, change, reason]) => ({ text, sort, kind, change, reason }));
-    row.place = place.length && places[place[0]] ? place : null;
+    row.place = place.length && textChunks[place[0]] ? place : null;
     row.kinds = new Set(row.cells.map(cell => cell.kind));
     if (failure !== null) { row.kinds.add("failed"); }
     row.state = ["failed", "worse", "better"].find(kind => row.kinds.has(kind)) || "";
@@ -139,17 +139,17 @@
   const pieces = edits => edits.map(([kind, text]) => kind === "-" ? make("del", {}, text) : kind === "+" ? make("ins", {}, text) : text);
 
   function answerBlock(pair, compared) {
-    const { now, then } = pair;
-    if (now.failure) {
-      return [heading("Answer"), make("p", { class: "failed" }, now.failure), now.trace.length ? make("pre", {}, now.trace.join("\n")) : null,
-        ...(then && then.text ? [heading("Answer of the baseline"), ...textBlock(then.text)] : [])];
+    const { current, baseline } = pair;
+    if (current.failure) {
+      return [heading("Answer"), make("p", { class: "failed" }, current.failure), current.trace.length ? make("pre", {}, current.trace.join("\n")) : null,
+        ...(baseline && baseline.text ? [heading("Answer of the baseline"), ...textBlock(baseline.text)] : [])];
     }
-    if (!then) { return [heading("Answer"), ...textBlock(now.text), compared ? soft("The baseline has no answer to compare with.") : null]; }
-    if (then.failure) { return [heading("Answer"), ...textBlock(now.text), soft(`In the baseline: ${then.failure}`)]; }
-    if (then.text === now.text) { return [heading("Answer"), ...textBlock(now.text), soft("The answer is the baseline's, word for word.")]; }
+    if (!baseline) { return [heading("Answer"), ...textBlock(current.text), compared ? soft("The baseline has no answer to compare with.") : null]; }
+    if (baseline.failure) { return [heading("Answer"), ...textBlock(current.text), soft(`In the baseline: ${baseline.failure}`)]; }
+    if (baseline.text === current.text) { return [heading("Answer"), ...textBlock(current.text), soft("The answer is the baseline's, word for word.")]; }
     return [heading("Answer, before and after"), make("p", { class: "soft small" }, make("del", {}, "only in the baseline"), " · ", make("ins", {}, "new")),
-      make("pre", { class: "diff", tabindex: "0" }, ...pieces(diff(then.text, now.text))),
-      make("details", {}, make("summary", {}, "Both answers as they are"), soft("Now"), ...textBlock(now.text), soft("Baseline"), ...textBlock(then.text))];
+      make("pre", { class: "diff", tabindex: "0" }, ...pieces(diff(baseline.text, current.text))),
+      make("details", {}, make("summary", {}, "Both answers as they are"), soft("Now"), ...textBlock(current.text), soft("Baseline"), ...textBlock(baseline.text))];
   }
 
   const VERDICTS = { supported: ["pass", "supported"], unsupported: ["fail", "not in the contexts"], contradicted: ["fail", "contradicted"] };
@@ -160,36 +160,36 @@
       const [kind, word] = VERDICTS[one.verdict] || ["", "not judged"];
       const named = names => `context${names.length === 1 ? "" : "s"} ${names.map(name => /^c\d+$/.test(name) ? name.slice(1) : name).join(", ")}`;
       return make("li", {}, make("span", { class: `pill ${kind}` }, word), " ", one.text,
-        one.by.length ? make("span", { class: "soft" }, ` (${named(one.by)})`) : null,
-        one.against.length ? make("span", { class: "pill warn" }, `contradicted by ${named(one.against)}`) : null,
+        one.supportedBy.length ? make("span", { class: "soft" }, ` (${named(one.supportedBy)})`) : null,
+        one.contradictedBy.length ? make("span", { class: "pill warn" }, `contradicted by ${named(one.contradictedBy)}`) : null,
         one.quote ? make("q", {}, one.quote) : null);
     });
     return [heading(title), make("ul", { class: "statements" }, ...items)];
   }
 
   function contextBlock(one, compared) {
-    const { now, then } = one;
+    const { rank, baselineRank } = one;
     const marks = [];
-    if (compared && now && !then) { marks.push(["pass", "added"]); }
-    if (compared && !now) { marks.push(["fail", "lost"]); }
-    if (now && then && now !== then) { marks.push(["warn", `${now < then ? "up" : "down"} from ${then}`]); }
-    if (one.was !== null) { marks.push(["warn", "text changed"]); }
-    if (one.lost) { marks.push(["fail", "evidence lost"]); }
-    if (one.evidence) { marks.push(["error", "evidence"]); }
+    if (compared && rank && !baselineRank) { marks.push(["pass", "added"]); }
+    if (compared && !rank) { marks.push(["fail", "lost"]); }
+    if (rank && baselineRank && rank !== baselineRank) { marks.push(["warn", `${rank < baselineRank ? "up" : "down"} from ${baselineRank}`]); }
+    if (one.baselineText !== null) { marks.push(["warn", "text changed"]); }
+    if (one.lostEvidence) { marks.push(["fail", "evidence lost"]); }
+    if (one.hasEvidence) { marks.push(["error", "evidence"]); }
     if (one.useful !== null) { marks.push(["", one.useful ? "useful" : "not useful"]); }
-    const text = one.was === null ? [one.text] : pieces(diff(one.was, one.text));
-    return make("li", { class: now ? "" : "lost" },
-      make("p", {}, make("b", {}, now ? `${now}` : `was ${then}`), one.id ? make("code", {}, one.id) : null, ...marks.map(([kind, word]) => make("span", { class: `pill ${kind}` }, word))),
+    const text = one.baselineText === null ? [one.text] : pieces(diff(one.baselineText, one.text));
+    return make("li", { class: rank ? "" : "lost" },
+      make("p", {}, make("b", {}, rank ? `${rank}` : `was ${baselineRank}`), one.id ? make("code", {}, one.id) : null, ...marks.map(([kind, word]) => make("span", { class: `pill ${kind}` }, word))),
       make("pre", { tabindex: "0" }, ...text));
   }
 
   function contextsBlock(pair, compared) {
     const contexts = pair.contexts;
-    const both = compared && Boolean(pair.then) && !pair.then.failure;
+    const both = compared && Boolean(pair.baseline) && !pair.baseline.failure;
     const count = test => contexts.filter(test).length;
     let changes = "";
     if (both) {
-      const parts = [[count(one => one.now && !one.then), "added"], [count(one => !one.now), "lost"], [count(one => one.now && one.then && one.now !== one.then), "moved"], [count(one => one.was !== null), "with another text"]];
+      const parts = [[count(one => one.rank && !one.baselineRank), "added"], [count(one => !one.rank), "lost"], [count(one => one.rank && one.baselineRank && one.rank !== one.baselineRank), "moved"], [count(one => one.baselineText !== null), "with another text"]];
       changes = `: ${parts.filter(([found]) => found).map(([found, word]) => `${found} ${word}`).join(", ") || "the same as in the baseline, in the same order"}`;
     }
     return [heading(`Contexts${changes}`),
@@ -214,17 +214,17 @@
   }
 
   function pairBlock(pair, compared) {
-    const { now, then } = pair;
-    const statementsBefore = then && then.text !== now.text ? then.statements : [];
+    const { current, baseline } = pair;
+    const baselineStatements = baseline && baseline.text !== current.text ? baseline.statements : [];
     return make("div", {},
       ...answerBlock(pair, compared),
-      now.understood ? make("p", { class: "soft" }, `Judged as an answer to: ${now.understood}`) : null,
-      now.abstains ? make("p", { class: "soft" }, "The answer abstains.") : null,
-      ...statementsBlock("Statements of the answer", now.statements),
-      ...statementsBlock("Statements of the reference, in the contexts", now.wanted),
-      ...stepsBlock(now.steps, then ? then.steps : []),
+      current.standaloneQuestion ? make("p", { class: "soft" }, `Judged as an answer to: ${current.standaloneQuestion}`) : null,
+      current.abstains ? make("p", { class: "soft" }, "The answer abstains.") : null,
+      ...statementsBlock("Statements of the answer", current.statements),
+      ...statementsBlock("Statements of the reference, in the contexts", current.referenceStatements),
+      ...stepsBlock(current.steps, baseline ? baseline.steps : []),
       ...contextsBlock(pair, compared),
-      statementsBefore.length ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", statementsBefore)) : null);
+      baselineStatements.length ? make("details", {}, make("summary", {}, "Statements of the baseline's answer"), ...statementsBlock("Statements", baselineStatements)) : null);
   }
 
   function sampleBlock(row, texts) {
@@ -238,7 +238,7 @@
     if (texts.history.length || texts.question !== row.question) {
       add(heading("Question"),
         ...texts.history.map(([role, text], place) => {
-          const was = texts.historyBefore[place];
+          const was = texts.baselineHistory[place];
           return make("p", { class: "soft" }, `${role}: `, ...(was && was[0] === role && was[1] !== text ? pieces(diff(was[1], text)) : [text]));
         }), ...textBlock(texts.question));
     }
@@ -386,7 +386,7 @@
 
   async function start() {
     const parts = [];
-    for (const element of packed("r")) { parts.push(...await unpack(element)); }
+    for (const element of packed("rows")) { parts.push(...await unpack(element)); }
     rows = parts.map(rowOf);
     options(cause, counts(rows.filter(row => row.cause !== null).map(row => row.cause)), "All causes");
     options(tag, counts(rows.flatMap(row => row.tags)), "All tags");

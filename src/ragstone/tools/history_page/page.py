@@ -21,7 +21,7 @@ from ragstone.history.column import run_name
 from ragstone.history.file import History
 from ragstone.history.lines import RunLine
 from ragstone.metrics.registry import metric_title
-from ragstone.report.escape import clip, url
+from ragstone.report.escape import clip, safe_url
 from ragstone.report.html_page import render_page
 from ragstone.report.templates import read_template
 from ragstone.stats.estimate import Estimate
@@ -154,7 +154,7 @@ def history_page(
         rows=list(map(builder.row, newest_first[:MAX_ROWS])),
         versions=[run.release or run.system or run_name(run) for run in versions],
         comparison=builder.comparison(versions) if versions else {},
-        repository=url(repository),
+        repository=safe_url(repository),
     )
 
 
