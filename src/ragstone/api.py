@@ -479,7 +479,7 @@ def _chosen_metrics(
                     definition["levels"] = metric.levels
             case Callable() if not isinstance(metric, type):
                 name = _name_of(metric)
-                definition = CustomMetric.calling(metric)
+                definition = CustomMetric.of_function(metric)
             case _:
                 raise ConfigError(
                     f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",

@@ -11,7 +11,7 @@ import pytest
 from ragstone.errors import ConfigError
 from ragstone.judge.names import provider_of
 from ragstone.settings.load import OPTIONS, load_settings
-from ragstone.settings.settings import _MAX_METRICS, Settings
+from ragstone.settings.settings import _MAX_CUSTOM_METRICS, Settings
 
 
 def write(path: Path, text: str) -> Path:
@@ -133,9 +133,9 @@ def test_relative_paths_start_from_the_file_that_names_them_and_those_of_flags_f
         ("[metrics.tone]\nrubric = 'x'\ntimeout_s = 3\n", "'timeout_s' is for functions"),
         ("[metrics.tone]\nrubric = 'x'\nlevels = ['a']\n", "'levels' needs 2 to 10 descriptions"),
         ("[metrics.tone]\nrubric = 'x'\nlevels = ['a', ' ']\n", "'levels' needs 2 to 10 descriptions"),
-        ("[metrics.tone]\nrubric = 'x'\nlevels = ['a', 'a']\n", "lists a value twice"),
-        ("[metrics.tone]\nrubric = 'x'\nsees = ['answer', 'answer']\n", "lists a value twice"),
-        ("[metrics.tone-x]\nrubric = 'x'\n", "'tone-x' is not a metric's name"),
+        ("[metrics.tone]\nrubric = 'x'\nlevels = ['a', 'a']\n", "must not list a value twice"),
+        ("[metrics.tone]\nrubric = 'x'\nsees = ['answer', 'answer']\n", "must not list a value twice"),
+        ("[metrics.tone-x]\nrubric = 'x'\n", "'tone-x' is not a name for a metric"),
         ("[system]\nprice = 3\n", r"toml:2: 'system\.price'.*found 3"),
         (f"[system]\nprice = '{'x' * 78}'\n", f'found "{"x" * 78}"'),
         (f"[system]\nprice = '{'x' * 79}'\n", f'found "{"x" * 76}\\.\\.\\.'),
@@ -262,7 +262,9 @@ def test_the_paths_of_a_judge_start_from_the_file_or_from_here(tmp_path: Path) -
 
 
 def test_as_many_metrics_as_the_limit_may_be_defined(tmp_path: Path) -> None:
-    tables = [f"[metrics.m{number}]\nrubric = 'x'\n" for number in range(_MAX_METRICS + 1)]
-    assert len(load(tmp_path, "".join(tables[1:])).metrics) == _MAX_METRICS
-    with pytest.raises(ConfigError, match=f"defines {_MAX_METRICS + 1} metrics; at most {_MAX_METRICS}"):
+    tables = [f"[metrics.m{number}]\nrubric = 'x'\n" for number in range(_MAX_CUSTOM_METRICS + 1)]
+    assert len(load(tmp_path, "".join(tables[1:])).metrics) == _MAX_CUSTOM_METRICS
+    with pytest.raises(
+        ConfigError, match=f"defines {_MAX_CUSTOM_METRICS + 1} metrics, but at most {_MAX_CUSTOM_METRICS} are allowed"
+    ):
         load(tmp_path, "".join(tables))

@@ -79,7 +79,7 @@ def command(
     """
     settings = settings_from({"config": config})
     all_columns = {**settings.golden.columns, **columns_from(columns)}
-    golden = read_golden_set(settings.having("golden.columns", all_columns), files)
+    golden = read_golden_set(settings.with_value("golden.columns", all_columns), files)
     print_columns(golden)
     if output is not None:
         write_golden_set(golden, output, force=force)

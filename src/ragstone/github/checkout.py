@@ -110,4 +110,4 @@ def _with_canaries(settings: Settings, kind: EventKind) -> Settings:
     their result."""
     if settings.judge.canaries is not None or kind not in _CANARY_EVENTS:
         return settings
-    return settings.having("judge.canaries", DEFAULT_CANARY_COUNT)
+    return settings.with_value("judge.canaries", DEFAULT_CANARY_COUNT)

@@ -176,7 +176,7 @@ def _of_file(settings: Settings, otherwise: Settings) -> Settings:
     itself."""
     if settings.file is None:
         return Settings()
-    return settings.of_file or otherwise
+    return settings.file_settings or otherwise
 
 
 def _shown(value: object) -> str:

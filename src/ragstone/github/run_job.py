@@ -151,7 +151,7 @@ def _baseline_input(
     """A baseline among the settings overrides the input; a path stays there."""
     chosen = settings.gate.baseline or inputs.baseline
     path = None if chosen in tuple(BaselineSource) else chosen
-    return replace(inputs, baseline=chosen), settings.having("gate.baseline", path)
+    return replace(inputs, baseline=chosen), settings.with_value("gate.baseline", path)
 
 
 async def _gate(job: Job) -> Report:

@@ -265,7 +265,7 @@ def _as_in_base(
                 f"'{key}' is {_shown(base_value)} ({why}): the value in {_place(settings)} of this checkout, "
                 f"{_shown(value)}, does not count."
             )
-            settings = settings.having(key, base_value)
+            settings = settings.with_value(key, base_value)
     return TrustedSettings(settings)
 
 

@@ -45,7 +45,7 @@ def invocation_of(
         if toplevel is not None:
             top = Path(toplevel)
             changed = _changed_files(top, environ)
-    reference = settings.of_file or Settings(root=root)
+    reference = settings.file_settings or Settings(root=root)
     flags: list[str] = []
     for option in OPTIONS:
         value = _value(settings, option.key)

@@ -45,7 +45,9 @@ def without_key(settings: Settings, golden: GoldenSet, policy: Policy) -> Narrow
         metric.info.name for metric in metrics if not any(map(metric.needs, golden))
     )
     if unjudged:
-        narrowed = offline.having("run.metrics", unjudged).having("run.oracle", False)
+        narrowed = offline.with_value("run.metrics", unjudged).with_value(
+            "run.oracle", False
+        )
         note = f"{NOT_JUDGED} Only metrics that need no judge were scored: {', '.join(unjudged)}."
         unproven = NOT_JUDGED if len(unjudged) < len(metrics) else None
         return Narrowed(narrowed, (note,), unproven=unproven)

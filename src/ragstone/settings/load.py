@@ -1,5 +1,5 @@
-"""Settings from defaults, then the config file, the environment and flags
-(options.toml), which are passed in."""
+"""Loads the settings: defaults, overridden by the config file, the environment and flags.
+options.toml lists their names. The environment and the flags are passed in."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -20,13 +21,13 @@ from ragstone.errors import ConfigError, first_invalid, suggestion
 from ragstone.files import read_regular, read_table
 from ragstone.printable import shown_name
 from ragstone.settings.settings import METRICS, TABLES, Settings
-from ragstone.settings.source import shown
+from ragstone.settings.source import show_value
 from ragstone.settings.toml_lines import KeyPath, key_lines, line_of
 
 
 def default_text(field: FieldInfo, unset: str = "") -> str:
-    """The default of a setting in Markdown: its value, or what happens without one
-    (`unset`); empty for nothing."""
+    """The default of a setting in Markdown. If the default is nothing, it is the text
+    `unset`, which says what happens then."""
     value = field.get_default(call_default_factory=True)
     if value is None or value is False or value in ((), {}):
         return unset
@@ -36,31 +37,35 @@ def default_text(field: FieldInfo, unset: str = "") -> str:
 
 
 class Option(Struct, frozen=True):
-    """A setting and its names: table and key in the file, environment variable, and
-    flag (without dashes), if any.
-
-    `text` is the one description that help and documentation show, and `unset` what
-    happens where no value is given. `metavar` stands for the value of the flag in help.
-    `is_path`: relative values set outside the file are relative to the current
-    directory, not to the file's folder. `path_after` is the scheme after which a value
-    is a path: ``file`` in ``file:answers.jsonl``. `of_gate`: the decision needs it, not
-    the evaluation. `secret`: it is never shown, and never in a file.
-    """
+    """A setting, and its names in the file, in the environment and as a flag. Its other
+    fields are keys of options.toml."""
 
     key: str
+    """Table and key in the file, such as ``judge.name``."""
     env: str
     text: str
+    """The description, which help and documentation share."""
     unset: str = ""
+    """What happens if no value is given."""
     flag: str | None = None
+    """The flag without dashes, if there is one."""
     metavar: str | None = None
+    """The name of the flag's value in help."""
     in_file: bool = True
+    """Whether it can be set in a file."""
     secret: bool = False
+    """Whether its value is never shown, and never in a file."""
     is_path: bool = False
+    """Whether its value is a path. Outside of the file, paths are relative to the current
+    directory, not to the file's folder."""
     path_after: str | None = None
+    """The scheme after which its value is a path: ``file`` in ``file:answers.jsonl``."""
     of_gate: bool = False
+    """Whether only the decision needs it, not the evaluation."""
 
     def path_in(self, value: str) -> str | None:
-        """The path in a `value` with the scheme `path_after`, None if it has none."""
+        """The path in a `value` with the scheme `path_after`; None if it has another
+        scheme or no path."""
         scheme, _, path = value.strip().partition(":")
         if scheme != self.path_after:
             return None
@@ -76,7 +81,7 @@ class Option(Struct, frozen=True):
 
     @property
     def field(self) -> FieldInfo:
-        """The setting itself: its type and its default."""
+        """The field of Settings, which has the type and the default."""
         table = Settings.model_fields[self.table].annotation
         assert isinstance(table, type)  # noqa: S101 - for the type checker
         assert issubclass(table, BaseModel)  # noqa: S101
@@ -84,7 +89,8 @@ class Option(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """The description with a capital, without a full stop, in Markdown."""
+        """The description with a capital letter and without a full stop, in
+        Markdown."""
         return self.text[:1].upper() + self.text[1:]
 
     @property
@@ -94,20 +100,21 @@ class Option(Struct, frozen=True):
 
 
 TEXTS: Mapping[str, Any] = read_table("options.toml", __package__)
-"""What is said of each setting, by table and key."""
+"""The rows of options.toml, by table and key."""
 
 
-def _options() -> Iterator[Option]:
+def _read_options() -> Iterator[Option]:
+    """The settings that can be set outside of the config file."""
     for table, rows in TEXTS.items():
         for name, row in rows.items():
             if "env" in row:
                 yield Option(f"{table}.{name}", **row)
 
 
-OPTIONS = tuple(_options())
+OPTIONS = tuple(_read_options())
 
 SECRET_VARIABLES = tuple(option.env for option in OPTIONS if option.secret)
-"""Variables of settings that are secret, and so come from nowhere else."""
+"""The variables of secret settings, which can be set nowhere else."""
 
 
 def option_of(key: str) -> Option:
@@ -116,10 +123,12 @@ def option_of(key: str) -> Option:
 
 
 def variable_of(key: str) -> str:
+    """The environment variable of the setting `key`."""
     return option_of(key).env
 
 
 MAX_TOML_BYTES = 1_000_000
+_MAX_LINE_CHARACTERS = 120
 
 
 def read_text(
@@ -134,19 +143,19 @@ def read_text(
         ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"not valid TOML: not UTF-8 ({error.reason} at byte {error.start}).",
+            f"not valid TOML: it is not UTF-8 ({error.reason} at byte {error.start}).",
             where=str(path),
         ) from None
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
-    """The document in `text`, read from `path`. Raises ConfigError with the line of a
-    syntax error."""
+    """The document in `text`, which was read from `path`. Raises ConfigError with the
+    line of a syntax error."""
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise ConfigError(
-            "not valid TOML: nested too deeply", where=str(path)
+            "not valid TOML: nested too deeply.", where=str(path)
         ) from None
     except ValueError as error:  # a syntax error, or a number with thousands of digits
         raise ConfigError(
@@ -155,13 +164,14 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def _excerpt(text: str, message: str) -> str | None:
-    """The line of a syntax error with its number, unless it may have a secret in it."""
+    """The line of a syntax error with its number; None if the line is unknown or may
+    contain a secret."""
     place = re.search(r"at line (\d+)", message)
     lines = text.splitlines()
     number = int(place[1]) if place else 0
     if not 0 < number <= len(lines):
         return None
-    line = lines[number - 1].strip()[:120]
+    line = lines[number - 1].strip()[:_MAX_LINE_CHARACTERS]
     if re.search("key|token|secret|password|header", line, re.IGNORECASE):
         return None
     return f"{number} | {line}"
@@ -170,8 +180,37 @@ def _excerpt(text: str, message: str) -> str | None:
 CONFIG_FILE = "ragstone.toml"
 PYPROJECT = "pyproject.toml"
 _PREFIX = "RAGSTONE_"
-_JUDGE = "judge.name"
+_JUDGE_NAME = "judge.name"
 _NO_OVERRIDES: Mapping[str, object] = MappingProxyType({})
+_SIMILAR_NAMES = 0.85
+"""How similar a variable must be to one of Ragstone's to be taken for a misspelling, by
+difflib."""
+
+
+class _ConfigFile(Struct, frozen=True):
+    """What a config file says; without a file, nothing."""
+
+    name: str
+    """The name for messages."""
+    root: Path
+    """The folder to which its paths are relative."""
+    path: Path | None = None
+    text: str = ""
+    prefix: KeyPath = ()
+    """The table in which its tables are: ``tool.ragstone`` in pyproject.toml."""
+    tables: dict[str, dict[str, Any]] = {}
+
+    def where(self, *key: object) -> str:
+        """The place of a key, or of the nearest table above it, such as
+        ``ragstone.toml:4``."""
+        path = (*self.prefix, *map(str, key))
+        line = line_of(key_lines(self.text), path)
+        file = self.name.partition(" [")[0]
+        return self.name if line is None else f"{file}:{line}"
+
+    def copy_tables(self) -> dict[str, dict[str, Any]]:
+        """A copy of the tables whose values can be replaced."""
+        return {name: dict(values) for name, values in self.tables.items()}
 
 
 def load_settings(
@@ -184,78 +223,83 @@ def load_settings(
 ) -> Settings:
     """Merge all sources into Settings.
 
-    `overrides` maps option keys (``system.entrypoint``) to values, None meaning "not
-    set", and "" that no source sets an optional one. `config` names the file; without
-    it, ragstone.toml, then [tool.ragstone] of pyproject.toml in `directory` are tried,
-    and, without `within`, the next ragstone.toml above it in its repository. `within`
-    is the folder that this and every other named file must be in (on GitHub, the
-    workspace). Raises ConfigError with file, key and expectation.
+    `overrides` maps option keys (``system.entrypoint``) to values. None means that it is
+    not overridden; an empty text unsets an optional setting. `config` is the config
+    file. Without it, ragstone.toml and then [tool.ragstone] of pyproject.toml in
+    `directory` are tried, and, without `within`, the next ragstone.toml above it in its
+    repository. `within` is the folder that the config and every file named in it must
+    be in; on GitHub, it is the workspace. Raises ConfigError with file, key and
+    expectation.
     """
-    file, table, read, root = _read_file(directory, config, within)
+    file = _read_config_file(directory, config, within)
     _refuse_misspelt(environ)
-    merged = {name: dict(values) for name, values in table.items()}
+    merged = file.copy_tables()
     from_file: set[str] = set()
-    for name, values in table.items():
+    for name, values in file.tables.items():
         from_file |= {f"{name}.{key}" for key in values}
-    origin: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for option in OPTIONS:
-        if not option.in_file and option.name in table.get(option.table, {}):
+        if not option.in_file and option.name in file.tables.get(option.table, {}):
             raise ConfigError(
                 f"'{option.key}' must not be set in a file.",
-                where=read.at(option.table, option.name),
+                where=file.where(option.table, option.name),
                 hint=f"Remove it, and set the environment variable {option.env}.",
             )
         value, source = _value_outside(option, environ, overrides)
         if value is None:
             continue
         from_file.discard(option.key)
-        own = merged.setdefault(option.table, {})
+        table = merged.setdefault(option.table, {})
         if value == "" and option.field.default is None:
-            own.pop(option.name, None)
+            table.pop(option.name, None)
         else:
-            own[option.name] = _placed_value(option, value, directory, root)
-            origin[option.key] = source
-    _place_judge(merged, directory if _JUDGE in origin else root)
-    placed = {"root": root, "within": within, "config": config, "file": file}
-    of_file = _of_file(table, placed, root) if file else None
-    merged_and_placed = {
-        **merged,
-        **placed,
-        "from_file": frozenset(from_file),
-        "of_file": of_file,
+            table[option.name] = _relative_to_root(option, value, directory, file.root)
+            sources[option.key] = source
+    _place_judge_file(merged, directory if _JUDGE_NAME in sources else file.root)
+    places = {
+        "root": file.root,
+        "within": within,
+        "config": config,
+        "file": file.path,
     }
     try:
-        return Settings.model_validate(merged_and_placed)
+        return Settings.model_validate(
+            {
+                **merged,
+                **places,
+                "from_file": frozenset(from_file),
+                "file_settings": _settings_of_file(file, places),
+            }
+        )
     except ValidationError as error:
-        _refuse_unknown(error, table, read)
-        invalid = _invalid(error, origin, read)
-    raise invalid
+        _refuse_unknown_keys(error, file)
+        raise _invalid_setting(error, sources, file) from None
 
 
-def _invalid(
-    error: ValidationError, origin: Mapping[str, str], read: _ConfigText
+def _invalid_setting(
+    error: ValidationError, sources: Mapping[str, str], file: _ConfigFile
 ) -> ConfigError:
-    """What is wrong with the first invalid setting, and where its value is from."""
-    place, wanted, invalid = first_invalid(error.errors())
+    """An error about the first invalid setting and where its value is from."""
+    place, expectation, value = first_invalid(error.errors())
     names = list(map(str, place))
     path = ".".join(names)
-    source = origin.get(".".join(names[:2]), read.name)
-    message = wanted
+    source = sources.get(".".join(names[:2]), file.name)
+    message = expectation
     if source != f"option for {path}":
-        colon = "" if wanted.startswith("must ") else ":"
-        message = f"'{path}'{colon} {wanted}"
+        colon = "" if expectation.startswith("must ") else ":"
+        message = f"'{path}'{colon} {expectation}"
     if "api_key" not in path and "headers" not in path:
-        message += f", found {shown(invalid)}"
-    if source == read.name:
-        source = read.at(*place)
+        message += f", found {show_value(value)}"
+    if source == file.name:
+        source = file.where(*place)
     return ConfigError(f"{message}.", where=source)
 
 
 def _value_outside(
     option: Option, environ: Mapping[str, str], overrides: Mapping[str, object]
 ) -> tuple[object | None, str]:
-    """The value of an option that is not from the file, None if there is none, and
-    where it is from."""
+    """The value of an option from a flag or the environment (None if there is none), and
+    the name of that source."""
     override = overrides.get(option.key)
     if override is not None:
         return override, f"option for {option.key}"
@@ -263,8 +307,10 @@ def _value_outside(
     return text if text.strip() else None, f"environment variable {option.env}"
 
 
-def _placed_value(option: Option, value: object, directory: Path, root: Path) -> object:
-    """A value with its path, if it has one, relative to `root`."""
+def _relative_to_root(
+    option: Option, value: object, directory: Path, root: Path
+) -> object:
+    """`value`, in which a path relative to `directory` is made relative to `root`."""
     if option.is_path:
         return _from_directory(value, directory, root)
     path = option.path_in(str(value))
@@ -274,14 +320,16 @@ def _placed_value(option: Option, value: object, directory: Path, root: Path) ->
 
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
-    """Raise ConfigError for a variable that is almost one of ours; other variables may
-    belong to the workflow."""
+    """Raise ConfigError for a variable that is almost one of Ragstone's. Other variables
+    with the prefix may belong to the workflow."""
     names = {option.env.removeprefix(_PREFIX) for option in OPTIONS}
     for name in environ:
-        tail = name.removeprefix(_PREFIX)
-        if tail == name or tail in names or not environ[name]:
+        suffix = name.removeprefix(_PREFIX)
+        if suffix == name or suffix in names or not environ[name]:
             continue
-        for close in difflib.get_close_matches(tail, names, n=1, cutoff=0.85):
+        for close in difflib.get_close_matches(
+            suffix, names, n=1, cutoff=_SIMILAR_NAMES
+        ):
             raise ConfigError(
                 "there is no setting with this name.",
                 where=f"environment variable {name}",
@@ -289,61 +337,46 @@ def _refuse_misspelt(environ: Mapping[str, str]) -> None:
             )
 
 
-class _ConfigText(Struct, frozen=True):
-    """The text of a config file, its name in messages, and the table in which its keys
-    are."""
-
-    name: str
-    text: str = ""
-    table: KeyPath = ()
-
-    def at(self, *key: object) -> str:
-        """``ragstone.toml:4`` for a key, or for the nearest table above it."""
-        path = (*self.table, *map(str, key))
-        line = line_of(key_lines(self.text), path)
-        file = self.name.partition(" [")[0]
-        return self.name if line is None else f"{file}:{line}"
-
-
-def _read_file(
+def _read_config_file(
     directory: Path, config: Path | None, within: Path | None
-) -> tuple[Path | None, dict[str, dict[str, Any]], _ConfigText, Path]:
-    """The config file, its tables, its text, and the folder that its paths are relative
-    to."""
+) -> _ConfigFile:
+    """Read the file `config`, or else the one that is found from `directory`. Raises
+    ConfigError."""
     if config is not None and not os.path.lexists(config):
         raise ConfigError(
             f"config file not found: {shown_name(str(config))}",
             hint="Run `ragstone init` to write one.",
         )
-    file = config or _config_in(directory)
-    if file is None and within is None:
-        file = _config_above(directory)
-    if file is None:
-        return None, {}, _ConfigText("defaults"), directory
-    name = str(config or os.path.relpath(file, directory))
-    text = read_text(file, within=within)
-    read = _ConfigText(name, text)
-    document: object = parse_toml(text, file)
-    if file.name == PYPROJECT:
-        place = name if config else f"{PYPROJECT} [tool.ragstone]"
-        read = _ConfigText(place, text, ("tool", "ragstone"))
-        for table in read.table:
+    path = config or _config_in(directory)
+    if path is None and within is None:
+        path = _config_above(directory)
+    if path is None:
+        return _ConfigFile("defaults", directory)
+    name = str(config or os.path.relpath(path, directory))
+    text = read_text(path, within=within)
+    file = _ConfigFile(name, path.parent, path, text)
+    document: object = parse_toml(text, path)
+    if path.name == PYPROJECT:
+        name = name if config else f"{PYPROJECT} [tool.ragstone]"
+        file = replace(file, name=name, prefix=("tool", "ragstone"))
+        for table in file.prefix:
             document = document.get(table, {}) if isinstance(document, dict) else {}
-    return file, _tables(document, read), read, file.parent
+    return replace(file, tables=_check_tables(document, file))
 
 
 def _config_in(directory: Path) -> Path | None:
-    """The config file in `directory`."""
+    """The config file in `directory`; None if there is none."""
     for name in (CONFIG_FILE, PYPROJECT):
         path = directory / name
-        # A dangling link is a config that can't be read, not a missing one.
+        # A dangling link is a config that can't be read, which is an error.
         if os.path.lexists(path):
             return path
     return None
 
 
 def _config_above(directory: Path) -> Path | None:
-    """The next ragstone.toml in a folder above `directory`, inside its repository."""
+    """The next ragstone.toml in `directory` or above it, inside its repository; None if
+    there is none, or no repository."""
     start = directory.resolve()
     nearest = None
     for folder in (start, *start.parents):
@@ -356,7 +389,7 @@ def _config_above(directory: Path) -> Path | None:
 
 
 def _from_directory(value: object, directory: Path, root: Path) -> object:
-    """Convert a path (or paths) relative to `directory` into one relative to `root`."""
+    """The path (or paths) `value`, relative to `directory`, as relative to `root`."""
     if isinstance(value, (tuple, list)):
         return tuple(_from_directory(item, directory, root) for item in value)
     if (
@@ -366,77 +399,85 @@ def _from_directory(value: object, directory: Path, root: Path) -> object:
     ):
         return value
     if "/" not in value and not (directory / value).exists():
-        # A bare name that doesn't exist is a command (python3), or a new directory next
-        # to the config file.
+        # A bare name that doesn't exist is a command, such as python3, or a directory to
+        # be made next to the config file.
         return value
     return os.path.relpath(directory / value, root)
 
 
-def _place_judge(merged: Mapping[str, dict[str, Any]], base: Path) -> None:
-    """Take the file of a fitted judge, which is not taken from the settings' root
-    later, from `base`."""
-    option = option_of(_JUDGE)
-    judge = merged.get(option.table, {})
-    file = option.path_in(str(judge.get(option.name, "")))
-    if file is not None:
-        judge[option.name] = f"{option.path_after}:{base / file}"
+def _place_judge_file(tables: Mapping[str, dict[str, Any]], base: Path) -> None:
+    """Make the path of a fitted judge relative to `base`. The judge is not opened from
+    the root of the settings, unlike other files."""
+    option = option_of(_JUDGE_NAME)
+    judge = tables.get(option.table, {})
+    path = option.path_in(str(judge.get(option.name, "")))
+    if path is not None:
+        judge[option.name] = f"{option.path_after}:{base / path}"
 
 
-def _of_file(
-    table: Mapping[str, Mapping[str, Any]], placed: Mapping[str, object], root: Path
+def _settings_of_file(
+    file: _ConfigFile, places: Mapping[str, object]
 ) -> Settings | None:
-    """The settings in `table`, the config file's content, alone; None if they are not
-    valid by themselves."""
-    merged = {name: dict(value) for name, value in table.items()}
-    _place_judge(merged, root)
+    """The settings of the file alone; None if there is no file, or they are not valid
+    by themselves."""
+    if file.path is None:
+        return None
+    tables = file.copy_tables()
+    _place_judge_file(tables, file.root)
     try:
-        return Settings.model_validate({**merged, **placed})
+        return Settings.model_validate({**tables, **places})
     except ValidationError:
         return None
 
 
-def _tables(document: object, read: _ConfigText) -> dict[str, dict[str, Any]]:
+def _check_tables(document: object, file: _ConfigFile) -> dict[str, dict[str, Any]]:
+    """`document`, if its keys are known tables. Raises ConfigError."""
     if not isinstance(document, dict):
-        raise ConfigError(f"must be a table, found {shown(document)}.", where=read.at())
+        raise ConfigError(
+            f"must be a table, found {show_value(document)}.", where=file.where()
+        )
     for name, value in document.items():
         if name not in TABLES:
             raise ConfigError(
                 f"unknown table '{name}'.",
-                where=read.at(name),
+                where=file.where(name),
                 hint=suggestion(name, TABLES),
             )
         if not isinstance(value, dict):
             raise ConfigError(
-                f"'{name}' must be a table, found {shown(value)}.", where=read.at(name)
+                f"'{name}' must be a table, found {show_value(value)}.",
+                where=file.where(name),
             )
     return document
 
 
-def _refuse_unknown(
-    error: ValidationError, table: Mapping[str, Any], read: _ConfigText
-) -> None:
-    """Raise ConfigError for a key in `table` that no setting has."""
+_KINDS_OF_METRICS = frozenset({"rubric", "python"})
+"""The keys of which a custom metric has one."""
+
+_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action"})
+
+
+def _refuse_unknown_keys(error: ValidationError, file: _ConfigFile) -> None:
+    """Raise ConfigError if `error` is about a key that no setting has."""
     for problem in error.errors(include_url=False):
         place = problem["loc"]
         if problem["type"] != "extra_forbidden":
             continue
         is_threshold = place[0] == METRICS and place[-1] in _THRESHOLDS
-        if is_threshold and not _DEFINES & table[METRICS][str(place[1])].keys():
+        if is_threshold and not (
+            _KINDS_OF_METRICS & file.tables[METRICS][str(place[1])].keys()
+        ):
             raise ConfigError(
                 f"'{METRICS}.{place[1]}' sets thresholds, which belong in the policy.",
-                where=read.at(*place[:2]),
+                where=file.where(*place[:2]),
                 hint="Write them in thresholds.toml. Here, [metrics.NAME] defines a metric, by 'rubric' or "
                 "'python'.",
             ) from None
-        names: Mapping[str, Any] = TEXTS
+        known: Mapping[str, Any] = TEXTS
         for part in place[:-1]:
-            names = names.get(str(part), names)
+            known = known.get(str(part), known)
         raise ConfigError(
             f"unknown key '{'.'.join(map(str, place))}'.",
-            where=read.at(*place),
-            hint=suggestion(str(place[-1]), names),
+            where=file.where(*place),
+            hint=suggestion(str(place[-1]), known),
         ) from None
-
-
-_DEFINES = frozenset({"rubric", "python"})
-_THRESHOLDS = frozenset({"min", "max", "max_drop", "max_rise", "max_drift", "action"})

@@ -1,5 +1,5 @@
-"""All settings, as the tables of a config file. What each of them means is in
-options.toml."""
+"""All settings, as the tables of a config file. options.toml says what each of them
+means."""
 
 from __future__ import annotations
 
@@ -22,44 +22,41 @@ from pydantic import (
 )
 
 MIN_SECRET_CHARACTERS = 6
-"""Characters. What is shorter is no secret, and redacting it would garble ordinary
-text."""
+"""Shorter values are not masked, because that would garble ordinary text."""
 
 _METRIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_MAX_METRICS = 50
+_MAX_CUSTOM_METRICS = 50
 _DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
-_DASK = re.compile(
+_DASK_ADDRESS = re.compile(
     r"(?:tcp|tls|ws|wss)://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}"
 )
 
 
-def _words(value: object) -> object:
+def _split_words(value: object) -> object:
     if not isinstance(value, str):
         return value
     return tuple(value.replace(",", " ").split())
 
 
-def _checked_digests(values: tuple[str, ...]) -> tuple[str, ...]:
+def _split_at_commas(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(filter(None, map(str.strip, value.split(","))))
+
+
+def _check_digests(values: tuple[str, ...]) -> tuple[str, ...]:
     if not all(map(_DIGEST.fullmatch, values)):
         raise ValueError("must be SHA-256 digests as `ragstone check` prints them")
     return values
 
 
-def _separated(value: object) -> object:
-    return (
-        tuple(filter(None, map(str.strip, value.split(","))))
-        if isinstance(value, str)
-        else value
-    )
-
-
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_split_words)]
 """A list, or one text with spaces or commas between its words."""
 
-
-Ids = Annotated[tuple[str, ...], BeforeValidator(_separated)]
-"""A list, or one text with commas between its ids."""
+Ids = Annotated[tuple[str, ...], BeforeValidator(_split_at_commas)]
+"""A list, or one text with commas between its ids, which can contain spaces."""
 
 
 class _Table(BaseModel):
@@ -78,7 +75,7 @@ class GoldenSettings(_Table):
 
     @field_validator("paths", mode="before")
     @classmethod
-    def _one_or_many(cls, value: object) -> object:
+    def _accept_one_path(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
 
 
@@ -128,15 +125,15 @@ class SystemSettings(_Table):
 
     @property
     def functions(self) -> Mapping[str, str]:
-        """Metric to function, if these settings are for a worker that calls functions
-        of custom metrics."""
+        """The functions of custom metrics, by metric, if these settings are for a
+        worker that calls them."""
         return self._functions
 
-    def calling(
+    def for_functions(
         self, functions: Mapping[str, str], *, timeout_s: float
     ) -> SystemSettings:
-        """The settings of a worker that calls `functions` in the system's interpreter
-        and environment."""
+        """The settings of a worker that calls `functions`, in the interpreter and the
+        environment of the system."""
         settings = self.model_copy(
             update={
                 "entrypoint": None,
@@ -156,11 +153,11 @@ class Price(SystemPrice):
 
 
 class JudgeSettings(_Table):
-    """[judge]. `name` is ``offline``, ``fitted:FILE``, or a provider and its model:
-    ``openai:MODEL``."""
+    """[judge]"""
 
     name: str = "offline"
-    model_digests: Annotated[Words, AfterValidator(_checked_digests)] = ()
+    """``offline``, ``fitted:FILE``, or a provider and its model: ``openai:MODEL``."""
+    model_digests: Annotated[Words, AfterValidator(_check_digests)] = ()
     base_url: str | None = None
     api_key: SecretStr | None = None
     headers: SecretStr | None = None
@@ -180,12 +177,12 @@ class JudgeSettings(_Table):
 
     @field_validator("api_key", "headers", "embeddings_api_key", mode="after")
     @classmethod
-    def _blank_is_absent(cls, value: SecretStr | None) -> SecretStr | None:
+    def _unset_blank_secret(cls, value: SecretStr | None) -> SecretStr | None:
         secret = value.get_secret_value().strip() if value is not None else ""
         return SecretStr(secret) if secret else None
 
     def secrets(self) -> tuple[str, ...]:
-        """Keys and header values, which must never be shown."""
+        """The keys and header values, which must never be shown."""
         values = [
             value.get_secret_value()
             for value in (self.api_key, self.embeddings_api_key)
@@ -215,10 +212,10 @@ class RunSettings(_Table):
 
     @field_validator("dask", mode="after")
     @classmethod
-    def _address(cls, value: str | None) -> str | None:
+    def _check_dask_address(cls, value: str | None) -> str | None:
         if value is None or not value.strip():
             return None
-        if not _DASK.fullmatch(value.strip()):
+        if not _DASK_ADDRESS.fullmatch(value.strip()):
             raise ValueError(
                 "must be the address of a scheduler, such as tcp://scheduler:8786 or tls://scheduler:8786"
             )
@@ -253,7 +250,7 @@ class CustomMetric(_Table):
     _function: Callable[..., object] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         is_rubric = self.rubric is not None
         is_function = self.python is not None
         if is_rubric == is_function:
@@ -267,7 +264,7 @@ class CustomMetric(_Table):
     def _refuse_options_of_rubrics(self) -> None:
         if {"levels", "sees"} & self.model_fields_set:
             raise ValueError(
-                "'levels' and 'sees' are for rubrics; a function's parameters say what it sees"
+                "'levels' and 'sees' are for rubrics; the parameters of a function say what it sees"
             )
 
     def _check_rubric(self, rubric: str) -> None:
@@ -275,21 +272,21 @@ class CustomMetric(_Table):
             raise ValueError("the rubric is empty")
         if "timeout_s" in self.model_fields_set:
             raise ValueError(
-                "'timeout_s' is for functions; the judge has judge.timeout_s"
+                "'timeout_s' is for functions; set judge.timeout_s for the judge"
             )
         if len(self.levels) == 1 or not all(map(str.strip, self.levels)):
             raise ValueError("'levels' needs 2 to 10 descriptions, worst first")
         for values in (self.levels, self.sees):
             if len(set(values)) < len(values):
-                raise ValueError("lists a value twice")
+                raise ValueError("must not list a value twice")
 
     @property
     def function(self) -> Callable[..., object] | None:
-        """The function itself, where it was passed to the Python API."""
+        """The function itself, if it was passed to the Python API."""
         return self._function
 
     @classmethod
-    def calling(
+    def of_function(
         cls, function: Callable[..., object], *, timeout_s: float = 10.0
     ) -> CustomMetric:
         """A metric that calls `function` in this process."""
@@ -301,22 +298,21 @@ class CustomMetric(_Table):
 
 
 class Settings(_Table):
-    """All settings, frozen. Relative paths start from `root`.
-
-    `within` is the folder that every named file must be in, None for anywhere. `config`
-    is the config file that was named explicitly, None for the one in `root`, if any;
-    `file` is the one that was read, None if there is none. `from_file` contains the
-    keys (``judge.base_url``) whose value comes from the file and is not overridden.
-    `of_file` are the settings of the file alone, without environment and flags; None if
-    there is no file, or if it is not valid by itself.
-    """
+    """All settings, frozen."""
 
     root: Path = Path()
+    """The folder from which relative paths start."""
     within: Path | None = None
+    """The folder that every named file must be in; None for anywhere."""
     config: Path | None = None
+    """The config file that was named explicitly; None for the one that was found."""
     file: Path | None = None
+    """The config file that was read; None if there is none."""
     from_file: frozenset[str] = frozenset()
-    of_file: Settings | None = Field(default=None, repr=False)
+    """The keys, such as ``judge.base_url``, whose values are those of the file."""
+    file_settings: Settings | None = Field(default=None, repr=False)
+    """The settings of the file alone, without environment and flags; None if there is
+    no file, or if it is not valid by itself."""
     golden: GoldenSettings = Field(default_factory=GoldenSettings)
     system: SystemSettings = Field(default_factory=SystemSettings)
     judge: JudgeSettings = Field(default_factory=JudgeSettings)
@@ -326,29 +322,32 @@ class Settings(_Table):
 
     @field_validator("metrics")
     @classmethod
-    def _names(cls, value: dict[str, CustomMetric]) -> dict[str, CustomMetric]:
-        for name in value:
+    def _check_metric_names(
+        cls, metrics: dict[str, CustomMetric]
+    ) -> dict[str, CustomMetric]:
+        for name in metrics:
             if not _METRIC_NAME.fullmatch(name):
                 raise ValueError(
-                    f"'{name}' is not a metric's name: use letters, digits and _, starting with a letter"
+                    f"'{name}' is not a name for a metric: use letters, digits and _, starting with a letter"
                 )
-        if len(value) > _MAX_METRICS:
-            raise ValueError(f"defines {len(value)} metrics; at most {_MAX_METRICS}")
-        return value
+        if len(metrics) > _MAX_CUSTOM_METRICS:
+            raise ValueError(
+                f"defines {len(metrics)} metrics, but at most {_MAX_CUSTOM_METRICS} are allowed"
+            )
+        return metrics
 
-    def having(self, key: str, value: object) -> Settings:
-        """These settings with another value of `key`, such as ``judge.base_url``."""
+    def with_value(self, key: str, value: object) -> Settings:
+        """These settings with another `value` of `key`, such as ``judge.base_url``."""
         table, _, name = key.partition(".")
-        return self.model_copy(
-            update={table: getattr(self, table).model_copy(update={name: value})}
-        )
+        changed_table = getattr(self, table).model_copy(update={name: value})
+        return self.model_copy(update={table: changed_table})
 
     def path(self, value: str) -> Path:
         """`value` as a path, relative to `root`."""
         return self.root / value
 
     def path_or_none(self, value: str | None) -> Path | None:
-        """`value` as a path, relative to `root`, if there is one."""
+        """`value` as a path, relative to `root`; None for None."""
         return None if value is None else self.root / value
 
 

@@ -1,4 +1,5 @@
-"""A file of rules and the lines of its keys, so that every message says where."""
+"""Knows from which file and lines rules were read, so that every message can say
+where."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from ragstone.errors import ConfigError, expected, suggestion
 from ragstone.settings.toml_lines import KeyPath, line_of
 
 MAX_RULES_BYTES = 1_000_000
+_MAX_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where rules were read."""
+    """Where rules were read from: a file, or a mapping in memory."""
 
     file: str | None = None
-    """It is None for a mapping."""
+    """None for a mapping."""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
     """The lines of the keys, from 1."""
 
@@ -29,7 +31,7 @@ class Source:
         return line_of(self.lines, path)
 
     def where(self, path: KeyPath) -> str | None:
-        """``thresholds.toml:12`` for a key; None for a mapping."""
+        """The place of a key, such as ``thresholds.toml:12``; None for a mapping."""
         line = self.line_of(path)
         if self.file is None or line is None:
             return self.file
@@ -38,21 +40,24 @@ class Source:
     def error(
         self, path: KeyPath, message: str, hint: str | None = None
     ) -> ConfigError:
-        """The error that something is wrong with a key."""
+        """An error about a key."""
         return ConfigError(message, where=self.where(path), hint=hint)
 
     def invalid(self, error: ValidationError, model: type[BaseModel]) -> ConfigError:
-        """The first error that pydantic found in a document of `model`, in our words."""
+        """The first error that pydantic found in a document of `model`, worded for
+        users."""
         errors = error.errors()
         # An unknown key is usually a misspelt one, and often explains other errors.
-        misspelt = [each for each in errors if each["type"] == "extra_forbidden"]
-        details = [*misspelt, *errors][0]
+        unknown_keys = [
+            details for details in errors if details["type"] == "extra_forbidden"
+        ]
+        details = [*unknown_keys, *errors][0]
         parts = list(map(str, details["loc"]))
-        if "[key]" in parts:
+        if "[key]" in parts:  # as pydantic marks an error about the key itself
             parts = parts[: parts.index("[key]")]
         path = tuple(parts)
         key = ".".join(path)
-        if misspelt:
+        if unknown_keys:
             known = fields_at(model, path[:-1])
             return self.error(
                 path, f"unknown key '{key}'.", suggestion(path[-1], known)
@@ -60,11 +65,11 @@ class Source:
         if details["type"] == "missing":
             return self.error(path, f"'{key}' is missing.")
         value = details["input"]
-        is_number = isinstance(value, int | float) and 1 < value <= 100
+        is_percentage = isinstance(value, int | float) and 1 < value <= 100
         hint: str | None = None
-        if details["type"] == "less_than_equal" and is_number:
+        if details["type"] == "less_than_equal" and is_percentage:
             hint = f"Scores and shares are in [0, 1]: did you mean {value / 100:g}?"
-        message = f"'{key}' {expected(details)}, found {shown(value)}."
+        message = f"'{key}' {expected(details)}, found {show_value(value)}."
         return self.error(path, message, hint)
 
 
@@ -74,14 +79,14 @@ def fields_at(table: type[BaseModel], path: KeyPath) -> Collection[str]:
     for part in path:
         if isinstance(model, type) and issubclass(model, BaseModel):
             model = model.model_fields[part].annotation
-        else:  # a dict or a list: the part is the name or the place
+        else:  # of a dict or a list, of which `part` is a key or an index
             model = get_args(model)[-1]
     return list(model.model_fields)
 
 
-def shown(value: object) -> str:
-    """A value for an error message."""
+def show_value(value: object) -> str:
+    """A value for an error message, as JSON that is cut if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
-    if len(text) <= 80:
+    if len(text) <= _MAX_SHOWN_CHARACTERS:
         return text
-    return text[:77] + "..."
+    return f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."

@@ -1,4 +1,4 @@
-"""The lines of the keys of a TOML document, so that messages can say where."""
+"""Finds the lines of the keys in a TOML document, so that messages can say where."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_ENDS_OF_LONG_VALUES = ("]", "}", '"""', "'''")
+_MULTILINE_ENDS = ("]", "}", '"""', "'''")
+"""What the last line of a value on several lines contains."""
 
 KeyPath = tuple[str, ...]
-"""A key as its parts, such as ``("metrics", "faithfulness", "min")``; parts can contain
+"""The parts of a key, such as ``("metrics", "faithfulness", "min")``. A part can contain
 dots."""
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line (from 1) of every key and table of the TOML document `text`. The place of
-    a table in an array (from "0") is a part of its key.
+    """The line (from 1) of every key and table in the TOML document `text`. The index
+    of a table in an array (from "0") is a part of its key.
 
-    The document is split into the smallest parts that are valid TOML (a header, or a
-    key with its value, on one or more lines), so that tomllib alone decides what a key
-    is.
+    The document is split into the smallest parts that are valid TOML: a header, or a
+    key with its value, on one or more lines. So only tomllib decides what a key is.
     """
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
-    places: Counter[KeyPath] = Counter()
+    array_sizes: Counter[KeyPath] = Counter()
     for number, statement in statements(text):
         document = tomllib.loads(statement)
         is_header = statement.lstrip().startswith("[")
@@ -34,28 +34,31 @@ def key_lines(text: str) -> dict[KeyPath, int]:
             table = _innermost(document)
         if statement.lstrip().startswith("[["):
             array = table
-            table = (*array, str(places[array]))
+            table = (*array, str(array_sizes[array]))
             lines[table] = number
-            places[array] += 1
+            array_sizes[array] += 1
     return lines
 
 
 def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of a key, or else of the nearest table above it."""
+    """The line of a key, or else of the nearest table above it; None if there is
+    none."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path)
 
 
 def statements(text: str) -> Iterator[tuple[int, str]]:
-    """The smallest parts of a TOML document that are valid TOML, each with its line."""
+    """The smallest parts of a TOML document that are valid TOML, each with the number
+    of its first line. Comments and blank lines are left out."""
     pending: list[str] = []
     start = 1
     for number, line in enumerate(text.split("\n"), start=1):
         if not pending:
             start = number
         pending.append(line)
-        if len(pending) > 1 and not any(sign in line for sign in _ENDS_OF_LONG_VALUES):
+        # Parsing after each line of a long value would take quadratic time.
+        if len(pending) > 1 and not any(end in line for end in _MULTILINE_ENDS):
             continue
         statement = "\n".join(pending)
         try:
@@ -68,6 +71,7 @@ def statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
+    """All keys and tables in a document."""
     for key, value in document.items():
         yield (key,)
         if isinstance(value, dict):
@@ -75,6 +79,7 @@ def _paths(document: Mapping[str, Any]) -> Iterator[KeyPath]:
 
 
 def _innermost(document: Any) -> KeyPath:
+    """The table that a header opens; `document` is the parsed header."""
     path: KeyPath = ()
     while document:
         if isinstance(document, list):

@@ -1,4 +1,4 @@
-"""The variables of a job on GitHub that are secret, and the one way to read them."""
+"""Which variables of a job on GitHub are secret, and the only way to read them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Mapping
 from pydantic import SecretStr
 
 Environ = Mapping[str, str]
-"""Variables of a process, by name."""
+"""The environment variables of a process, by name."""
 
 SECRET_NAME = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|DSN|CONNECTION_STRING", re.IGNORECASE
 )
-"""What the name of a variable with a secret usually contains."""
+"""Matches the name of a variable that probably holds a secret."""
 
 TOKENS = ("RAGSTONE_GITHUB_TOKEN", "GITHUB_TOKEN")
-"""Where GitHub's token is for a command in a `run:` step, the first that is set."""
+"""Variables that may hold GitHub's token in a `run:` step. The first that is set
+counts."""
 
 _JOB_SECRETS = (
     *TOKENS,
@@ -45,18 +46,17 @@ WITHHELD = (
 """Names and patterns of variables that the system under test never gets."""
 
 BY_NAME = (*_USER_SECRETS, "GITHUB_*")
-"""Names and patterns of variables that the system under test gets only if `[system]
-env` names them exactly."""
+"""Names and patterns of variables that the system under test gets only if it is given
+their exact names by `env` under [system]."""
 
 
 class UndeclaredSecretError(Exception):
-    """Code of ours read a secret that is not declared, and so would not be redacted: a
-    mistake in that code."""
+    """Ragstone's code read a secret that is not declared, and so would not be redacted.
+    This is a bug."""
 
 
 class Variables:
-    """The environment of a job. Tokens are read with `secret`, which needs them to be
-    declared."""
+    """The environment of a job. Secrets must be declared, and are read with `secret`."""
 
     def __init__(
         self, environ: Mapping[str, str], declared: tuple[str, ...] = SECRETS
@@ -65,8 +65,8 @@ class Variables:
         self._declared = declared
 
     def get(self, name: str) -> str:
-        """The value of a variable that is no secret, without surrounding space; empty
-        if it is not set."""
+        """The value of a variable without surrounding space; empty if it is not set.
+        Raises UndeclaredSecretError if it may be a secret."""
         if name in self._declared or SECRET_NAME.search(name):
             raise UndeclaredSecretError(
                 f"{name} is a secret: declare it, and read it with secret()"
@@ -74,7 +74,8 @@ class Variables:
         return self._environ.get(name, "").strip()
 
     def secret(self, name: str) -> SecretStr | None:
-        """The value of a declared secret; None if it is not set."""
+        """The value of a declared secret; None if it is not set. Raises
+        UndeclaredSecretError."""
         if name not in self._declared:
             raise UndeclaredSecretError(f"{name} is not a declared secret")
         value = self._environ.get(name, "").strip()

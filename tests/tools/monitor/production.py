@@ -54,7 +54,7 @@ def monitor_day(
     )
     settings = Settings(root=folder)
     if golden is not None:
-        settings = settings.having("golden.paths", [golden])
+        settings = settings.with_value("golden.paths", [golden])
     return asyncio.run(monitor(plan, settings, RunContext(environ={}, redact=Redactor(secrets))))
 
 

@@ -102,6 +102,8 @@ def test_a_file_that_takes_no_drafts_is_refused_before_anything_is_judged(
     with pytest.raises(error, match=says):
         monitor_day(tmp_path, write(tmp_path / "a.jsonl", BAD), policy=POLICY, drafts=file)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", file]
-    columns = Settings(root=tmp_path).having("golden.paths", ["g.jsonl"]).having("golden.columns", {"question": "q"})
+    columns = (
+        Settings(root=tmp_path).with_value("golden.paths", ["g.jsonl"]).with_value("golden.columns", {"question": "q"})
+    )
     with pytest.raises(ConfigError, match=r"is read with \[golden\] columns"):
         read_samples(tmp_path / "g.jsonl", columns)

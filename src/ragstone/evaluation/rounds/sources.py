@@ -64,7 +64,7 @@ class SystemSource(Struct, frozen=True):
         """The source of a worker in the system's interpreter and environment that calls
         the `functions` of custom metrics instead of the system."""
         return replace(
-            self, settings=self.settings.calling(functions, timeout_s=timeout_s)
+            self, settings=self.settings.for_functions(functions, timeout_s=timeout_s)
         )
 
     def describe(self, system: System, golden: GoldenSet) -> SystemManifest:

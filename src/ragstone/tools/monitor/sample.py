@@ -36,7 +36,7 @@ async def judge_sample(
         ColumnMapping(source, "interactions", {}), map(without_personal_data, sample)
     )
     plan = run_plan(
-        settings.having("run.out", str(out)),
+        settings.with_value("run.out", str(out)),
         context,
         golden=GoldenSet(()),
         command=None,
