@@ -498,7 +498,7 @@ def test_a_pull_request_does_not_bring_a_fitted_judge_along(github: FakeGitHub, 
     github.files[BASE_SHA]["ragstone.toml"] = config(pinned).encode()
     assert gate(checkout, pinned).code == 0
     judge_in(checkout, indent=1)  # as a pull request could
-    refused(gate(checkout, pinned), "which judge.model_digests does not name")
+    refused(gate(checkout, pinned), "which is not in judge.model_digests")
     checkout.write("ragstone.toml", config(fitted))
     assert checkout.gate("push").code == 0, "the default branch needs no digest"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from ragstone.judge.collect import best_match, held_most
+from ragstone.judge.collect import best_covered, best_match
 from ragstone.judge.judgements import JudgementFailure, ReferenceMatch, Statement, Support, Verdict
 
 
@@ -57,6 +57,6 @@ def test_a_reference_with_too_little_text_is_passed_over() -> None:
 
 
 def test_contexts_are_judged_against_the_reference_that_they_hold_most_of() -> None:
-    assert held_most(["The fee is ten euros.", "It costs 10 €."], ["It costs 10 € a month."]) == "It costs 10 €."
-    assert held_most(["one", "two"], ["three"]) == "one"
-    assert held_most([], ["three"]) is None
+    assert best_covered(["The fee is ten euros.", "It costs 10 €."], ["It costs 10 € a month."]) == "It costs 10 €."
+    assert best_covered(["one", "two"], ["three"]) == "one"
+    assert best_covered([], ["three"]) is None

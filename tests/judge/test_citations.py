@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from ragstone.judge.citations import MAX_BRACKETS, MAX_CITED, Citable, cites_what_is_there, judge_citations
+from ragstone.judge.citations import MAX_BRACKETS, MAX_CITED, Citable, cites_only_contexts, judge_citations
 from ragstone.judge.judgements import (
     CitationTable,
     CitedStatement,
@@ -38,7 +38,7 @@ CONTEXTS = (Context("A single ticket costs 7 euros.", "tickets"), Context("Dogs 
 )
 def test_positions_and_ids_are_there(cited: str, expected: bool | None) -> None:
     contexts = (*CONTEXTS, Context("Read the last value with items[9].")) if "items" in cited else CONTEXTS
-    assert cites_what_is_there(Response("a", f"An adult pays 7 euros {cited}.", contexts)) is expected
+    assert cites_only_contexts(Response("a", f"An adult pays 7 euros {cited}.", contexts)) is expected
 
 
 class Searched(str):
@@ -53,7 +53,7 @@ class Searched(str):
 
 def test_only_the_first_distinct_brackets_are_looked_up() -> None:
     contexts = (Context(Searched("A single ticket costs 7 euros."), "tickets"),)
-    cites_what_is_there(Response("a", "".join(f"[note {number}]" for number in range(1000)), contexts))
+    cites_only_contexts(Response("a", "".join(f"[note {number}]" for number in range(1000)), contexts))
     assert Searched.searches == MAX_BRACKETS
 
 

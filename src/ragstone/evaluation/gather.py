@@ -23,7 +23,7 @@ from ragstone.evaluation.scoring import failure_of
 from ragstone.evaluation.step_facts import step_facts
 from ragstone.formatting import counted
 from ragstone.golden.sample import Sample
-from ragstone.judge.citations import cites_what_is_there
+from ragstone.judge.citations import cites_only_contexts
 from ragstone.judge.clarification import asks_back
 from ragstone.judge.judgements import (
     JudgementFailure,
@@ -143,7 +143,7 @@ def _add_successful_answers(
         facts.kinds[sample_id] = kinds
     response = last.response
     facts.ranked[sample_id] = ranked_contexts(sample, response, last.judged)
-    cites = cites_what_is_there(response) if response.contexts else None
+    cites = cites_only_contexts(response) if response.contexts else None
     if cites is not None:
         facts.citations[sample_id] = cites
     steps = step_facts(sample, response)

@@ -23,7 +23,7 @@ from ragstone.github.commit_files import BaseFiles, CommitFiles
 from ragstone.github.inputs import INPUTS
 from ragstone.github.job import Job
 from ragstone.judge.llm.transport import CERTIFICATE_VARIABLES
-from ragstone.judge.names import FITTED
+from ragstone.judge.names import FITTED_PREFIX
 from ragstone.judge.providers import credential_variables, find_provider, variable
 from ragstone.settings.load import CONFIG_FILE, OPTIONS
 from ragstone.settings.settings import JudgeSettings, Settings
@@ -156,7 +156,7 @@ def _refuse_changes(settings: Settings, base: CommitFiles) -> None:
 
 def _refuse_unpinned(judge: JudgeSettings) -> None:
     """Raise ConfigError for a fitted judge whose digest nobody gives."""
-    if judge.name.strip().startswith(FITTED) and not judge.model_digests:
+    if judge.name.strip().startswith(FITTED_PREFIX) and not judge.model_digests:
         raise ConfigError(
             f"'{judge.name}' is a file in the workspace, and nothing that this run's author can't write says which one.",
             where=DIGESTS,

@@ -1,5 +1,4 @@
-"""Citations in an answer: what it cites, what each of its statements cites, and whether
-that supports the statement."""
+"""Finds the citations of an answer, and judges whether they support its statements."""
 
 from __future__ import annotations
 
@@ -27,31 +26,41 @@ from ragstone.judge.offline.statements import (
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import Response
 
-_BRACKETED = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】](?!\()")
+_BRACKET = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】](?!\()")
+"""A bracket on one line that is not the text of a link in Markdown."""
 _RANGE = re.compile(r"(\d{1,3})\s*[-–]\s*(\d{1,3})")
-_LABEL = re.compile(
+"""Positions from one to another, such as ``2-4``."""
+_POSITION = re.compile(
     r"^(?:doc(?:ument)?|source|context|passage|ref|chunk|c)?\s*#?\s*(\d{1,3})$",
     re.IGNORECASE,
 )
-_MAX_IN_RANGE = 20
+"""One position, such as ``2``, ``doc 2`` or ``#2``."""
+_MAX_RANGE_STEPS = 20
 MAX_BRACKETS = 100
-"""Of more distinct brackets in an answer, the first are looked up in the contexts."""
+"""How many different brackets of an answer are looked up in the contexts."""
 MAX_CITED = 10
-"""Of more contexts that one statement cites, the first are judged."""
-_AFTER_STOP = re.compile(r"([.!?。！？])((?:[^\S\n]*[\[【][^\[\]【】\n]{1,80}[\]】])+)")
-_SUP = re.compile(r"<sup>\s*\[?(\d{1,3})\]?\s*</sup>")
-_NOTE = re.compile(r"^[ \t]*\[\^?(\d{1,3})\]:?[ \t]+(\S.{0,500})", re.MULTILINE)
-_BETWEEN = re.compile(r"[\s,;()<>\"'`]+|[.:](?:\s|$)")
+"""How many of the contexts that a statement cites are judged."""
+_CITATIONS_AFTER_STOP = re.compile(
+    r"([.!?。！？])((?:[^\S\n]*[\[【][^\[\]【】\n]{1,80}[\]】])+)"
+)
+"""The end of a sentence with brackets behind it, which belong to that sentence."""
+_SUPERSCRIPT_TAG = re.compile(r"<sup>\s*\[?(\d{1,3})\]?\s*</sup>")
+_FOOTNOTE_TEXT = re.compile(
+    r"^[ \t]*\[\^?(\d{1,3})\]:?[ \t]+(\S.{0,500})", re.MULTILINE
+)
+"""A line with the number of a footnote and its text, such as ``[^1]: handbook.md``."""
+_BETWEEN_WORDS = re.compile(r"[\s,;()<>\"'`]+|[.:](?:\s|$)")
 _NUMBER = re.compile(r"\d+")
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
 class Citation(Struct, frozen=True):
-    """A citation as it is written, and the rank of the context that it names, from 0;
-    None if there is none."""
+    """A citation of a context."""
 
     label: str
+    """The citation as it is written."""
     rank: int | None
+    """The rank of the context, from 0; None if there is no such context."""
 
 
 class Citable:
@@ -65,23 +74,24 @@ class Citable:
     def __init__(self, response: Response) -> None:
         earlier = () if response.so_far is None else response.so_far.contexts
         self.contexts = (*response.contexts, *earlier)
-        # Superscript numbers, where they are marks of footnotes, as ``[^1]``.
-        answer = _SUP.sub(r"[^\1]", response.answer)
-        self.answer = FOOTNOTE.sub(_footnote, answer)
+        # Superscript numbers that are marks of footnotes become ``[^1]``.
+        answer = _SUPERSCRIPT_TAG.sub(r"[^\1]", response.answer)
+        self.answer = FOOTNOTE.sub(_footnote_mark, answer)
         self._count = len(response.contexts)
-        self._first = 1
+        self._first_position = 1
         self._ranks: dict[str, int] = {}
         for rank, context in enumerate(self.contexts):
             if context.id is not None:
                 self._ranks.setdefault(context.id, rank)
-        self._patterns = set(map(_pattern, self._ranks)) - {""}
-        for note in islice(_NOTE.finditer(self.answer), MAX_BRACKETS):
-            for word in (note[2].strip(), *_BETWEEN.split(note[2])):
+        self._id_patterns = set(map(_id_pattern, self._ranks)) - {""}
+        for footnote in islice(_FOOTNOTE_TEXT.finditer(self.answer), MAX_BRACKETS):
+            number, text = footnote.groups()
+            for word in (text.strip(), *_BETWEEN_WORDS.split(text)):
                 if word in self._ranks:
-                    self._ranks.setdefault(note[1], self._ranks[word])
+                    self._ranks.setdefault(number, self._ranks[word])
         labels = {citation.label for citation in self.citations(self.answer)}
         if "0" in labels and str(self._count) not in labels:
-            self._first = 0
+            self._first_position = 0
 
     def citations(self, text: str) -> list[Citation]:
         """What `text` cites, in order.
@@ -91,63 +101,63 @@ class Citable:
         nor an id like one of theirs with other digits, is not a citation.
         """
         citations = []
-        for bracket in _BRACKETED.finditer(text):
+        for bracket in _BRACKET.finditer(text):
             for part in _parts(bracket[1], self._ranks):
                 if part in self._ranks:
                     citations.append(Citation(part, self._ranks[part]))
                     continue
                 positions = _positions(part)
-                citations += map(self._by_position, positions)
-                if not positions and _pattern(part) in self._patterns:
-                    citations.append(Citation(part, None))
+                citations += map(self._cite_position, positions)
+                if not positions and _id_pattern(part) in self._id_patterns:
+                    citations.append(Citation(part, rank=None))
         return citations
 
-    def _by_position(self, position: int) -> Citation:
-        rank = position - self._first
+    def _cite_position(self, position: int) -> Citation:
+        rank = position - self._first_position
         if 0 <= rank < self._count:
             return Citation(str(position), rank)
-        return Citation(str(position), None)
+        return Citation(str(position), rank=None)
 
     def statements(self) -> list[tuple[str, list[Citation]]]:
-        """The statements of the answer, one a sentence, without their citations, and
-        these."""
-        text = _AFTER_STOP.sub(r"\2\1", normalise(self.answer))
+        """Each sentence of the answer that states something, without its citations, and
+        its citations."""
+        text = _CITATIONS_AFTER_STOP.sub(r"\2\1", normalise(self.answer))
         statements = []
         for sentence, claimed in claimed_sentences(text, guess_language(text)):
-            uncited = _BRACKETED.sub(self._without_citations, claimed)
-            bare = " ".join(uncited.split())
-            if bare and not bare.endswith(_QUESTION_MARKS):
-                statements.append((bare, self.citations(sentence)))
+            without_citations = _BRACKET.sub(self._drop_if_citation, claimed)
+            statement = " ".join(without_citations.split())
+            if statement and not statement.endswith(_QUESTION_MARKS):
+                statements.append((statement, self.citations(sentence)))
         return statements
 
-    def _without_citations(self, bracket: re.Match[str]) -> str:
+    def _drop_if_citation(self, bracket: re.Match[str]) -> str:
         if self.citations(bracket[0]):
             return ""
         return bracket[0]
 
 
-def _footnote(mark: re.Match[str]) -> str:
-    number = unicodedata.normalize("NFKC", mark[0])
+def _footnote_mark(superscript: re.Match[str]) -> str:
+    number = unicodedata.normalize("NFKC", superscript[0])
     return f"[^{number}]"
 
 
-def _pattern(name: str) -> str:
-    """`name` with 0 for each of its numbers; not a pattern (empty) without one, and if
-    it is nothing but a number."""
+def _id_pattern(name: str) -> str:
+    """An id with 0 for each of its numbers, by which ids of the same form are
+    recognised; empty for an id without a number, or with nothing else."""
     pattern, numbers = _NUMBER.subn("0", name)
     if numbers and pattern != "0":
         return pattern
     return ""
 
 
-def cites_what_is_there(response: Response) -> bool | None:
-    """Whether each citation in an answer is one of its contexts; None if it cites
-    nothing.
+def cites_only_contexts(response: Response) -> bool | None:
+    """Whether all citations in an answer are of contexts that it was given; None if it
+    cites nothing.
 
-    A bracket that a context has too is no citation.
+    A bracket that one of the contexts has, too, may be a quote, and is not a citation.
     """
     citable = Citable(response)
-    matches = _BRACKETED.finditer(citable.answer)
+    matches = _BRACKET.finditer(citable.answer)
     brackets = dict.fromkeys(match.group() for match in matches)
     citations: list[Citation] = []
     for bracket in islice(brackets, MAX_BRACKETS):
@@ -158,46 +168,49 @@ def cites_what_is_there(response: Response) -> bool | None:
     return all(citation.rank is not None for citation in citations)
 
 
-def _parts(body: str, ids: Container[str]) -> list[str]:
-    """What stands between the commas in a bracket; all of it, if that is an id."""
-    whole = body.strip()
-    if whole in ids:
-        return [whole]
-    return [part.strip().lstrip("^") for part in re.split(r"[,;]", whole)]
+def _parts(content: str, context_ids: Container[str]) -> list[str]:
+    """The parts of a bracket's content between commas; only one, if all of it is the id
+    of a context."""
+    content = content.strip()
+    if content in context_ids:
+        return [content]
+    return [part.strip().lstrip("^") for part in re.split(r"[,;]", content)]
 
 
 def _positions(part: str) -> list[int]:
-    """The positions that a part of a bracket cites, such as ``2-4`` or ``doc 2``."""
-    span = _RANGE.fullmatch(part)
-    if span:
-        first = int(span[1])
-        last = int(span[2])
-        if last > first + _MAX_IN_RANGE:
+    """The positions that a part of a bracket cites, such as ``2-4`` or ``doc 2``; none
+    if it cites no position."""
+    positions = _RANGE.fullmatch(part)
+    if positions:
+        first = int(positions[1])
+        last = int(positions[2])
+        if last > first + _MAX_RANGE_STEPS:
             return []
         return list(range(first, last + 1))
-    label = _LABEL.match(part)
-    if label:
-        return [int(label[1])]
+    position = _POSITION.match(part)
+    if position:
+        return [int(position[1])]
     return []
 
 
 async def judge_citations(
     judge: Judge, response: Response, call: Call
 ) -> CitationTable:
-    """What each statement of an answer cites, whether that supports it, and what of it
-    is irrelevant.
+    """The contexts that each statement of an answer cites, whether they support it, and
+    which of them are irrelevant.
 
     As ALCE defines it (Gao et al. 2023, section 3.3), with the judge's verdicts of
     support: all cited contexts together must support the statement, and one of several
-    is irrelevant if it doesn't alone and the others do without it. A statement that
-    cites what is not there is not supported, and not judged. A judge with a method
-    `citations` says so itself. Raises JudgementFailed.
+    is irrelevant if it doesn't support it alone and the others do without it. A
+    statement that cites a context that does not exist counts as not supported, without
+    a judgement. A judge with a method `citations` is asked for the table instead.
+    Raises JudgementFailed.
     """
-    own: Callable[..., Awaitable[CitationTable]] | None = getattr(
+    judge_itself: Callable[..., Awaitable[CitationTable]] | None = getattr(
         judge, "citations", None
     )
-    if own is not None:
-        return await own(response, call=call)
+    if judge_itself is not None:
+        return await judge_itself(response, call=call)
     if answer_abstains(response.answer):
         return CitationTable(())
     citable = Citable(response)
@@ -207,13 +220,13 @@ async def judge_citations(
             f"the answer has {len(statements)} statements, more than {MAX_STATEMENTS}"
         )
 
-    async def supports(statement: Statement, ranks: Sequence[int]) -> bool:
-        """Whether the contexts of these ranks support a statement together."""
-        cited = [citable.contexts[rank] for rank in ranks]
-        table = await judge.support(cited, [statement], call=call)
+    async def is_supported(statement: Statement, ranks: Sequence[int]) -> bool:
+        """Whether the contexts of these ranks together support a statement."""
+        contexts = [citable.contexts[rank] for rank in ranks]
+        table = await judge.support(contexts, [statement], call=call)
         return [support.verdict for support in table.supports] == [Verdict.SUPPORTED]
 
-    judged = []
+    cited_statements = []
     for number, (text, citations) in enumerate(statements, start=1):
         statement = Statement(f"s{number}", text)
         missing = [citation.label for citation in citations if citation.rank is None]
@@ -223,15 +236,15 @@ async def judge_citations(
         ranks = list(dict.fromkeys(cited_ranks))[:MAX_CITED]
         supported = False
         if ranks and not missing:
-            supported = await supports(statement, ranks)
+            supported = await is_supported(statement, ranks)
         irrelevant: list[str] = []
         if supported and len(ranks) > 1:
             for rank in ranks:
-                without_it = [cited for cited in ranks if cited != rank]
-                supports_alone = await supports(statement, [rank])
-                if not supports_alone and await supports(statement, without_it):
+                other_ranks = [other for other in ranks if other != rank]
+                supports_alone = await is_supported(statement, [rank])
+                if not supports_alone and await is_supported(statement, other_ranks):
                     irrelevant.append(context_id(rank))
-        judged.append(
+        cited_statements.append(
             CitedStatement(
                 statement,
                 cited=tuple(map(context_id, ranks)),
@@ -240,4 +253,4 @@ async def judge_citations(
                 irrelevant=tuple(irrelevant),
             )
         )
-    return CitationTable(tuple(judged))
+    return CitationTable(tuple(cited_statements))

@@ -17,7 +17,8 @@ from ragstone.judge.providers import Environ
 from ragstone.settings.settings import JudgeSettings
 
 Builder = Callable[[str, JudgeSettings, Surroundings], Judge]
-"""Builds a provider's judge from what follows the colon in its name."""
+"""Builds a provider's judge. The first argument is the model or the file in its name;
+empty if it names none."""
 
 
 def build_judge(
@@ -31,50 +32,46 @@ def build_judge(
 ) -> Judge:
     """The judge called `settings.name`, not yet connected to anything.
 
-    `cache` is the path of judgements.sqlite, None for no cache; the offline and the
-    scripted judge need none. `environ` is read for keys, identities and base addresses
-    only; `tell_secret` is called with each token obtained for this run. A script and a
-    fitted judge must lie below `within`. Raises ConfigError for an unknown name, a
-    missing key or base URL, embeddings that the judge can't use, and settings that it
-    can't honour (a budget without a known price).
+    The other arguments are those of `Surroundings`. Raises ConfigError for an unknown
+    name, a missing key or address, embeddings that the judge can't use, and settings
+    that it can't meet, such as a budget without a known price.
     """
-    _, model = split_name(settings.name)
-    make: Builder = pkgutil.resolve_name(provider_of(settings.name).build)
-    return make(
-        model,
-        settings,
-        Surroundings(
-            golden_set,
-            cache,
-            environ,
-            tell_secret,
-            within,
-        ),
+    _, model_or_file = split_name(settings.name)
+    build: Builder = pkgutil.resolve_name(provider_of(settings.name).build)
+    surroundings = Surroundings(
+        golden_set=golden_set,
+        cache=cache,
+        environ=environ,
+        tell_secret=tell_secret,
+        within=within,
     )
+    return build(model_or_file, settings, surroundings)
 
 
-def build_llm(_: str, settings: JudgeSettings, surroundings: Surroundings) -> Judge:
+def build_llm(
+    _model: str, settings: JudgeSettings, surroundings: Surroundings
+) -> Judge:
     from ragstone.judge.llm.assembly import assemble
 
     return assemble(settings, surroundings)
 
 
 def build_scripted(
-    model: str, settings: JudgeSettings, surroundings: Surroundings
+    file: str, settings: JudgeSettings, surroundings: Surroundings
 ) -> Judge:
     from ragstone.judge.scripted import read_script
 
     return read_script(
-        Path(model), concurrency=settings.concurrency, within=surroundings.within
+        Path(file), concurrency=settings.concurrency, within=surroundings.within
     )
 
 
 def build_fitted(
-    model: str, settings: JudgeSettings, surroundings: Surroundings
+    file: str, settings: JudgeSettings, surroundings: Surroundings
 ) -> Judge:
     from ragstone.judge.fitted import FittedJudge, read_fitted
 
-    path = Path(model)
+    path = Path(file)
     fitted, digest = read_fitted(
         path, within=surroundings.within, digests=settings.model_digests
     )
@@ -83,7 +80,7 @@ def build_fitted(
 
 
 def build_offline(
-    _: str, settings: JudgeSettings, _surroundings: Surroundings
+    _empty: str, settings: JudgeSettings, _surroundings: Surroundings
 ) -> Judge:
     from ragstone.judge.offline import OfflineJudge
 
@@ -92,9 +89,10 @@ def build_offline(
 
 
 def _check_no_embeddings(settings: JudgeSettings) -> None:
+    """Raise ConfigError if the settings name embeddings."""
     if settings.embeddings is not None:
         raise ConfigError(
-            f"the {settings.name} judge compares words, found '{settings.embeddings}'.",
+            f"the judge '{settings.name}' compares words and can't use the embeddings '{settings.embeddings}'.",
             where="judge.embeddings",
-            hint="Leave it out, or choose a judge that asks a language model.",
+            hint="Leave the setting out, or choose a judge that uses a language model.",
         )

@@ -1,8 +1,8 @@
-"""The judge `fitted:FILE`: the offline judge, corrected by a logistic model of a team's
-own labels.
+"""The judge `fitted:FILE`: the offline judge, corrected by a logistic model that was
+fitted to a team's own labels.
 
 The file is written by `ragstone calibrate --fit`. It is data, never code: weights of
-named features, and how they were graded.
+named features, and how well they predict labels.
 """
 
 from __future__ import annotations
@@ -34,10 +34,14 @@ from ragstone.judge.protocol import Call, Contexts
 MAX_BYTES = 1_000_000
 
 _WORD = re.compile(r"\w+")
-_STEPS = 50
+_BISECTION_STEPS = 50
+_MAX_SHIFT = 50.0
+"""The limit of a shift of log-odds, which are in [-6, 6]."""
+_MAX_LOG_ODDS = 6.0
 _Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e6, le=1e6)]
 
 Features = Mapping[str, float]
+"""The values of features by their names."""
 FEATURES = (
     "mean_chance",
     "all_supported",
@@ -49,71 +53,78 @@ FEATURES = (
     "pairs_held",
     "contexts",
 )
+"""The features of a model, which are log-odds, shares, or logarithms of counts."""
 
 
-def log_odds(chance: float) -> float:
-    """The log-odds of `chance`, at most 6 either way."""
-    inside = min(max(chance, 1e-9), 1 - 1e-9)
+def log_odds(probability: float) -> float:
+    """The log-odds of `probability`, in [-6, 6]."""
+    inside = min(max(probability, 1e-9), 1 - 1e-9)
     odds = inside / (1 - inside)
-    return max(-6.0, min(6.0, math.log(odds)))
+    return max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, math.log(odds)))
 
 
 class _Part(BaseModel):
+    """A part of the file."""
+
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
 class Graded(_Part):
-    """The mean squared error of the probabilities (Brier), and their AUROC with its 95
-    % interval; its ends are None if they are not defined.
-    """
+    """How well probabilities predict labels."""
 
     brier: _Number
+    """The mean squared error of the probabilities."""
     auroc: _Number
     low: _Number | None
+    """The lower end of the 95 % interval of `auroc`; None if it is not defined."""
     high: _Number | None
+    """The upper end of the 95 % interval of `auroc`; None if it is not defined."""
 
 
 class FittedModel(_Part):
-    """p = 1 ÷ (1 + exp(-(bias + Σ weight · feature))): the probability that people pass
-    the answer.
-
-    `cross_validated` grades it on labels that it was not fitted to, `offline` the plain
-    offline judge on the same.
-    """
+    """A logistic model: p = 1 ÷ (1 + exp(-(bias + Σ weight · feature))) is the
+    probability that people pass the answer."""
 
     bias: _Number
     weights: dict[Annotated[str, Field(max_length=40)], _Number] = Field(
         min_length=1, max_length=40
     )
+    """The weights of features, by their names."""
     labels: int = Field(ge=1)
+    """The number of labels that the model was fitted to."""
     passes: int = Field(ge=0)
+    """How many of these labels pass the answer."""
     groups: int = Field(ge=1)
+    """The number of groups that the labelled samples are from."""
     cross_validated: Graded
+    """How well the model predicts labels that it was not fitted to."""
     offline: Graded
+    """How well the offline judge alone predicts them."""
 
     def probability(self, features: Features) -> float:
-        """The probability for `features`, those of `weights`."""
-        return logistic(
-            self.bias
-            + sum(weight * features[name] for name, weight in self.weights.items())
-        )
+        """The probability for `features`, which must have all names of `weights`."""
+        terms = [weight * features[name] for name, weight in self.weights.items()]
+        return logistic(self.bias + sum(terms))
 
 
 class FittedFile(_Part):
-    """The content of the file. `offline` is the version of the judge that it
-    corrects."""
+    """The content of the file."""
 
     schema_version: Literal[1] = 1
     kind: Literal["ragstone fitted judge"] = "ragstone fitted judge"
     offline: Annotated[str, Field(max_length=40)]
+    """The version of the offline judge that the model corrects."""
     faithfulness: FittedModel
 
 
 def read_fitted(
     path: Path, *, within: Path | None = None, digests: Sequence[str] = ()
 ) -> tuple[FittedFile, str]:
-    """The content of `path` and its SHA-256, one of `digests` if there are any. Raises
-    ConfigError."""
+    """The content of `path`, and its SHA-256 (hex).
+
+    Raises ConfigError if it can't be read, or if there are `digests` and its SHA-256 is
+    none of them.
+    """
     hint = "Create it with: ragstone calibrate LABELS --run RUN --fit FILE"
     with (
         disk_errors(path, "the judge can't be read", hint=hint),
@@ -122,13 +133,12 @@ def read_fitted(
         text = read_regular(path, within=within, limit=MAX_BYTES)
         fitted = FittedFile.model_validate_json(text)
     digest = hashlib.sha256(text).hexdigest()
-    if digests and digest not in {
-        allowed.removeprefix("sha256:") for allowed in digests
-    }:
+    allowed_digests = {allowed.removeprefix("sha256:") for allowed in digests}
+    if allowed_digests and digest not in allowed_digests:
         raise ConfigError(
-            f"the fitted judge has the digest sha256:{digest}, which judge.model_digests does not name.",
+            f"the fitted judge has the digest sha256:{digest}, which is not in judge.model_digests.",
             where=str(path),
-            hint="Check where it comes from; if it is the right one, name that digest.",
+            hint="Check where the file comes from; if it is the right one, add its digest.",
         )
     return fitted, digest
 
@@ -136,33 +146,43 @@ def read_fitted(
 def features_of(
     table: SupportTable, statements: Statements, contexts: Contexts
 ) -> dict[str, float]:
-    """What is known of an answer's support by the contexts. The first is the offline
-    judge's own opinion."""
-    chances = [item.chance for item in table.supports]
-    least = min(chances)
-    denied = [item.verdict is Verdict.CONTRADICTED for item in table.supports]
+    """The features of an answer, in the order of FEATURES, from the offline judge's
+    support `table` and from the texts.
+
+    The first is the log-odds of the offline judge's own mean probability.
+    """
+    probabilities = [support.chance for support in table.supports]
+    least = min(probabilities)
+    all_supported = table.all_supported
+    if all_supported is None:
+        all_supported = least
+    contradicted = [
+        support.verdict is Verdict.CONTRADICTED for support in table.supports
+    ]
     answer_words = _words(" ".join(item.text for item in statements))
     context_words = _words(" ".join(item.text for item in contexts))
-    words, pairs = set(answer_words), set(pairwise(answer_words))
-    values = (
-        log_odds(fmean(chances)),
-        log_odds(least if table.all_supported is None else table.all_supported),
-        log_odds(least),
-        sum(denied) / len(chances),
-        math.log(len(chances)),
-        math.log1p(len(answer_words)),
-        len(words.intersection(context_words)) / max(1, len(words)),
-        len(pairs.intersection(pairwise(context_words))) / max(1, len(pairs)),
-        math.log1p(len(contexts)),
-    )
-    return dict(zip(FEATURES, values, strict=True))
+    words = set(answer_words)
+    pairs = set(pairwise(answer_words))
+    words_held = words.intersection(context_words)
+    pairs_held = pairs.intersection(pairwise(context_words))
+    return {
+        "mean_chance": log_odds(fmean(probabilities)),
+        "all_supported": log_odds(all_supported),
+        "least": log_odds(least),
+        "contradicted": sum(contradicted) / len(probabilities),
+        "statements": math.log(len(probabilities)),
+        "words": math.log1p(len(answer_words)),
+        "words_held": len(words_held) / max(1, len(words)),
+        "pairs_held": len(pairs_held) / max(1, len(pairs)),
+        "contexts": math.log1p(len(contexts)),
+    }
 
 
 class FittedJudge:
-    """Support as a team's labels of faithfulness say; the rest by the offline judge.
+    """Judges support by the fitted model, and everything else by the offline judge.
 
-    A statement's probability is moved with the others', in log-odds, until their mean
-    is that of the answer.
+    The log-odds of all statements are shifted alike, until the mean of their
+    probabilities is the model's probability for the answer.
     """
 
     concurrency = 4
@@ -171,17 +191,21 @@ class FittedJudge:
         offline = OfflineJudge()
         if fitted.offline != offline.identity.version:
             raise ConfigError(
-                f"was fitted to the offline judge {fitted.offline}, but this is {offline.identity.version}.",
+                f"this judge was fitted to the offline judge {fitted.offline}, but this version of Ragstone has "
+                f"{offline.identity.version}.",
                 where=name,
                 hint="Fit it again: ragstone calibrate LABELS --run RUN --fit FILE",
             )
         if {*fitted.faithfulness.weights} != {*FEATURES}:
             raise ConfigError(
-                "has weights of other features than this version's.",
+                "this judge has weights of features that this version of Ragstone does not use, or lacks some.",
                 where=name,
-                hint="Fit it again.",
+                hint="Fit it again: ragstone calibrate LABELS --run RUN --fit FILE",
             )
-        self.name, self.file, self.digest, self.offline = name, fitted, digest, offline
+        self.name = name
+        self.file = fitted
+        self.digest = digest
+        self.offline = offline
         self._model = fitted.faithfulness
         parameters = (*offline.identity.parameters, ("sha256", digest))
         self.identity = replace(
@@ -202,36 +226,53 @@ class FittedJudge:
         *,
         call: Call,
     ) -> SupportTable:
-        words = await self.offline.support(contexts, statements, call=call)
-        chance = self._model.probability(features_of(words, statements, contexts))
-        # What moves the log-odds so that the mean of the probabilities is the answer's.
-        odds = [log_odds(item.chance) for item in words.supports]
-        low, high = -50.0, 50.0
-        for _ in range(_STEPS):
-            shift = (low + high) / 2
-            below = fmean(logistic(value + shift) for value in odds) < chance
-            low, high = (shift, high) if below else (low, shift)
-        shift = (low + high) / 2
+        """The support of each statement, with probabilities whose mean is the model's
+        for the answer."""
+        table = await self.offline.support(contexts, statements, call=call)
+        probability = self._model.probability(features_of(table, statements, contexts))
+        shift = _shift_to_mean(
+            [log_odds(support.chance) for support in table.supports], probability
+        )
         texts = {item.id: item.text for item in statements}
-        moved = []
-        for item in words.supports:
-            moved_chance = logistic(log_odds(item.chance) + shift)
-            support = replace(item, probability=moved_chance)
-            if moved_chance >= 0.5:
-                by = item.supported_by or _nearest(texts[item.statement_id], contexts)
-                support = replace(support, verdict=Verdict.SUPPORTED, supported_by=by)
-            elif item.verdict is Verdict.SUPPORTED:
+        supports = []
+        for offline_support in table.supports:
+            shifted = logistic(log_odds(offline_support.chance) + shift)
+            support = replace(offline_support, probability=shifted)
+            if shifted >= 0.5:
+                supported_by = offline_support.supported_by
+                if not supported_by:
+                    text = texts[support.statement_id]
+                    supported_by = (_most_similar_context(text, contexts),)
+                support = replace(
+                    support, verdict=Verdict.SUPPORTED, supported_by=supported_by
+                )
+            elif support.verdict is Verdict.SUPPORTED:
                 support = replace(support, verdict=Verdict.UNSUPPORTED, supported_by=())
-            moved.append(support)
-        return SupportTable(tuple(moved), chance)
+            supports.append(support)
+        return SupportTable(tuple(supports), all_supported=probability)
 
 
-def _nearest(statement: str, contexts: Contexts) -> tuple[str]:
-    """The id of the first context that shares most words with a statement."""
+def _shift_to_mean(log_odds_values: Sequence[float], mean: float) -> float:
+    """The shift of all log-odds by which the mean of their probabilities becomes
+    `mean`, found by bisection."""
+    low = -_MAX_SHIFT
+    high = _MAX_SHIFT
+    for _ in range(_BISECTION_STEPS):
+        shift = (low + high) / 2
+        if fmean(logistic(value + shift) for value in log_odds_values) < mean:
+            low = shift
+        else:
+            high = shift
+    return (low + high) / 2
+
+
+def _most_similar_context(statement: str, contexts: Contexts) -> str:
+    """The id of the context that shares most words with a statement; of equal ones the
+    first."""
     words = set(_words(statement))
     words_of_contexts = [set(_words(context.text)) for context in contexts]
     shared = [len(words & context_words) for context_words in words_of_contexts]
-    return (context_id(shared.index(max(shared))),)
+    return context_id(shared.index(max(shared)))
 
 
 def _words(text: str) -> list[str]:

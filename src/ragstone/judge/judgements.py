@@ -1,9 +1,8 @@
-"""Typed results of judge calls. Everything here can be written to a record and read
-back without loss.
+"""The results of judge calls, which are stored in the records of a run.
 
-Contexts are addressed by rank: ``c1`` is the first context of the response, whatever id
-the retriever gave it. Statements of the answer are ``s1``…, statements of the reference
-``r1``….
+A context's id is its rank: ``c1`` is the first context of the response, whatever id the
+retriever gave it. The ids of an answer's statements are ``s1``, ``s2`` and so on, those
+of a reference's statements ``r1``, ``r2`` and so on.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One self-contained claim."""
+    """A self-contained claim of an answer or a reference."""
 
     id: str
     text: str
@@ -56,43 +55,42 @@ Statements = Sequence[Statement]
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The verdict on one statement, with the ids of what supports it (contexts, or
-    statements of the other side).
-
-    `probability` is the judge's probability in [0, 1] that the statement is supported,
-    if it has one. `quote` is the passage that the verdict rests on, if the judge names
-    one: a verbatim quote from one of the contexts. `unquoted`: the judge named words
-    that are in no context, also when asked again. `contradicted_by` are the contexts
-    that contradict what others support.
-    """
+    """The verdict on one statement."""
 
     statement_id: str
     verdict: Verdict
     supported_by: tuple[str, ...] = ()
+    """The ids of the contexts that support the statement; in a comparison with a
+    reference, what supports it: ``reference`` or ``answer``."""
     probability: float | None = None
+    """The judge's probability in [0, 1] that the statement is supported; None if it
+    gives none."""
     quote: str | None = None
+    """The words of a context that the verdict rests on; None if the judge quotes
+    none."""
     contradicted_by: tuple[str, ...] = ()
+    """The ids of the contexts that contradict the statement although others support
+    it."""
     unquoted: bool = False
+    """Whether the judge's quote was in none of the contexts, even when it was asked
+    again."""
 
     @property
     def chance(self) -> float:
-        """The probability that the statement is supported: 0 or 1 by the verdict of a
-        judge that gives none."""
-        return (
-            float(self.verdict is Verdict.SUPPORTED)
-            if self.probability is None
-            else self.probability
-        )
+        """The probability that the statement is supported: 0 or 1, by the verdict, if
+        the judge gives none."""
+        if self.probability is None:
+            return float(self.verdict is Verdict.SUPPORTED)
+        return self.probability
 
 
 def supporting_contexts(supports: Iterable[Support]) -> frozenset[str]:
-    """The ids of the contexts that support a statement."""
-    supporting = [
-        support.supported_by
-        for support in supports
-        if support.verdict is Verdict.SUPPORTED
-    ]
-    return frozenset().union(*supporting)
+    """The ids of all contexts that support one of the statements."""
+    context_ids: set[str] = set()
+    for support in supports:
+        if support.verdict is Verdict.SUPPORTED:
+            context_ids.update(support.supported_by)
+    return frozenset(context_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,86 +104,88 @@ class StatementList:
 
 @dataclass(frozen=True, slots=True)
 class SupportTable:
-    """One verdict for each statement of the answer, in the order of the statements.
-
-    `all_supported` is the judge's probability in [0, 1] that every statement is
-    supported; None for a judge that gives only verdicts.
-    """
+    """The verdicts on the statements of an answer."""
 
     supports: tuple[Support, ...]
+    """One for each statement, in the order of the statements."""
     all_supported: float | None = None
+    """The judge's probability in [0, 1] that every statement is supported; None for a
+    judge that gives only verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUsefulness:
-    """Whether one context helps to reach the reference (or, without one, the
-    answer)."""
+    """Whether a context is useful to reach the reference, or the answer if there is no
+    reference."""
 
     context_id: str
     useful: bool
     probability: float | None = None
+    """The judge's probability in [0, 1] that it is; None if it gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """Usefulness of every context by rank, and which contexts support each statement of
-    the reference.
-
-    Without a reference, `against_reference` is False, usefulness is judged against the
-    answer, and `reference_statements` and `attributions` are empty.
-    """
+    """The usefulness of each context, and the contexts that support each statement of
+    the reference."""
 
     contexts: tuple[ContextUsefulness, ...]
+    """One for each context, by rank."""
     against_reference: bool
+    """Whether usefulness is judged against the reference; False if there is none, and
+    the answer takes its place."""
     reference_statements: tuple[Statement, ...] = ()
+    """The statements of the reference; empty without one."""
     attributions: tuple[Support, ...] = ()
+    """The support of each statement of the reference by the contexts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReverseQuestions:
-    """Questions that the answer alone would answer, and the cosine of each with the
-    real question, in [-1, 1]."""
+    """Questions that the judge wrote for an answer, without seeing the real one."""
 
     questions: tuple[str, ...]
     similarities: tuple[float, ...]
+    """The cosine of each question with the real one, in [-1, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceMatch:
-    """The answer compared with the reference, statement by statement.
-
-    `answer_supports`: is each statement of the answer backed by the reference?
-    `reference_supports`: is each statement of the reference made by the answer?
-    `answer_share` and `reference_share` are the same as shares of content in [0, 1], if
-    the judge has finer values than verdicts.
-    """
+    """The answer compared with the reference, statement by statement."""
 
     reference_statements: tuple[Statement, ...]
     answer_supports: tuple[Support, ...]
+    """Whether the reference supports each statement of the answer."""
     reference_supports: tuple[Support, ...]
+    """Whether the answer supports each statement of the reference."""
     answer_share: float | None = None
+    """The share of the answer's content that the reference supports, in [0, 1]; None
+    for a judge that gives only verdicts."""
     reference_share: float | None = None
+    """The share of the reference's content that the answer supports, in [0, 1]; None
+    for a judge that gives only verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceRelevance:
-    """How many of a context's sentences are needed to answer the question.
-
-    `probability` is the judge's probability in [0, 1] that the context answers the
-    question, if it has one, and `share` the share of the sentences that it expects to
-    be needed if so.
-    """
+    """How many of a context's sentences are needed to answer the question."""
 
     context_id: str
     relevant: int
+    """The number of sentences that are needed."""
     total: int
+    """The number of all sentences."""
     probability: float | None = None
+    """The judge's probability in [0, 1] that the context answers the question; None if
+    it gives none."""
     share: float | None = None
+    """The share of the sentences that are needed if the context answers the question,
+    as the judge expects; None if it only counts sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextGrades:
-    """For each context, its extracted sentences out of all its sentences."""
+    """How many sentences of each context are needed, by rank."""
 
     contexts: tuple[SentenceRelevance, ...]
 
@@ -193,12 +193,13 @@ class ContextGrades:
     def probability(self) -> float | None:
         """The share of all sentences that is expected to be needed; None for a judge
         that only counts sentences."""
-        expected = 0.0
+        expected_sentences = 0.0
         for context in self.contexts:
             if context.probability is None or context.share is None:
                 return None
-            expected += context.probability * context.share * context.total
-        return expected / max(1, sum(context.total for context in self.contexts))
+            expected_sentences += context.probability * context.share * context.total
+        all_sentences = sum(context.total for context in self.contexts)
+        return expected_sentences / max(1, all_sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,24 +218,24 @@ class EntityList:
 
 @dataclass(frozen=True, slots=True)
 class CitedStatement:
-    """A statement of an answer and the contexts that it cites.
-
-    `cited` are their ids (``c1``…), each once, and `missing` the citations of what was
-    never retrieved, as they are written. `supported`: all that is cited is there, and
-    supports the statement together. `irrelevant` are those of `cited` that don't
-    support it alone, and without which the others do.
-    """
+    """A statement of an answer and the contexts that it cites."""
 
     statement: Statement
     cited: tuple[str, ...] = ()
+    """The ids of the cited contexts, each once."""
     missing: tuple[str, ...] = ()
+    """The citations of contexts that were not retrieved, as they are written."""
     supported: bool = False
+    """Whether all cited contexts exist and together support the statement."""
     irrelevant: tuple[str, ...] = ()
+    """The cited contexts that don't support the statement alone, and without which the
+    others support it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationTable:
-    """The statements of an answer, in order; none if it abstains."""
+    """The statements of an answer with what they cite, in order; none if it
+    abstains."""
 
     statements: tuple[CitedStatement, ...]
 
@@ -249,48 +250,40 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerPreference:
-    """Which answer is better, asked in both orders: with the new one shown first, and
-    with the earlier one."""
+    """Which answer is better, asked in both orders."""
 
     new_first: Better
+    """The better one if the judge reads the new answer first."""
     earlier_first: Better
+    """The better one if the judge reads the earlier answer first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What a rubric or a function of the user's says of one answer: a value in [0, 1],
-    and why in a few words.
-
-    `value` is None if it does not apply.
-    """
+    """The grade of an answer by the user's own rubric or function."""
 
     value: float | None
+    """The grade in [0, 1]; None if it is not applicable."""
     note: str | None = None
+    """The reason in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgementFailure:
-    """The judge could not give this judgement; `reason` says why in a few words (no
-    secrets, one line).
-
-    `not_applicable`: there is nothing to judge (too little text), so the score is not
-    applicable, not failed.
-    """
+    """Takes the place of a judgement that the judge could not give."""
 
     reason: str
+    """The reason in a few words: one line, without secrets."""
     not_applicable: bool = False
+    """Whether there is nothing to judge (such as too little text), so that the score is
+    not applicable instead of failed."""
 
 
 @with_config(extra="forbid")
 @dataclass(frozen=True, slots=True)
 class Judgements:
-    """All results of one judging round for one response. None: not requested.
-
-    `previous_match` compares the answer with the previous one to the same question,
-    which stands for the reference. `preference` compares it with the baseline's.
-    `custom` are the grades of custom metrics, by name. `standalone_question` is the
-    question that was judged, if it was written out from a conversation.
-    """
+    """All judgements of one response. One that was not requested, or can't apply, is
+    None."""
 
     statements: StatementList | JudgementFailure | None = None
     support: SupportTable | JudgementFailure | None = None
@@ -299,27 +292,34 @@ class Judgements:
     reference_match: ReferenceMatch | JudgementFailure | None = None
     context_relevance: ContextGrades | JudgementFailure | None = None
     previous_match: ReferenceMatch | JudgementFailure | None = None
+    """The answer compared with the previous one to the same question, which takes the
+    place of the reference."""
     preference: AnswerPreference | JudgementFailure | None = None
+    """The answer compared with the baseline's."""
     answer_similarity: AnswerSimilarity | JudgementFailure | None = None
     entities: EntityList | JudgementFailure | None = None
     citations: CitationTable | JudgementFailure | None = None
     custom: Mapping[str, Grade | JudgementFailure] = field(default_factory=dict)
+    """The grades of custom metrics, by their names."""
     standalone_question: str | None = None
+    """The question that was judged, if it was written out from a conversation."""
 
 
-def result_or(judgement: _Result | JudgementFailure | None, empty: _Result) -> _Result:
-    """The result of a judgement; `empty` if it failed or was not requested."""
+def result_or(
+    judgement: _Result | JudgementFailure | None, default: _Result
+) -> _Result:
+    """The result of a judgement; `default` if it failed or was not requested."""
     if judgement is None or isinstance(judgement, JudgementFailure):
-        return empty
+        return default
     return judgement
 
 
+# Defaults for `result_or`.
 NO_STATEMENTS = StatementList((), abstains=False)
 NO_SUPPORT = SupportTable(())
 NO_USE = ContextUse((), against_reference=False)
 NO_MATCH = ReferenceMatch((), (), ())
 NO_QUESTIONS = ReverseQuestions((), ())
-"""Stand for the results of judgements that there are not."""
 
 
 def context_id(rank: int) -> str:

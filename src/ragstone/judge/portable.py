@@ -1,5 +1,4 @@
-"""What a judge is built from in another process: only for judges that need neither a
-key nor a network."""
+"""Builds a judge again in another process, if it needs neither a key nor a network."""
 
 from __future__ import annotations
 
@@ -11,12 +10,12 @@ from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Judge
 
 PortableJudge = Callable[[], Judge]
-"""Builds a judge that gives the same judgements, in any process."""
+"""Builds a judge that gives the same judgements in any process."""
 
 
 def portable_judge(judge: Judge) -> PortableJudge | None:
-    """What builds `judge`; None if it needs a key or a network, or is the user's
-    own."""
+    """A function that builds `judge` in any process; None if it may need a key or a
+    network, or is the user's own."""
     if type(judge) is OfflineJudge:
         return OfflineJudge
     if type(judge) is FittedJudge:

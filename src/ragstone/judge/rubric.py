@@ -1,5 +1,5 @@
-"""Rubrics: the user's own questions about an answer, which a language model answers
-with one of a few levels."""
+"""Rubrics: the user's own questions about an answer, which a language model grades by a
+few levels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragstone.judge.judgements import Grade
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
 from ragstone.system.response import NO_TEXTS, Response
 
-Seen = Literal["question", "answer", "contexts", "reference"]
+TextName = Literal["question", "answer", "contexts", "reference"]
 
 YES_NO = ("no", "yes")
 """The levels of a rubric that describes none."""
@@ -22,28 +22,28 @@ EMPTY = "the answer is empty"
 
 
 class Rubric(Struct, frozen=True):
-    """A question about an answer. `levels` describe the possible grades, worst first;
-    `sees` is what the judge sees.
-
-    Level i of k (from 0) has the value i ÷ (k − 1).
-    """
+    """A question about an answer, which is graded by levels. Level i of k (from 0) has
+    the value i ÷ (k − 1)."""
 
     name: str
     text: str
     levels: tuple[str, ...] = YES_NO
-    sees: tuple[Seen, ...] = ("question", "answer")
+    """Descriptions of the levels, the worst first."""
+    sees: tuple[TextName, ...] = ("question", "answer")
+    """The texts that the judge reads."""
 
     def grade(self, level: int) -> Grade:
         """The grade of a level, from 0."""
+        level_count = len(self.levels)
         return Grade(
-            level / (len(self.levels) - 1),
-            f"{level + 1} of {len(self.levels)}: {self.levels[level]}",
+            value=level / (level_count - 1),
+            note=f"{level + 1} of {level_count}: {self.levels[level]}",
         )
 
 
 class RubricTexts(Struct, frozen=True):
-    """The texts that the judge grades by; None is a text that the rubric does not
-    see."""
+    """The texts that the judge grades an answer by. One that the rubric does not see,
+    or that the sample lacks, is None."""
 
     question: str | None = None
     answer: str | None = None
@@ -51,15 +51,15 @@ class RubricTexts(Struct, frozen=True):
     reference: str | None = None
 
 
-async def graded_by(
+async def grade_answer(
     rubric: Rubric, judge: Judge, sample: Sample, response: Response, call: Call
 ) -> Grade:
-    """The grade of one answer by `judge`; an empty answer gets the worst one without a
+    """The grade of an answer by `judge`; an empty answer gets the worst one without a
     call.
 
-    A judge can grade if it has a method `grade(rubric, shown, *, call)`, which gives
-    one of the rubric's levels. Raises JudgementFailed, not applicable for a judge
-    without it.
+    A judge can grade if it has a method `grade(rubric, texts, *, call)`. Raises
+    JudgementFailed; it is not applicable if the judge has no such method, or if the
+    contexts are needed and have no texts.
     """
     ask = getattr(judge, "grade", None)
     if ask is None:
@@ -67,9 +67,8 @@ async def graded_by(
             NO_MODEL.format(judge.identity.label()), not_applicable=True
         )
     if "answer" in rubric.sees and not response.answer.strip():
-        return Grade(0.0, EMPTY)
-    sees = rubric.sees
-    if "contexts" in sees and response.lacks_texts:
+        return Grade(value=0.0, note=EMPTY)
+    if "contexts" in rubric.sees and response.lacks_texts:
         raise JudgementFailed(NO_TEXTS, not_applicable=True)
     texts: dict[str, Any] = {
         "question": sample.question,
@@ -77,6 +76,6 @@ async def graded_by(
         "contexts": tuple(context.text for context in response.contexts),
         "reference": sample.reference,
     }
-    shown = RubricTexts(**{name: texts[name] for name in sees})
-    grade: Grade = await ask(rubric, shown, call=call)
+    visible_texts = RubricTexts(**{name: texts[name] for name in rubric.sees})
+    grade: Grade = await ask(rubric, visible_texts, call=call)
     return grade

@@ -1,4 +1,4 @@
-"""A judge that returns prepared judgements: for tests and for rehearsing a policy
+"""A judge that returns judgements from a script, for tests and for trying a policy
 without a model."""
 
 from __future__ import annotations
@@ -36,35 +36,40 @@ _SCRIPT: TypeAdapter[dict[str, Judgements | list[Judgements]]] = TypeAdapter(
 )
 
 
-def _given(judgement: _T | JudgementFailure | None, what: str) -> _T:
+def _require(judgement: _T | JudgementFailure | None, description: str) -> _T:
+    """`judgement`, if the script has it. Raises JudgementFailed, with the reason of a
+    JudgementFailure."""
     match judgement:
         case None:
-            raise JudgementFailed(f"the script has no {what}")
+            raise JudgementFailed(f"the script has no {description}")
         case JudgementFailure(reason, not_applicable):
             raise JudgementFailed(reason, not_applicable=not_applicable)
         case _:
             return judgement
 
 
-def _scripted(kind: type[_T], name: str) -> Callable[..., Coroutine[Any, Any, _T]]:  # noqa: ARG001 - for the type
-    """The method of a judge that gives the judgement called `name`, whatever it is
-    asked."""
+def _scripted_method(
+    kind: type[_T],  # noqa: ARG001 - for the type
+    name: str,
+) -> Callable[..., Coroutine[Any, Any, _T]]:
+    """A method of a judge that returns the scripted judgement called `name`, whatever
+    it is asked."""
 
-    async def give(self: ScriptedJudge, *_: object, call: Call, **__: object) -> _T:
+    async def judge(self: ScriptedJudge, *_: object, call: Call, **__: object) -> _T:
         judgement: _T | JudgementFailure | None = getattr(
             self.judgements_for(call), name
         )
-        return _given(judgement, name.replace("_", " "))
+        return _require(judgement, name.replace("_", " "))
 
-    return give
+    return judge
 
 
 class ScriptedJudge:
-    """Answers from a mapping of sample id to Judgements, or to one Judgements per
-    repeat (the last one is reused).
+    """Returns the judgements of a script.
 
-    A JudgementFailure in the script, a judgement that is None and a sample that is
-    missing from the script all raise JudgementFailed. No call costs anything.
+    The script maps the id of a sample to its judgements, or to a list of them, one for
+    each repeat; the last one is used for all further repeats. Everything that the
+    script lacks raises JudgementFailed. No call costs anything.
     """
 
     def __init__(
@@ -75,25 +80,25 @@ class ScriptedJudge:
         version: str = "1",
         concurrency: int = 64,
     ) -> None:
-        self._judgements = {
-            sample_id: (rounds,) if isinstance(rounds, Judgements) else tuple(rounds)
-            for sample_id, rounds in judgements.items()
+        self._judgements_by_repeat = {
+            sample_id: (script,) if isinstance(script, Judgements) else tuple(script)
+            for sample_id, script in judgements.items()
         }
         self.identity = JudgeIdentity(provider="scripted", model=name, version=version)
         self.concurrency = concurrency
 
-    statements = _scripted(StatementList, "statements")
-    support = _scripted(SupportTable, "support")
-    context_use = _scripted(ContextUse, "context_use")
-    reverse_questions = _scripted(ReverseQuestions, "reverse_questions")
-    reference_match = _scripted(ReferenceMatch, "reference_match")
-    answer_similarity = _scripted(AnswerSimilarity, "answer_similarity")
-    entities = _scripted(EntityList, "entities")
-    context_relevance = _scripted(ContextGrades, "context_relevance")
-    citations = _scripted(CitationTable, "citations")
+    statements = _scripted_method(StatementList, "statements")
+    support = _scripted_method(SupportTable, "support")
+    context_use = _scripted_method(ContextUse, "context_use")
+    reverse_questions = _scripted_method(ReverseQuestions, "reverse_questions")
+    reference_match = _scripted_method(ReferenceMatch, "reference_match")
+    answer_similarity = _scripted_method(AnswerSimilarity, "answer_similarity")
+    entities = _scripted_method(EntityList, "entities")
+    context_relevance = _scripted_method(ContextGrades, "context_relevance")
+    citations = _scripted_method(CitationTable, "citations")
 
-    async def grade(self, rubric: Rubric, shown: RubricTexts, *, call: Call) -> Grade:  # noqa: ARG002
-        return _given(
+    async def grade(self, rubric: Rubric, texts: RubricTexts, *, call: Call) -> Grade:  # noqa: ARG002
+        return _require(
             self.judgements_for(call).custom.get(rubric.name),
             f"grade for {rubric.name}",
         )
@@ -102,27 +107,25 @@ class ScriptedJudge:
         return None
 
     def judgements_for(self, call: Call) -> Judgements:
-        """The script's judgements for the sample and the repeat. Raises
+        """The script's judgements for the sample and the repeat of `call`. Raises
         JudgementFailed."""
-        rounds = self._judgements.get(call.sample_id)
-        if not rounds:
+        by_repeat = self._judgements_by_repeat.get(call.sample_id)
+        if not by_repeat:
             raise JudgementFailed(
                 f"the script has no judgements for sample '{call.sample_id}'"
             )
-        return rounds[min(call.repeat, len(rounds) - 1)]
+        return by_repeat[min(call.repeat, len(by_repeat) - 1)]
 
 
 def read_script(
     path: Path, *, concurrency: int = 64, within: Path | None = None
 ) -> ScriptedJudge:
-    """The judge scripted in `path`: a JSON object of sample id to judgements, in the
-    format that a run records.
+    """The judge with the script in `path`: a JSON object of judgements by the ids of
+    samples, in the format of samples.jsonl.
 
-    Raises ConfigError with the file and the position in it.
+    Raises ConfigError, with the position in the file, if it can't be read.
     """
-    hint = (
-        'Write {"sample id": {"statements": …, "support": …}} as samples.jsonl has it.'
-    )
+    hint = 'Write {"sample id": {"statements": …, "support": …}}, with judgements as in samples.jsonl.'
     with (
         disk_errors(path, "the script can't be read"),
         parse_errors(path, "not a script of judgements", hint=hint),

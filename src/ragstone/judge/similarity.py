@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.judge.untrusted_text import cleaned
+from ragstone.judge.untrusted_text import remove_hidden
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,7 @@ def cosines_with_first(vectors: np.ndarray) -> Cosines:
 
 def _terms(text: str) -> list[str]:
     """The words of `text`, and their trigrams, each with "#" before it."""
-    words = _WORD.findall(cleaned(text).casefold())
+    words = _WORD.findall(remove_hidden(text).casefold())
     terms = list(words)
     for word in words:
         padded = f" {word} "

@@ -1,10 +1,11 @@
-"""Sanitises untrusted text: removes hidden characters and puts it in blocks that it
-can't close.
+"""Makes untrusted text safe for a prompt: removes hidden characters, and puts it in
+blocks that it can't end.
 
-The marks of a block carry a number derived from all the text inside the prompt, so the
-text can't contain it: an attacker would need a fixed point of SHA-256. Anything that
-looks like a mark, or like the control tokens of chat templates, is also broken up. A
-block lasts until the next mark, and digits make marks of few tokens.
+A block begins with a mark and lasts until the next one. Marks have a number that is
+derived from all the text in the prompt, so the text can't contain it: an attacker would
+need a fixed point of SHA-256. (It has only digits, because these make few tokens.)
+Anything that looks like a mark, or like a control token of a chat template, is also
+broken up.
 """
 
 from __future__ import annotations
@@ -21,41 +22,44 @@ _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 _LONE_JOINERS = re.compile(
     "(?<![\u0600-\u0dff])[\u200c\u200d]|[\u200c\u200d](?![\u0600-\u0dff])"
 )
-_MARKS = re.compile(r"[<＜﹤]{3,}|[>＞﹥]{3,}")
-# Control tokens of common chat templates: some servers interpret them even inside user
-# text.
-_TEMPLATE = re.compile(
+"""Joiners that are not between letters of Arabic and Indic scripts, which need them."""
+_MARK_LIKE = re.compile(r"[<＜﹤]{3,}|[>＞﹥]{3,}")
+_CONTROL_TOKEN = re.compile(
     r"<\||\|>|<｜|｜>|<{1,2}/?SYS>{1,2}|<(?:start|end)_of_turn>|<(?:bos|eos|pad|unk|sop|eop)(?:_token)?>"
     r"|</?(?:s|think|thinking|thought|reasoning|tool_call|tool_response|tools)>|<unused\d+>|<0x[\da-f]{2}>|\[gMASK\]"
     r"|\[/?(?:INST|THINK|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|AVAILABLE_TOOLS|SYSTEM_PROMPT|MODEL_SETTINGS|ARGS|CALL_ID)\]"
     r"|(?<!\w)/(?:no_?)?think\b",
     re.IGNORECASE,
 )
-_HIDDEN = frozenset({"Cf", "Cc", "Cs", "Co", "Cn"})
-_KEEP = "\n\t\u200c\u200d"
+"""Control tokens of common chat templates, which some servers interpret even inside a
+user's text."""
+_HIDDEN_CATEGORIES = frozenset({"Cf", "Cc", "Cs", "Co", "Cn"})
+_KEPT_CHARACTERS = "\n\t\u200c\u200d"
 
 
-class _Visible(dict[int, int | None]):
-    """For `str.translate`: None for hidden characters, filled as they occur."""
+class _VisibleCharacters(dict[int, int | None]):
+    """A table for `str.translate` that removes hidden characters, filled as characters
+    occur."""
 
     def __missing__(self, code: int) -> int | None:
-        is_hidden = unicodedata.category(chr(code)) in _HIDDEN
-        self[code] = None if is_hidden and chr(code) not in _KEEP else code
+        is_hidden = unicodedata.category(chr(code)) in _HIDDEN_CATEGORIES
+        self[code] = None if is_hidden and chr(code) not in _KEPT_CHARACTERS else code
         return self[code]
 
 
-_VISIBLE = _Visible()
+_VISIBLE_CHARACTERS = _VisibleCharacters()
 
 
 class Block(Struct, frozen=True):
-    """A named piece of data for the judge: `name` is ours (``answer``, ``context c1``),
-    `text` is untrusted."""
+    """A block of a prompt."""
 
     name: str
+    """A name that Ragstone chooses, such as ``answer`` or ``context c1``."""
     text: str
+    """The untrusted text."""
 
 
-def cleaned(text: str) -> str:
+def remove_hidden(text: str) -> str:
     """`text` without invisible characters (zero-width, bidi and tag characters,
     controls, lone surrogates).
 
@@ -65,44 +69,49 @@ def cleaned(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _LINE_ENDS.sub("\n", text)
-    return _LONE_JOINERS.sub("", text).translate(_VISIBLE)
+    return _LONE_JOINERS.sub("", text).translate(_VISIBLE_CHARACTERS)
 
 
-def neutral(text: str) -> str:
-    """`text` cleaned, with everything broken up that could pass for a block's mark or a
-    chat template's token."""
-    text = cleaned(text)
+def neutralise(text: str) -> str:
+    """`text` without hidden characters, with spaces in everything that could pass for a
+    mark or a control token."""
+    text = remove_hidden(text)
     if not text.isascii() or "<" in text or ">" in text:
-        text = _MARKS.sub(lambda match: " ".join(match.group()), text)
-    return _TEMPLATE.sub(lambda match: " ".join(match.group()), text)
+        text = _MARK_LIKE.sub(_space_out, text)
+    return _CONTROL_TOKEN.sub(_space_out, text)
 
 
-def listed(items: Sequence[tuple[str, str]]) -> str:
-    """Items on one line each, as id and JSON string: an item can't extend beyond its
-    own line, whatever it contains."""
+def _space_out(match: re.Match[str]) -> str:
+    return " ".join(match.group())
+
+
+def render_list(items: Sequence[tuple[str, str]]) -> str:
+    """Items, each an id and a text, on one line each. The text is a JSON string, so that
+    an item can't go beyond its line."""
     return "\n".join(
-        f"{item_id} {json.dumps(neutral(text), ensure_ascii=False)}"
+        f"{item_id} {json.dumps(neutralise(text), ensure_ascii=False)}"
         for item_id, text in items
     )
 
 
-def numbered(texts: Iterable[str]) -> str:
-    """Texts on one line each, after their numbers from 1, as `listed` writes them."""
-    return listed([(str(at), text) for at, text in enumerate(texts, start=1)])
+def render_numbered(texts: Iterable[str]) -> str:
+    """Texts on one line each, as `render_list` writes them, with numbers from 1 as
+    ids."""
+    return render_list(
+        [(str(number), text) for number, text in enumerate(texts, start=1)]
+    )
 
 
-def fenced(blocks: Sequence[Block]) -> str:
-    """All blocks, each after a mark unique to this prompt, and a mark at their end."""
-    texts = [neutral(block.text) for block in blocks]
-    whole = "".join(
-        f"{len(b.name)}:{b.name}{len(text)}:{text}"
-        for b, text in zip(blocks, texts, strict=True)
+def render_blocks(blocks: Sequence[Block]) -> str:
+    """All blocks, each after a mark that is unique to this prompt, and a mark at the
+    end."""
+    safe_blocks = [(block.name, neutralise(block.text)) for block in blocks]
+    # With lengths, so that different blocks never give the same text.
+    all_text = "".join(
+        f"{len(name)}:{name}{len(text)}:{text}" for name, text in safe_blocks
     )
-    digest = hashlib.sha256(whole.encode()).digest()
-    number = int.from_bytes(digest[:8])
-    nonce = f"{number % 10**12:012}"
-    shown = "".join(
-        f"<<<{block.name} {nonce}>>>\n{text}\n"
-        for block, text in zip(blocks, texts, strict=True)
-    )
-    return f"{shown}<<<end {nonce}>>>"
+    digest = hashlib.sha256(all_text.encode()).digest()
+    number = int.from_bytes(digest[:8]) % 10**12
+    nonce = f"{number:012}"
+    rendered = "".join(f"<<<{name} {nonce}>>>\n{text}\n" for name, text in safe_blocks)
+    return f"{rendered}<<<end {nonce}>>>"

@@ -1,10 +1,12 @@
-"""Whether a statement that the offline judge doesn't find in texts may only be worded
-otherwise."""
+"""Decides whether a statement that the offline judge doesn't find in texts may be there
+in other words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+
+from msgspec import Struct
 
 from ragstone.judge.normal import normalise
 from ragstone.judge.offline.evidence import match
@@ -12,74 +14,86 @@ from ragstone.judge.offline.lexicon import guess_language
 from ragstone.judge.offline.passage import Passage, Sentence, read_passage
 
 MIN_SHARE = 0.5
-"""The share of a statement's content words that the texts must have in any case."""
-OTHER_WORDS, OTHER_SHARE = 1, 0.25
-"""How many content words of a statement may be other ones, and which share of them
-beside.
+"""The share of a statement's content words that the texts must have."""
+MAX_OTHER_WORDS = 1
+MAX_OTHER_SHARE = 0.25
+"""How many content words of a statement the texts may lack: so many, and this share of
+them.
 
-Chosen on half of RAGTruth's questions, on which no weights are trained: of the answers
-with a statement that the judge doesn't find, 44 of 136 that people call faithful may
-then be only worded otherwise, and 4 of 75 others. If half of the words were enough,
-these would be 99 and 17.
+Chosen on half of RAGTruth's questions, on which no weights are trained. Of the answers
+with a statement that the judge doesn't find, 44 of 136 that people call faithful count
+as possibly reworded, and 4 of 75 others. If half of the words were enough, these would
+be 99 and 17.
 """
 
-_SURE = 0.99
-"""Conflicts are as sure as that with a sentence that has all other words of a
+_MIN_CERTAIN_CONFLICT = 0.99
+"""The certainty of a conflict with a sentence that has all other words of a
 statement."""
+
+
+class _ReadTexts(Struct, frozen=True):
+    """A statement, a question and texts, as the offline judge reads them."""
+
+    statement: Sentence
+    question: Sentence
+    passages: list[Passage]
 
 
 def may_be_reworded(statement: str, texts: Sequence[str], question: str) -> bool:
     """Whether `texts` have all numbers and names of `statement` that `question` lacks,
     and most of its content words.
 
-    Not where a sentence with the same words contradicts it: then it is denied there, or
-    says more or less, or the reverse.
+    False if a sentence with the same words contradicts it, by a negation, by another
+    degree or by the reverse order.
     """
-    sentence, asked, passages = _read(statement, texts, question)
-    evidence = match(sentence, passages)
+    read = _read(statement, texts, question)
+    evidence = match(read.statement, read.passages)
     matched = frozenset[str]().union(*evidence.keys_by_text)
-    if evidence.conflict >= _SURE or not _has_facts(sentence, matched | asked.key_set):
+    if evidence.conflict >= _MIN_CERTAIN_CONFLICT:
         return False
-    words, known_words = len(sentence.key_set), len(matched)
-    is_enough = words - known_words <= OTHER_WORDS + OTHER_SHARE * words
-    return is_enough and known_words >= MIN_SHARE * words
+    if not _include_facts(matched | read.question.key_set, read.statement):
+        return False
+    word_count = len(read.statement.key_set)
+    other_words = word_count - len(matched)
+    is_close = other_words <= MAX_OTHER_WORDS + MAX_OTHER_SHARE * word_count
+    return is_close and len(matched) >= MIN_SHARE * word_count
 
 
 def may_be_restated(statement: str, text: str, question: str) -> bool:
     """Whether `text` has all numbers and names of `statement`, and half of the content
     words that the question lacks.
 
-    False if the question has them all: then a word such as "no" may be what counts.
+    False if the question has them all: then a word such as "no" may decide.
     """
-    sentence, asked, passages = _read(statement, (text,), question)
-    matched = match(sentence, passages).keys_by_text[0]
-    news = sentence.key_set - asked.key_set
-    if not news or not _has_facts(sentence, matched):
+    read = _read(statement, (text,), question)
+    matched = match(read.statement, read.passages).keys_by_text[0]
+    new_words = read.statement.key_set - read.question.key_set
+    if not new_words or not _include_facts(matched, read.statement):
         return False
-    return len(news & matched) >= MIN_SHARE * len(news)
+    return len(new_words & matched) >= MIN_SHARE * len(new_words)
 
 
 def stands_in_one_sentence(statement: str, texts: Sequence[str]) -> bool:
-    """Whether a sentence of `texts` has all content words of `statement`, of which
-    there is one at least."""
-    sentence, _, passages = _read(statement, texts, "")
-    sentences = chain.from_iterable(passage.sentences for passage in passages)
-    return bool(sentence.keys) and any(
-        sentence.key_set <= near.key_set for near in sentences
+    """Whether a single sentence of `texts` has all content words of `statement`; False
+    if that has none."""
+    read = _read(statement, texts, question="")
+    words = read.statement.key_set
+    sentences = chain.from_iterable(passage.sentences for passage in read.passages)
+    return bool(words) and any(words <= sentence.key_set for sentence in sentences)
+
+
+def _read(statement: str, texts: Sequence[str], question: str) -> _ReadTexts:
+    language = guess_language(normalise(" ".join((question, *texts))))
+    return _ReadTexts(
+        statement=Sentence(normalise(statement), language),
+        question=Sentence(normalise(question), language),
+        passages=[read_passage(text, language) for text in texts],
     )
 
 
-def _read(
-    statement: str, texts: Sequence[str], question: str
-) -> tuple[Sentence, Sentence, list[Passage]]:
-    language = guess_language(normalise(" ".join((question, *texts))))
-    sentence = Sentence(normalise(statement), language)
-    asked = Sentence(normalise(question), language)
-    return sentence, asked, [read_passage(text, language) for text in texts]
-
-
-def _has_facts(sentence: Sentence, keys: frozenset[str]) -> bool:
-    """Whether `keys` have all numbers and names of `sentence`."""
-    if sentence.language.capitalises_nouns:
-        return sentence.numbers <= keys
-    return sentence.numbers | sentence.name_keys <= keys
+def _include_facts(words: frozenset[str], statement: Sentence) -> bool:
+    """Whether `words` include all numbers and names of `statement`."""
+    if statement.language.capitalises_nouns:
+        # Names can't be told from other nouns.
+        return statement.numbers <= words
+    return statement.numbers | statement.name_keys <= words

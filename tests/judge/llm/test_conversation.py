@@ -10,7 +10,7 @@ import pytest
 from ragstone.evaluation.record import Answer, SampleRecord
 from ragstone.evaluation.scoring import score_record
 from ragstone.golden.sample import Message, Sample
-from ragstone.judge.collect import asked_in_full, collect_judgements
+from ragstone.judge.collect import collect_judgements, standalone_question
 from ragstone.judge.judgements import JudgementFailure, JudgementKind, Judgements
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call
@@ -74,7 +74,7 @@ def test_a_judge_that_can_not_write_gets_the_earlier_question_too(
     world: Any, turns: tuple[Message, ...], asked: str
 ) -> None:
     sample = replace(SAMPLE, history=turns)
-    assert world.run(asked_in_full(OfflineJudge(), sample, Call("q1"))) == asked
+    assert world.run(standalone_question(OfflineJudge(), sample, Call("q1"))) == asked
 
 
 def test_without_the_question_no_score_is_made_up(world: Any) -> None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from ragstone.judge.judgements import Statement
 from ragstone.judge.protocol import Call, JudgementFailed
 from ragstone.judge.rubric import Rubric, RubricTexts
-from ragstone.judge.untrusted_text import neutral
+from ragstone.judge.untrusted_text import neutralise
 from ragstone.system.response import Context
 from ragstone.tools.generate.drafter import Drafter, Kind
 from tests.report.hostile import every_fragment
@@ -131,9 +131,9 @@ def check_injection(world: Any, kind: str, task: str) -> None:
         for name, shown in BLOCKS.findall(request.data):
             assert "<<<" not in shown
             assert "＜＜" not in shown
-            assert shown == neutral(shown)
+            assert shown == neutralise(shown)
             if name == "answer" or (name.startswith("context") and task != "context relevance"):
-                assert shown == f"{neutral(text)}\n"
+                assert shown == f"{neutralise(text)}\n"
             elif name.endswith("statements"):
                 assert len(shown.splitlines()) == 1
 

@@ -13,7 +13,7 @@ from ragstone.judge.judgements import Grade
 from ragstone.judge.llm.estimate import estimate_cost
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.protocol import Call, JudgementFailed, Ledger
-from ragstone.judge.rubric import Rubric, graded_by
+from ragstone.judge.rubric import Rubric, grade_answer
 from ragstone.metrics.custom import RubricMetric
 from ragstone.settings.settings import JudgeSettings
 from ragstone.system.response import Context, Response
@@ -26,7 +26,7 @@ RESPONSE = Response("q1", "In 1931.", (Context("It opened in 1931."),))
 def ask(
     world: Any, judge: Any, rubric: Rubric = TONE, response: Response = RESPONSE, call: Call | None = None
 ) -> Grade:
-    found: Grade = world.run(graded_by(rubric, judge, SAMPLE, response, call or Call("q1")))
+    found: Grade = world.run(grade_answer(rubric, judge, SAMPLE, response, call or Call("q1")))
     return found
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragstone.judge.offline import OfflineJudge
 from ragstone.judge.offline.judge import MAX_CHARACTERS, MAX_CONTEXT_CHARACTERS
 from ragstone.judge.protocol import Call, JudgementFailed
-from ragstone.judge.sentences import MAX_SENTENCE, _blocks, _bounded, _parts
+from ragstone.judge.sentences import MAX_SENTENCE_CHARACTERS, _blocks, _cut_long_sentence, _split_long_block
 from ragstone.system.response import Context
 from tests.judge.offline.odd_texts import ODD, PARTS, judge_in_all_ways
 
@@ -48,23 +48,23 @@ def test_no_odd_text_takes_the_square_of_its_length(name: str, length: int, part
 
 @given(st.text(alphabet="ab.。！ \"'?", max_size=300).map(lambda text: text * 40))
 def test_a_long_paragraph_is_taken_in_parts_that_are_the_whole(text: str) -> None:
-    parts = list(_parts(text))
+    parts = list(_split_long_block(text))
     assert "".join(parts) == text
     assert all(len(part) <= 128_000 for part in parts)
 
 
 def test_parts_of_a_long_paragraph_end_with_a_sentence() -> None:
     for unit, most in (("北京是中国的首都。", 4_000), ("The tower is in Paris. ", 128_000)):
-        *parts, _ = _parts(unit * 15_000)
+        *parts, _ = _split_long_block(unit * 15_000)
         assert parts
         assert all(part.rstrip().endswith(("。", ".")) and len(part) <= most for part in parts)
 
 
 @given(st.text(alphabet="ab ", max_size=200).map(lambda text: (text * 100).strip()))
 def test_text_without_a_stop_is_cut_at_spaces_and_nothing_is_lost(text: str) -> None:
-    parts = _bounded(text)
+    parts = _cut_long_sentence(text)
     assert "".join("".join(parts).split()) == "".join(text.split())
-    assert all(len(part) <= MAX_SENTENCE for part in parts)
+    assert all(len(part) <= MAX_SENTENCE_CHARACTERS for part in parts)
 
 
 def test_lines_of_a_paragraph_are_joined_and_items_stand_alone() -> None:

@@ -85,7 +85,7 @@ def test_another_file_is_another_judge(labelled: Path) -> None:
     text = (labelled / "judge.json").read_text(encoding="utf-8")
     (labelled / "judge.json").write_text(text + "\n", encoding="utf-8")
     assert read_fitted(labelled / "judge.json")[1] != first
-    with pytest.raises(ConfigError, match="does not name"):
+    with pytest.raises(ConfigError, match=r"is not in judge\.model_digests"):
         read_fitted(labelled / "judge.json", digests=[f"sha256:{first}"])
 
 
@@ -111,7 +111,7 @@ def test_too_few_labels_are_refused(labelled: Path) -> None:
         ({"faithfulness": {}}, "faithfulness"),
         ({"code": "import os"}, "code"),
         ({"offline": "1"}, "fitted to the offline judge 1"),
-        (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of other features"),
+        (lambda found: found["faithfulness"]["weights"].pop("least"), "weights of features that"),
     ],
 )
 def test_a_file_that_is_none_is_refused(labelled: Path, change: Any, says: str) -> None:

@@ -17,7 +17,7 @@ from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.judge.collect import Measure
 from ragstone.judge.judgements import Grade
 from ragstone.judge.protocol import Call, Judge, JudgementFailed
-from ragstone.judge.rubric import YES_NO, Rubric, graded_by
+from ragstone.judge.rubric import YES_NO, Rubric, grade_answer
 from ragstone.metrics.custom import (
     FunctionMetric,
     RubricMetric,
@@ -185,7 +185,7 @@ class ProjectMetrics(Struct, frozen=True):
             name = metric.info.name
             match metric:
                 case RubricMetric():
-                    by_name[name] = partial(graded_by, metric.rubric)
+                    by_name[name] = partial(grade_answer, metric.rubric)
                 case FunctionMetric():
                     definition = self.custom[name]
                     timeout_s = definition.timeout_s

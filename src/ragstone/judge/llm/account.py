@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from ragstone.errors import ConfigError
 from ragstone.judge.protocol import ignore_secret
 from ragstone.judge.providers import JobIdentity, Provider
-from ragstone.judge.untrusted_text import cleaned
+from ragstone.judge.untrusted_text import remove_hidden
 from ragstone.settings.load import variable_of
 from ragstone.settings.settings import MIN_SECRET_CHARACTERS
 
@@ -140,7 +140,7 @@ class Account(Struct, frozen=True):
     def safe_line(self, message: object) -> str:
         """A provider's message as one short line, without secrets or anything like a
         key."""
-        text = cleaned(str(message)[:_MAX_MESSAGE_CHARACTERS])
+        text = remove_hidden(str(message)[:_MAX_MESSAGE_CHARACTERS])
         line = self._mask(
             " ".join(text.split()),
             lambda secret: len(secret) >= MIN_SECRET_CHARACTERS,

@@ -23,7 +23,7 @@ from ragstone.judge.llm.replies import (
 )
 from ragstone.judge.llm.windows import Piece, pack_into_parts, room_for_data
 from ragstone.judge.protocol import Call, Contexts
-from ragstone.judge.untrusted_text import Block, fenced
+from ragstone.judge.untrusted_text import Block, render_blocks
 
 _VALUE = "value"
 """The name of a value that is cached by itself."""
@@ -149,7 +149,7 @@ class Core:
 
         async def ask() -> Values:
             self.check_room(form, [block.text for block in blocks])
-            data = fenced(blocks)
+            data = render_blocks(blocks)
             return await self.completer.fill(form, lambda _pending: data, call)
 
         content = [f"{block.name}:{block.text}" for block in blocks]

@@ -12,7 +12,7 @@ from ragstone.judge.llm.provider import Usage
 from ragstone.judge.llm.windows import tokens_at_most
 from ragstone.judge.protocol import Call
 from ragstone.judge.similarity import Cosines, cosines_with_first
-from ragstone.judge.untrusted_text import cleaned
+from ragstone.judge.untrusted_text import remove_hidden
 
 if TYPE_CHECKING:
     from ragstone.judge.llm.openai import OpenAIEmbedder
@@ -37,7 +37,7 @@ class EmbeddingSimilarity(Struct, eq=False, kw_only=True):
         on_result: Callable[[Cosines], None] = lambda _: None,
     ) -> Cosines:
         # Providers refuse to embed an empty text.
-        texts = [cleaned(item).strip() or "?" for item in (text, *other_texts)]
+        texts = [remove_hidden(item).strip() or "?" for item in (text, *other_texts)]
         if self._embedder is None:
             self._embedder = self.make_embedder()
         embedder = self._embedder

@@ -1,5 +1,5 @@
-"""How sure a model is of its verdicts, from the log-probabilities of the tokens that it
-wrote.
+"""Computes how sure a model is of its verdicts, from the log-probabilities of the
+tokens that it wrote.
 
 The probability of a verdict is that of the token with which it begins, among the
 alternatives that begin a verdict (Kadavath et al. 2022, Language models (mostly) know
@@ -21,83 +21,98 @@ from ragstone.judge.llm.provider import ChatReply
 from ragstone.judge.llm.replies import Values
 
 GRADED = frozenset({"support"})
-"""The prompts whose verdicts are graded."""
+"""The names of the prompts whose verdicts get a probability."""
 ALTERNATIVES = 4
 """How many alternatives to each token are requested; there are three verdicts."""
 
 PROBABILITY = "probability"
+"""The key of a verdict's probability."""
 _ITEM_ID = re.compile(r'"id"\s*:[\s\[]*"\W*(s\d+)\b', re.IGNORECASE | re.ASCII)
 _ITEM_VERDICT = re.compile(r'"verdict"\s*:[\s\[]*"([a-z]*)"', re.ASCII)
-"""Neither is found within a string: its quotation marks are escaped there."""
-_MIN_LOG, _MAX_LOG = -1e5, 0.01
-"""Of a probability; it may be rounded."""
-_MIN_MASS = 0.5
-"""If the listed alternatives that begin a verdict have less, they say too little."""
+"""Neither is found inside a quote, whose quotation marks are escaped."""
+_MIN_LOGPROB = -1e5
+_MAX_LOGPROB = 0.01
+"""More than 0, because it may be rounded."""
+_MIN_VERDICT_PROBABILITY = 0.5
+"""The least probability that a token begins any verdict, by the alternatives that are
+listed; with less, they say too little about the verdict."""
 
 
 def with_probabilities(values: Values, reply: ChatReply) -> Values:
-    """`values` of `reply`, with the probability that each statement is supported if the
-    provider gave those of tokens.
+    """`values` of `reply`, in which each verdict has the probability that its statement
+    is supported, if the provider reports those of tokens.
 
-    What the reply itself claims to be a probability is left out.
+    A probability that the model itself wrote is left out.
     """
-    graded = dict(values)
-    chances = _chances(reply.tokens)
+    values_with_probabilities = dict(values)
+    probabilities = _probabilities(reply.tokens)
     for path, value in values.items():
         if path[0] == "verdicts" and isinstance(value, dict):
-            chance = chances.get((path[1], value["verdict"]))
-            checked = dict(value)
-            checked.pop(PROBABILITY, None)
-            if chance is not None:
-                checked[PROBABILITY] = chance
-            graded[path] = checked
-    return graded
+            probability = probabilities.get((path[1], value["verdict"]))
+            verdict = dict(value)
+            verdict.pop(PROBABILITY, None)
+            if probability is not None:
+                verdict[PROBABILITY] = probability
+            values_with_probabilities[path] = verdict
+    return values_with_probabilities
 
 
-def _chances(tokens: Sequence[object]) -> dict[tuple[str, str], float | None]:
-    """By statement and its verdict in a reply, the probability of "supported"; nothing
-    on a statement named twice."""
+def _probabilities(tokens: Sequence[object]) -> dict[tuple[str, str], float | None]:
+    """The probability of "supported" by statement and its verdict in a reply; None if
+    the alternatives don't say.
+
+    Empty if ids and verdicts don't match; without statements that occur twice.
+    """
     texts = list(map(_text, tokens))
-    ends = list(accumulate(map(len, texts)))
+    token_ends = list(accumulate(map(len, texts)))
     reply = "".join(texts)
-    names = [match[1].lower() for match in _ITEM_ID.finditer(reply)]
+    statement_ids = [match[1].lower() for match in _ITEM_ID.finditer(reply)]
     verdicts = list(_ITEM_VERDICT.finditer(reply))
-    chances: dict[tuple[str, str], float | None] = {}
-    if len(names) != len(verdicts):
-        return chances
-    for name, verdict in zip(names, verdicts, strict=True):
-        if names.count(name) == 1 and verdict[1]:
-            place = verdict.start(1)
-            at = bisect_right(ends, place)
-            start = ends[at] - len(texts[at])
-            chances[name, verdict[1]] = _supported(tokens[at], place - start)
-    return chances
+    probabilities: dict[tuple[str, str], float | None] = {}
+    if len(statement_ids) != len(verdicts):
+        return probabilities
+    for statement_id, verdict in zip(statement_ids, verdicts, strict=True):
+        is_unique = statement_ids.count(statement_id) == 1
+        if is_unique and verdict[1]:
+            verdict_start = verdict.start(1)
+            token_index = bisect_right(token_ends, verdict_start)
+            token_start = token_ends[token_index] - len(texts[token_index])
+            probabilities[statement_id, verdict[1]] = _supported_probability(
+                tokens[token_index], verdict_start - token_start
+            )
+    return probabilities
 
 
-def _supported(token: object, inside: int) -> float | None:
-    """The share of "supported" among the alternatives to `token`; the verdict begins
-    `inside` characters within it."""
-    listed = list_or_empty(dict_or_empty(token).get("top_logprobs"))
-    chances = {_text(choice): _chance(choice) for choice in (*listed, token)}
-    before = _text(token)[:inside]
-    mass: dict[str, float] = dict.fromkeys(Verdict, 0.0)
-    for text, chance in chances.items():
-        word = text[inside:].partition('"')[0]
-        begun = [verdict for verdict in Verdict if verdict.startswith(word)]
-        if word and text.startswith(before) and len(begun) == 1:
-            mass[begun[0]] += chance
-    total = sum(mass.values())
-    if total < _MIN_MASS:
+def _supported_probability(token: object, offset: int) -> float | None:
+    """The probability of "supported" among the verdicts that `token` and its
+    alternatives begin, `offset` characters after their start; None if all of them are
+    unlikely."""
+    alternatives = list_or_empty(dict_or_empty(token).get("top_logprobs"))
+    # By text, because the token itself may be among its alternatives.
+    probabilities = {
+        _text(choice): _probability(choice) for choice in (*alternatives, token)
+    }
+    text_before = _text(token)[:offset]
+    by_verdict: dict[str, float] = dict.fromkeys(Verdict, 0.0)
+    for text, probability in probabilities.items():
+        beginning = text[offset:].partition('"')[0]
+        begun = [verdict for verdict in Verdict if verdict.startswith(beginning)]
+        if beginning and text.startswith(text_before) and len(begun) == 1:
+            by_verdict[begun[0]] += probability
+    total = sum(by_verdict.values())
+    if total < _MIN_VERDICT_PROBABILITY:
         return None
-    return round(min(1.0, mass[Verdict.SUPPORTED] / total), 4)
+    return round(min(1.0, by_verdict[Verdict.SUPPORTED] / total), 4)
 
 
 def _text(token: object) -> str:
     return text_or_empty(dict_or_empty(token).get("token"))
 
 
-def _chance(token: object) -> float:
-    """The probability of a token; 0 if its logarithm can't be one."""
-    value: Any = dict_or_empty(token).get("logprob")
-    is_log = type(value) in (int, float) and _MIN_LOG < value < _MAX_LOG
-    return math.exp(min(0.0, value)) if is_log else 0.0
+def _probability(token: object) -> float:
+    """The probability of a token; 0 if its logarithm is not valid."""
+    logprob: Any = dict_or_empty(token).get("logprob")
+    is_number = type(logprob) in (int, float)
+    if not is_number or not _MIN_LOGPROB < logprob < _MAX_LOGPROB:
+        return 0.0
+    return math.exp(min(0.0, logprob))

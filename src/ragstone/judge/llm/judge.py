@@ -41,10 +41,10 @@ from ragstone.judge.rubric import Rubric, RubricTexts
 from ragstone.judge.similarity import Cosines, LexicalSimilarity, Similarity
 from ragstone.judge.untrusted_text import (
     Block,
-    cleaned,
-    fenced,
-    listed,
-    numbered,
+    remove_hidden,
+    render_blocks,
+    render_list,
+    render_numbered,
 )
 
 _SIMILARITIES = "similarities"
@@ -252,10 +252,10 @@ class LlmJudge:
         sentence_counts: dict[str, int] = {}
         blocks = [Block("question", question)]
         for name, text in named_contexts([context.text for context in contexts]):
-            sentences = split_sentences(cleaned(text), "en")
+            sentences = split_sentences(remove_hidden(text), "en")
             sentence_counts[name] = len(sentences)
             if sentences:
-                blocks.append(Block(f"context {name}", numbered(sentences)))
+                blocks.append(Block(f"context {name}", render_numbered(sentences)))
         fields = reply_schemas.sentence_fields(sentence_counts)
         values: Values = {}
         if fields:
@@ -301,7 +301,7 @@ class LlmJudge:
         blocks = [Block("quality", quality), Block("question", question)]
         for name, (answer, contexts) in (("first", first), ("second", second)):
             blocks.append(Block(f"{name} answer", answer))
-            blocks.append(Block(f"{name} contexts", numbered(contexts)))
+            blocks.append(Block(f"{name} contexts", render_numbered(contexts)))
         reply = await self.core.fill_field(
             "direct_preference", reply_schemas.BETTER, blocks, call
         )
@@ -310,7 +310,7 @@ class LlmJudge:
     async def grade(self, rubric: Rubric, texts: RubricTexts, *, call: Call) -> Grade:
         blocks = [
             Block("rubric", rubric.text),
-            Block("levels", numbered(rubric.levels)),
+            Block("levels", render_numbered(rubric.levels)),
         ]
         for name in ("question", "answer", "reference"):
             text: str | None = getattr(texts, name)
@@ -342,7 +342,7 @@ class LlmJudge:
             reply_schemas.check_text,
             max_tokens=restated_tokens(question),
         )
-        turns = listed([(turn.role, turn.text) for turn in history])
+        turns = render_list([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]
         reply = await self.core.fill_field(STANDALONE, field, blocks, call)
         return str(reply["text"])
@@ -365,8 +365,8 @@ def _render_support_data(
     """The data of a request for the `pending` fields: the contexts, and the texts of
     the statements that they are about."""
     pending_ids = [field.path[1] for field in pending]
-    lines = listed([(name, texts[name]) for name in pending_ids])
-    return fenced([*contexts, Block("statements", lines)])
+    lines = render_list([(name, texts[name]) for name in pending_ids])
+    return render_blocks([*contexts, Block("statements", lines)])
 
 
 def _check_cosines(value: object, *, count: int) -> Cosines:

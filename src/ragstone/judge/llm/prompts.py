@@ -21,7 +21,7 @@ from ragstone.files import read_table, shipped
 from ragstone.judge.judgements import Verdict
 from ragstone.judge.llm.prices import listed_price, tariff_of
 from ragstone.judge.names import provider_of
-from ragstone.judge.untrusted_text import Block, fenced
+from ragstone.judge.untrusted_text import Block, render_blocks
 from ragstone.settings.settings import Price
 
 RUBRIC = "rubric"
@@ -73,7 +73,7 @@ def load_prompt(name: str, *, brief: bool = False) -> Prompt:
         request = ""
         if "asked" in example:
             request = request_line(example["asked"])
-        parts.append(f"{fenced(blocks)}{request}\nReply: {example['reply']}")
+        parts.append(f"{render_blocks(blocks)}{request}\nReply: {example['reply']}")
     static = "\n\n".join(parts)
     version = f"{shared['version']}.{document['version']}"
     digest = hashlib.sha256(f"{name}\0{version}\0{static}".encode()).hexdigest()

@@ -26,7 +26,7 @@ from ragstone.judge.llm.core import (
 )
 from ragstone.judge.llm.replies import Field, Values, document_of, read_document
 from ragstone.judge.protocol import Call, Contexts
-from ragstone.judge.untrusted_text import Block, fenced, listed
+from ragstone.judge.untrusted_text import Block, render_blocks, render_list
 
 KnownStatements = Statements | None
 """The statements of a reference; None if the model must list them first."""
@@ -144,7 +144,9 @@ class ReferenceJudging:
             Block("question", question),
             Block("reference", reference),
             Block("answer", answer),
-            Block("statements", listed([(item.id, item.text) for item in statements])),
+            Block(
+                "statements", render_list([(item.id, item.text) for item in statements])
+            ),
         ]
 
         def form(known: KnownStatements) -> Form:
@@ -265,5 +267,5 @@ def _render_data(
     lines = [(item.id, item.text) for item in known or () if item.id in pending_ids]
     statement_blocks = []
     if lines:
-        statement_blocks.append(Block("reference statements", listed(lines)))
-    return fenced([*blocks, *statement_blocks, *contexts])
+        statement_blocks.append(Block("reference statements", render_list(lines)))
+    return render_blocks([*blocks, *statement_blocks, *contexts])

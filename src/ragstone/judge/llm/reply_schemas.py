@@ -14,7 +14,7 @@ from ragstone.judge.llm.prompts import KINDS, USES, VERDICTS
 from ragstone.judge.llm.quotes import QuotableText, is_quote, is_quoted_from
 from ragstone.judge.llm.replies import Field, FieldPath, Fields, Values
 from ragstone.judge.llm.windows import restated_tokens
-from ragstone.judge.untrusted_text import neutral
+from ragstone.judge.untrusted_text import neutralise
 
 Json = dict[str, object]
 Check = Callable[[object], Json]
@@ -90,7 +90,7 @@ def support_fields(
 
     @functools.cache
     def quotable(name: str) -> QuotableText:
-        return QuotableText(neutral(contexts[name]))
+        return QuotableText(neutralise(contexts[name]))
 
     def check(value: object) -> Json:
         item = as_object(value)
@@ -130,7 +130,7 @@ def support_fields(
 def quote_fields(statements: Statements, contexts: Mapping[str, str]) -> Fields:
     """For each statement, a quote from one of `contexts`; empty if it is in none of
     them."""
-    texts = [QuotableText(neutral(text)) for text in contexts.values()]
+    texts = [QuotableText(neutralise(text)) for text in contexts.values()]
 
     def check(value: object) -> Json:
         quote: Any = as_object(value)["quote"]
@@ -209,7 +209,7 @@ def level_field(level_count: int) -> Field:
 
 def entities_field(text: str) -> Field:
     """The distinct entities of `text`, each of which must occur in it."""
-    flat_text = _flat(neutral(text))
+    flat_text = _flat(neutralise(text))
 
     def check(value: object) -> object:
         names: dict[str, None] = {}

@@ -17,7 +17,7 @@ from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.replies import Field
 from ragstone.judge.llm.reply_schemas import as_object
 from ragstone.judge.protocol import Call, Judge
-from ragstone.judge.untrusted_text import Block, cleaned, listed
+from ragstone.judge.untrusted_text import Block, remove_hidden, render_list
 
 # The usual upper limits of parts of a reply, in tokens.
 _TEXT_TOKENS = 700
@@ -28,7 +28,7 @@ _MATCH_TOKENS = 24
 def _tidy(value: object) -> object:
     """A text on one line, without hidden characters, since it is written to a file that
     people and programs read. Other values stay as they are."""
-    return " ".join(cleaned(value).split()) if isinstance(value, str) else value
+    return " ".join(remove_hidden(value).split()) if isinstance(value, str) else value
 
 
 _Text = Annotated[str, Limits(min_length=1, max_length=4_000), BeforeValidator(_tidy)]
@@ -154,7 +154,7 @@ class Drafter:
             numbered = [
                 (str(number), text) for number, text in enumerate(existing, start=1)
             ]
-            blocks.append(Block("asked", listed(numbered)))
+            blocks.append(Block("asked", render_list(numbered)))
         field = Field(("draft",), _check(model, "possible"), _TEXT_TOKENS)
         reply = await self._core.fill_field(prompt, field, blocks, call)
         if reply["possible"] == "no":

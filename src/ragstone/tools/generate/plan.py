@@ -19,7 +19,7 @@ from ragstone.judge.llm.call_tally import CallTally
 from ragstone.judge.llm.prices import CostEstimate
 from ragstone.judge.names import provider_of, split_name
 from ragstone.judge.protocol import Ledger
-from ragstone.judge.untrusted_text import cleaned
+from ragstone.judge.untrusted_text import remove_hidden
 from ragstone.printable import shown_name
 from ragstone.report.templates import render_text_template
 from ragstone.settings.settings import JudgeSettings
@@ -85,7 +85,7 @@ def read_material(paths: Sequence[Path]) -> Material:
     documents = read_documents(paths)
     for name, text in documents.texts.items():
         normalized = unicodedata.normalize("NFC", text)
-        documents.texts[name] = cleaned(normalized)
+        documents.texts[name] = remove_hidden(normalized)
     passages = passages_of(documents.texts)
     if not passages:
         count = counted(len(documents.texts), "document")
