@@ -23,7 +23,7 @@ _MARKS_AROUND_OPTION = " .,;!\n"
 
 
 def opening_word(text: str) -> str | None:
-    """ "yes" or "no" if `text` opens with a word for it in any language, else None."""
+    """Which of "yes" and "no" `text` opens with, in any language; None if neither."""
     word = _WORD.match(text[:_MAX_CHARACTERS].lstrip(_OPENING_MARKS))
     for kind in ("yes", "no"):
         if word and matches_whole(kind, SHARED, word[0]):

@@ -23,7 +23,9 @@ _MAX_HEADING_CHARACTERS = 200
 _MAX_OPENINGS = 6
 """No more openings than this are removed from a sentence."""
 _OPENING_MARKS = "¡¿\"'(*- "
+# Code in backticks, or the second group in brackets.
 _BRACKETS = re.compile(r"(`[^`]+`)|\s*[(\[【]([^()\[\]【】]{1,160})[)\]】]")
+# What contexts are named by: "passage 2", "document B".
 _NUMBER_OR_LETTER = re.compile(r"\d|\b[A-F]\b")
 _THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning")
 _ANSWER_TAG = re.compile(r"</?(?:final_answer|answer|response|output)>")
@@ -54,7 +56,7 @@ def claim(sentence: str, code: str) -> str:
             break
         statement = text[opening.end() :].lstrip()
     claimed = without_phrases("ends", code, statement)
-    # Only numbered contexts are mentioned: "as passage 2 says".
+    # Mentions name a context: "as passage 2 says".
     if _NUMBER_OR_LETTER.search(claimed):
         claimed = without_phrases("mentions", code, claimed)
     if statement == full_sentence:

@@ -59,9 +59,9 @@ MAX_CONTEXT_CHARACTERS = 1_000_000
 """Limit for all contexts of an answer together."""
 
 _SAMPLE_CHARACTERS = 600
-"""The language is guessed by so much of a text; longer answers are not bare."""
+"""The language of a text is guessed by its beginning. A longer answer is not bare."""
 _SAMPLE_TEXTS = 5
-"""The language of several texts is guessed by the first ones."""
+"""The language of several texts is guessed by at most this many."""
 _CACHED_TEXTS = 512
 """Parsed texts are cached: the same texts occur in several judgements of a sample, and
 the same passages in many samples."""
@@ -349,12 +349,12 @@ def _supports(
 
 
 def _parse(
-    full_statement: str | None, text: str, language: Language
+    full_text: str | None, text: str, language: Language
 ) -> tuple[Sequence[Sentence], Passage]:
     """The statements of an answer or a reference, and its text as a passage. If the
-    text is bare, both are its `full_statement`."""
-    if full_statement is not None:
-        sentence = _sentence(full_statement, language)
+    text is bare, both are its full statement, `full_text`."""
+    if full_text is not None:
+        sentence = _sentence(full_text, language)
         return [sentence], Passage([sentence], language)
     statements = _limit(_split(text, language), "the reference or the answer")
     return statements, _read(without_thoughts(text), language)
@@ -434,7 +434,9 @@ def _is_same_choice(question: str, reference: str, answer: str) -> bool | None:
     if not any(read_bare(text, language) for text in texts):
         return None
     expected, chosen = map(choice, texts)
-    return None if None in (expected, chosen) else expected == chosen
+    if None in (expected, chosen):
+        return None
+    return expected == chosen
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,9 @@ _DIGITS = r"\d+(?:[.,]\d+)*"
 _COMMA_THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
 _POINT_THOUSANDS = re.compile(r"^\d{1,3}(?:\.\d{3})+(?:,\d+)?$")
 _POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e\+?(\d{1,2})(?!\w)", re.IGNORECASE)
+# Words, also joined ones: "twenty-four", "treinta y uno", "vingt et un".
 _WORDS = re.compile(r"[^\W\d_]+(?:(?:-| y | et )[^\W\d_]+)*")
-
+# With the slash that normalised text has in place of "½".
 _FRACTION = re.compile(r"(?<!\d)(\d)\u2044(\d)(?!\d)")
 _NOON_HOUR = 12
 SHARE = "share"

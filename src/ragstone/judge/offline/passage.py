@@ -20,12 +20,13 @@ from ragstone.judge.sentences import split_sentences
 Fact = tuple[Hashable, Hashable]
 """A subject, and what is said of it."""
 
-_CLAUSE = re.compile(r"[;:.!?]\s|,\s(?=(?:and|but|und|aber|et|mais|y|pero)\b)")
+_CLAUSE_BOUNDARY = re.compile(r"[;:.!?]\s|,\s(?=(?:and|but|und|aber|et|mais|y|pero)\b)")
 # How many tokens away from a word the words that it refers to may be.
 _NEGATION_REACH = 6
 _DIRECTION_REACH = 3
 _AGENT_REACH = 4
 _MAX_NEGATED_KEYS = 2
+# A currency before a number, or a unit after it.
 _MEASURE = re.compile(
     r"([$€£¥])? ?(?<![\w.,])(-?\d+(?:[.,]\d+)*)[\s-]{0,2}(%|°?[^\W\d_]+|°)?"
 )
@@ -108,7 +109,7 @@ class Sentence:
         if not any(map(self._is_negation, self.tokens)):
             return frozenset()
         negated: list[str] = []
-        for clause in _CLAUSE.split(self.plain_text):
+        for clause in _CLAUSE_BOUNDARY.split(self.plain_text):
             tokens = tokenise(clause, self.language)
             for index, token in enumerate(tokens.words):
                 if not self._is_negation(token):

@@ -26,11 +26,13 @@ in part."""
 _MAX_READ_CHARACTERS = 2000
 """Only the beginning of an answer is read to tell whether it abstains."""
 _MAX_LEAD_IN_WORDS = 8
+"""A longer sentence with a number is no lead-in, even if it ends with a colon."""
 _KINDS_WITHOUT_CLAIMS = (Kind.HEADING, Kind.NOTE, Kind.TABLE_HEAD)
 _COLONS = (":", "：")
 _DIGIT = re.compile(r"\d")
+# Code in backticks and escaped characters may contain the border of a cell.
 _TABLE_CELL = re.compile(r"(?:`[^`]*`|\\.|[^|`\\]|`)+")
-_FULL_STOPS = tuple(".!?。！？؟")
+_SENTENCE_ENDS = tuple(".!?。！？؟")
 _QUESTION_MARKS = ("?", "？", "؟")
 _QUOTES = "\"'»”」*) "
 _CLAUSE_BOUNDARY = re.compile(
@@ -78,7 +80,7 @@ def claimed_sentences(text: str, language: Language) -> Iterator[tuple[str, str]
     nothing."""
     is_list_of_sources = False
     for kind, sentences in split_blocks(without_thoughts(text), language.code):
-        # The heading is followed by the items of the list.
+        # Items, notes and rows continue the list that the block before them began.
         if kind not in (Kind.ITEM, Kind.NOTE, Kind.ROW):
             is_list_of_sources = lists_sources(" ".join(sentences))
         if kind is Kind.ROW:
@@ -86,7 +88,7 @@ def claimed_sentences(text: str, language: Language) -> Iterator[tuple[str, str]
         for sentence in sentences:
             written = sentence.strip()
             claimed = written if kind is Kind.CODE else claim(written, language.code)
-            # It only announces what follows its colon; a longer one with numbers claims.
+            # A lead-in only announces what follows its colon.
             is_short = len(claimed.split()) <= _MAX_LEAD_IN_WORDS
             has_claim = not is_short and _DIGIT.search(claimed)
             is_lead_in = claimed.endswith(_COLONS) and not has_claim
@@ -100,7 +102,7 @@ def _sentences_of_row(row: str, language: Language) -> list[str]:
     if no cell ends like a sentence."""
     sentences: list[str] = []
     for cell in _TABLE_CELL.findall(row):
-        if without_citations(cell).rstrip().endswith(_FULL_STOPS):
+        if without_citations(cell).rstrip().endswith(_SENTENCE_ENDS):
             sentences += split_sentences(cell, language.code)
     return sentences or [row]
 

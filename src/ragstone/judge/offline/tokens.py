@@ -21,6 +21,7 @@ NUMBER = "#"
 FUNCTION = ""
 """The key of a function word: it carries no content."""
 
+# A number, with a minus that is no hyphen.
 _NUMERAL = r"(?:(?<![\w.,:)-])-)?\d+(?:[.,:]\d+)*"
 _ASCII_TOKEN = re.compile(rf"{_NUMERAL}[a-zA-Z]*|[a-zA-Z]+(?:'[a-zA-Z]+)?\d*")
 # Vowel signs and combining accents: `re` does not count them as word characters, though
@@ -37,9 +38,10 @@ _UNSPACED = f"[{_NO_SPACES}]"
 since its words inflect. Not compiled here: large character classes take milliseconds,
 and most texts don't need them."""
 _NGRAM_CHARACTERS = 2
+# A text with parts without spaces: numbers, and runs of letters of one kind.
 _PIECES = rf"{_NUMERAL}|[a-zA-Z]+|[{_NO_SPACES}]+|[^\W\d_]+"
 _WITH_UNIT = re.compile(r"(-?\d+(?:[.,:]\d+)*)([^\W\d_]*)")
-_ORDINALS = frozenset(
+_ORDINAL_ENDINGS = frozenset(
     ["st", "nd", "rd", "th", "s", "er", "ème", "e", "º", "ª", "o", "a"]
 )
 _MAX_CACHED_WORDS = 100_000
@@ -108,7 +110,7 @@ class Keys:
             language.function_words | language.negations | language.hedges
         )
         # What may follow a number. Without "m", which may be metres or millions.
-        self._number_endings = _ORDINALS | language.units.keys() - {"m"}
+        self._number_endings = _ORDINAL_ENDINGS | language.units.keys() - {"m"}
         self._cached_key = lru_cache(maxsize=_MAX_CACHED_WORDS)(self._key)
         self.units = frozenset(map(self.key, language.units))
         """The keys of units."""
