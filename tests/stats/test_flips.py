@@ -16,18 +16,19 @@ from ragstone.stats.losses import Change
 NAN = math.nan
 
 
-def flips(changes: Sequence[Change], questions: int, same: bool = False) -> Flips:
-    return flips_of(changes, np.full(questions, same))
+def flips(changes: Sequence[Change], questions: int, has_one_answer: bool = False) -> Flips:
+    return flips_of(changes, np.full(questions, has_one_answer))
 
 
-def change(now: Any, then: Any, units: list[int] | None = None) -> Change:
-    latest, earlier = (np.array(scores, dtype=np.float64) for scores in (now, then))
-    places = np.arange(len(latest)) if units is None else np.array(units)
-    return Change(places, latest, earlier)
+def change(after: Any, before: Any, units: list[int] | None = None) -> Change:
+    """The change of questions with these scores, one row each."""
+    scores_after, scores_before = (np.array(scores, dtype=np.float64) for scores in (after, before))
+    indices = np.arange(len(scores_after)) if units is None else np.array(units)
+    return Change(indices, after=scores_after, before=scores_before)
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "broken", "mended"),
+    ("before", "after", "broken", "mended"),
     [
         pytest.param([1.0], [0.0], True, False, id="lost"),
         pytest.param([0.0], [1.0], False, True, id="won"),
@@ -38,14 +39,14 @@ def change(now: Any, then: Any, units: list[int] | None = None) -> Change:
         pytest.param([1.0, 1.0], [0.0, 1.0], False, False, id="right once more"),
         pytest.param([1.0, 0.0], [0.0, 0.0], False, False, id="wrong before too"),
         pytest.param([1.0, NAN], [0.0, NAN], True, False, id="scores that are missing"),
-        pytest.param([1.0, 0.0], [NAN, NAN], False, False, id="no score now"),
+        pytest.param([1.0, 0.0], [NAN, NAN], False, False, id="no score after"),
         pytest.param([NAN, NAN], [1.0, 0.0], False, False, id="no score before"),
     ],
 )
 def test_a_question_broke_if_its_scores_before_and_now_are_far_apart(
-    then: list[float], now: list[float], broken: bool, mended: bool
+    before: list[float], after: list[float], broken: bool, mended: bool
 ) -> None:
-    found = flips([change([now], [then])], 1)
+    found = flips([change([after], [before])], 1)
     assert (found.broken.tolist(), found.mended.tolist()) == ([broken], [mended])
 
 
@@ -69,7 +70,7 @@ def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "same", "chance"),
+    ("before", "after", "has_one_answer", "chance"),
     [
         ([1.0, 1.0, 1.0], [0.0], False, 0.5),  # an answer that stays the same over several runs is drawn once
         ([1.0, 0.9, 1.0], [0.0], False, 0.25),
@@ -78,9 +79,9 @@ def test_the_chance_of_a_question_is_the_share_of_the_orders_of_its_scores_that_
     ],
 )
 def test_an_answer_that_is_repeated_is_drawn_once(
-    then: list[float], now: list[float], same: bool, chance: float
+    before: list[float], after: list[float], has_one_answer: bool, chance: float
 ) -> None:
-    assert flips([change([now], [then])], 1, same).chance.tolist() == [chance]
+    assert flips([change([after], [before])], 1, has_one_answer).chance.tolist() == [chance]
 
 
 def lost(count: int) -> Flips:
@@ -88,10 +89,10 @@ def lost(count: int) -> Flips:
 
 
 def test_chance_is_counted_among_the_questions_that_could_have_broken() -> None:
-    then = [[1.0]] * 3 + [[0.0]] * 2 + [[1.0]] * 95
-    now = [[0.0]] * 3 + [[1.0]] * 2 + [[1.0]] * 95
-    assert flips([change(now, then)], 100).p_value == pytest.approx(0.5)  # at least 3 of 5 heads
-    assert flips([change(then, then)], 100).p_value == 1.0
+    before = [[1.0]] * 3 + [[0.0]] * 2 + [[1.0]] * 95
+    after = [[0.0]] * 3 + [[1.0]] * 2 + [[1.0]] * 95
+    assert flips([change(after, before)], 100).p_value == pytest.approx(0.5)  # at least 3 of 5 heads
+    assert flips([change(before, before)], 100).p_value == 1.0
     metrics_that_agree = [change([[0.0]] * 4, [[1.0]] * 4)] * 3
     assert flips(metrics_that_agree, 4).p_value == pytest.approx(1 / 16)
 
@@ -109,8 +110,8 @@ def test_as_many_questions_break_by_chance_as_is_said() -> None:
     shown = 0
     for _ in range(400):
         skill = rng.uniform(0.2, 1.0, 60)[:, None]
-        then, now = (rng.random((60, k)) < skill for k in (1, 4))
-        shown += flips([change(now, then)], 60).p_value <= 0.1
+        before, after = (rng.random((60, k)) < skill for k in (1, 4))
+        shown += flips([change(after, before)], 60).p_value <= 0.1
     assert shown / 400 <= 0.13
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.special import betainc
 
+from ragstone.stats.arrays import Floats
 from ragstone.stats.score_model import LEVELS, SampledMeans, beta_cdf, learn, levels_of
-
-Floats = NDArray[np.float64]
 
 
 def right_or_wrong(chance: float, n: int = 200, seed: int = 1) -> Floats:
@@ -21,11 +19,13 @@ def graded() -> Floats:
 
 
 @pytest.mark.parametrize(
-    ("scores", "mean", "by"), [(right_or_wrong(0.8), 0.16, 0.03), (graded(), 0.01, 0.006)], ids=["binary", "graded"]
+    ("scores", "variance", "tolerance"),
+    [(right_or_wrong(0.8), 0.16, 0.03), (graded(), 0.01, 0.006)],
+    ids=["binary", "graded"],
 )
-def test_the_variance_of_answers_is_learnt(scores: Floats, mean: float, by: float) -> None:
+def test_the_variance_of_answers_is_learnt(scores: Floats, variance: float, tolerance: float) -> None:
     model = learn(scores)
-    assert model.variances.mean() == pytest.approx(mean, abs=by)
+    assert model.variances.mean() == pytest.approx(variance, abs=tolerance)
     assert model.repeated == 0.0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from ragstone.stats.arrays import Floats
 from ragstone.stats.losses import Change, loss_p_value
 from ragstone.stats.score_model import learn
 from ragstone.stats.sensitivity import (
@@ -18,44 +18,51 @@ from ragstone.stats.sensitivity import (
     with_questions,
 )
 
-FAILS, ASKS, ALLOWED = 0.003, 0.05, 0.02
+MAX_P_TO_FAIL = 0.003
+MAX_P_TO_ASK = 0.05
+ALLOWED = 0.02
 
 
-def scores(chances: NDArray[np.float64], runs: int, statements: int, seed: int) -> NDArray[np.float64]:
-    """(n, runs): the shares of so many statements that are good."""
+def rule_for(answers: int, *, runs: int = 1) -> LossRule:
+    """The rule for so many answers to each question, compared with so many runs."""
+    return LossRule(MAX_P_TO_FAIL, MAX_P_TO_ASK, answers, ALLOWED, runs)
+
+
+def scores(chances: Floats, runs: int, statements: int, seed: int) -> Floats:
+    """(n, runs): for each answer, the share of its statements that are right, with these probabilities."""
     rng = np.random.default_rng(seed)
     return rng.binomial(statements, chances[:, None], (len(chances), runs)) / statements
 
 
-def visible(n: int, *, statements: int = 1, answers: int = 6) -> float:
+def smallest_loss(n: int, *, statements: int = 1, answers: int = 6) -> float:
     chances = np.random.default_rng(n).beta(6.0, 0.6, n)
-    loss = visible_loss(learn(scores(chances, 6, statements, 1)), LossRule(FAILS, ASKS, answers, ALLOWED, 6))
+    loss = visible_loss(learn(scores(chances, 6, statements, 1)), rule_for(answers, runs=6))
     assert loss is not None
     return loss
 
 
 def test_more_questions_graded_scores_and_more_answers_see_more() -> None:
-    assert visible(200) < visible(80) < visible(30)
-    assert visible(80, statements=5) < visible(80)
-    assert visible(80) < visible(80, answers=1)
+    assert smallest_loss(200) < smallest_loss(80) < smallest_loss(30)
+    assert smallest_loss(80, statements=5) < smallest_loss(80)
+    assert smallest_loss(80) < smallest_loss(80, answers=1)
 
 
 def test_too_few_questions_see_nothing() -> None:
-    assert visible_loss(learn(np.array([[1.0, 0.0], [0.0, 1.0]])), LossRule(FAILS, ASKS, 1, ALLOWED, 2)) is None
+    assert visible_loss(learn(np.array([[1.0, 0.0], [0.0, 1.0]])), rule_for(1, runs=2)) is None
 
 
 def test_the_loss_of_the_run_itself_does_not_enter() -> None:
-    then = np.ones(60)
-    lost = then.copy()
+    before = np.ones(60)
+    lost = before.copy()
     lost[:15] = 0.0
-    healthy = visible_loss(model_of_pairs(then, then), LossRule(FAILS, ASKS, 6, ALLOWED))
-    assert visible_loss(model_of_pairs(then, lost), LossRule(FAILS, ASKS, 6, ALLOWED)) == healthy
+    healthy = visible_loss(model_of_pairs(before, before), rule_for(6))
+    assert visible_loss(model_of_pairs(before, lost), rule_for(6)) == healthy
 
 
 def test_more_answers_at_first_show_no_more_but_cost_no_second_look() -> None:
     model = learn(scores(np.full(80, 0.9), 6, 1, 1))
-    at_once = visible_loss(model, LossRule(FAILS, FAILS, 6, ALLOWED, 6, first_answers_per_question=6))
-    asked_again = visible_loss(model, LossRule(FAILS, ASKS, 6, ALLOWED, 6))
+    at_once = visible_loss(model, LossRule(MAX_P_TO_FAIL, MAX_P_TO_FAIL, 6, ALLOWED, 6, first_answers_per_question=6))
+    asked_again = visible_loss(model, rule_for(6, runs=6))
     assert at_once is not None
     assert asked_again is not None
     assert at_once <= asked_again
@@ -63,8 +70,8 @@ def test_more_answers_at_first_show_no_more_but_cost_no_second_look() -> None:
 
 def test_one_run_is_presumed_to_vary() -> None:
     steady = np.repeat([1.0, 0.0], [60, 20])
-    presumed = visible_loss(model_of_one_run(steady), LossRule(FAILS, ASKS, 6, ALLOWED))
-    known = visible_loss(learn(np.tile(steady[:, None], 6)), LossRule(FAILS, ASKS, 6, ALLOWED, 6))
+    presumed = visible_loss(model_of_one_run(steady), rule_for(6))
+    known = visible_loss(learn(np.tile(steady[:, None], 6)), rule_for(6, runs=6))
     assert presumed is not None
     assert known is not None
     assert known < presumed < 1.0
@@ -73,7 +80,7 @@ def test_one_run_is_presumed_to_vary() -> None:
 @pytest.mark.heavy
 def test_as_many_questions_as_are_needed_find_the_loss() -> None:
     model = model_of_one_run(np.tile([1.0, 1.0, 1.0, 0.8, 0.2], 8))
-    rule = LossRule(FAILS, ASKS, 6, ALLOWED)
+    rule = rule_for(6)
     needed = [rows_needed(model, rule, loss) for loss in (0.2, 0.1, 0.05)]
     assert needed[0] is not None
     assert needed[1] is not None
@@ -94,17 +101,17 @@ def test_the_smallest_loss_is_true_within_three_points(n: int, statements: int) 
     chances = np.random.default_rng(n).beta(6.0, 0.6, n)
     fails: dict[float, list[bool]] = {0.0: [], -0.03: []}
     for seed in range(60):
-        then = scores(chances, 6, statements, seed)
-        loss = visible_loss(learn(then), LossRule(FAILS, ASKS, 6, ALLOWED, 6))
+        before = scores(chances, 6, statements, seed)
+        loss = visible_loss(learn(before), rule_for(6, runs=6))
         assert loss is not None
-        for less, shown in fails.items():
-            lost = max(0, round((loss + less) * n / (LOST_SHARE * float(chances.mean()))))
+        for difference, outcomes in fails.items():
+            lost = max(0, round((loss + difference) * n / (LOST_SHARE * float(chances.mean()))))
             changed = chances.copy()
             changed[np.random.default_rng(seed).permutation(n)[:lost]] *= 1.0 - LOST_SHARE
-            now = scores(changed, 6, statements, seed + 1000)
-            both = Change(np.arange(n), now, then)
-            first = Change(both.units, now[:, :1], then)
-            asked = loss_p_value(first) <= ASKS and now[:, 0].mean() < then.mean() - ALLOWED
-            shown.append(asked and loss_p_value(both) <= FAILS)
+            after = scores(changed, 6, statements, seed + 1000)
+            all_answers = Change(np.arange(n), after=after, before=before)
+            first_answers = Change(all_answers.units, after=after[:, :1], before=before)
+            asked = loss_p_value(first_answers) <= MAX_P_TO_ASK and after[:, 0].mean() < before.mean() - ALLOWED
+            outcomes.append(asked and loss_p_value(all_answers) <= MAX_P_TO_FAIL)
     assert float(np.mean(fails[0.0])) >= 0.7
     assert float(np.mean(fails[-0.03])) <= 0.8
