@@ -13,14 +13,14 @@ from ragstone.gate.policy import Policy, default_policy, policy_from_mapping
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
 from ragstone.gate.sensitivity import (
-    Sight,
+    DetectableLoss,
+    describe_losses,
+    detectable_losses,
+    drops_sharing_error_rate,
     expected_rules,
     known_scores,
     loss_rule,
     number_of_tests,
-    resolution,
-    sights,
-    watched_drops,
 )
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSet, GoldenSize, Origin, Sample
@@ -114,13 +114,15 @@ def test_the_drops_that_are_watched_block_or_else_warn() -> None:
 
     def watched(**metrics: Any) -> list[str]:
         policy = policy_from_mapping({"metrics": metrics, "slices": part, "gate": {"only_named": True}})
-        return [rule.metric for rule in watched_drops(resolve_rules(policy, run))]
+        return [rule.metric for rule in drops_sharing_error_rate(resolve_rules(policy, run))]
 
     assert watched(mrr={"max_drop": 0.02}, tone=warns) == ["mrr"]
     assert watched(mrr=warns, tone={"min": 0.5}) == ["mrr"]
     rules = resolve_rules(POLICY, run)
-    assert next(sights(rules, POLICY, run, paired=[Sight("mrr", 0.3, 9)])) == Sight("mrr", 0.3, 9)
-    assert next(sights(rules, POLICY, run)).n == 40
+    assert next(detectable_losses(rules, POLICY, run, paired=[DetectableLoss("mrr", 0.3, 9)])) == DetectableLoss(
+        "mrr", 0.3, 9
+    )
+    assert next(detectable_losses(rules, POLICY, run)).n == 40
 
 
 @pytest.mark.parametrize(
@@ -132,8 +134,8 @@ def test_the_drops_that_are_watched_block_or_else_warn() -> None:
     ],
 )
 def test_what_a_golden_set_detects(losses: list[float | None], says: str, seen: float | None) -> None:
-    watched = [Sight(f"m{at}", loss, 9) for at, loss in enumerate(losses)]
-    text, loss = resolution(watched)
+    watched = [DetectableLoss(f"m{at}", loss, 9) for at, loss in enumerate(losses)]
+    text, loss = describe_losses(watched)
     assert says in text
     assert bool(text) is bool(watched)
     assert loss == seen

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, fingerprint
 from ragstone.evaluation.step_facts import step_facts
-from ragstone.gate.step_changes import MAX_ALERTS, MAX_SENTENCES, Problem, ProblemKind, step_problems
+from ragstone.gate.step_changes import MAX_ALERTS, MAX_PROBLEMS, Problem, ProblemKind, step_problems
 from ragstone.golden.sample import ConversationTurn, ExpectedCall, Message, Sample, turn_id
 from ragstone.system.response import Context, ConversationSoFar, Response, Retrieval, Step, ToolCall
 from tests.gate.conftest import build_run, decide
@@ -254,7 +254,7 @@ def test_problems_are_alerts_where_they_explain(
 
 def test_a_report_names_no_more_problems_than_can_be_read() -> None:
     many = calling(lookup, *(lambda number, place=place: ToolCall(f"tool_{place}") for place in range(40)))
-    assert len(findings(many)) == MAX_SENTENCES
+    assert len(findings(many)) == MAX_PROBLEMS
 
 
 def test_a_run_without_steps_has_no_such_findings() -> None:

@@ -22,13 +22,13 @@ from ragstone.gate.speed_and_price import usage_findings
 from ragstone.gate.step_changes import step_findings
 from ragstone.gate.warnings import (
     contexts_of_steps,
-    forgotten,
+    ignored_history,
+    missing_policy,
     no_longer_applicable,
-    permissive,
     uncalled_tools,
     unchecked_preference,
-    ungraded,
     unmatched_ids,
+    unscored_rubrics,
     without_contexts,
 )
 from ragstone.gate.weak_languages import language_warnings
@@ -39,16 +39,16 @@ WARNINGS = (
     ("unguarded", unchecked_drops),
     ("unguarded", unchecked_rises),
     ("applicability", hardly_applied),
-    ("ungraded", ungraded),
+    ("ungraded", unscored_rubrics),
     ("preference", unchecked_preference),
-    ("conversations", forgotten),
+    ("conversations", ignored_history),
     ("labels", outdated_ids),
     ("labels", unmatched_ids),
     ("tools", uncalled_tools),
     ("judge_model", model_warnings),
     ("judge_changed", canary_warnings),
     ("planted", planted_warnings),
-    ("default_rules", permissive),
+    ("default_rules", missing_policy),
     ("offline_language", language_warnings),
 )
 NOTES = (

@@ -1,5 +1,5 @@
-"""Which loss a golden set shows in 4 of 5 runs, found by simulating the test for drops
-on its questions."""
+"""The smallest loss that a golden set shows in 4 of 5 runs, found by simulating the test
+for drops on its questions."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ from ragstone.stats.sensitivity import (
 
 
 class KnownScores(Struct, frozen=True):
-    """The model of the scores of one metric. Related questions count as one of the
-    model's."""
+    """What is known of the scores of one metric."""
 
     model: ScoreModel
+    """The model of the scores, with one row for each group of related questions."""
     source: str
-    """What it was learnt from."""
+    """What the model was learnt from, in words."""
     n: int
     """The number of questions."""
 
     def samples_needed(self, rule: LossRule, loss: float) -> int | None:
-        """How many questions like these find `loss` in 4 of 5 runs; None: no number
-        does."""
+        """The number of questions like these that finds `loss` in 4 of 5 runs; None if
+        no number does."""
         rows = len(self.model.weights)
         needed = rows_needed(self.model, rule, loss)
         if needed is None:
@@ -65,60 +65,61 @@ class KnownScores(Struct, frozen=True):
         return math.ceil(needed * questions / rows)
 
 
-class Sight(Struct, frozen=True):
-    """What the samples of a run detect in one metric."""
+class DetectableLoss(Struct, frozen=True):
+    """The smallest loss that the samples of a run detect in one metric."""
 
     metric: str
     loss: float | None
-    """The smallest loss that is detected in 4 of 5 runs; None: none at all."""
+    """The smallest loss that is detected in 4 of 5 runs; None if no loss is."""
     n: int
     """The number of samples."""
 
 
-def sights(
+def detectable_losses(
     rules: Sequence[Rule],
     policy: Policy,
     run: RunScores | None,
     *,
-    paired: Iterable[Sight] = (),
+    paired: Iterable[DetectableLoss] = (),
     size: GoldenSize | None = None,
-) -> Iterator[Sight]:
-    """What the blocking drop rules over all samples can detect; if none blocks, those
-    that warn.
+) -> Iterator[DetectableLoss]:
+    """The losses that the blocking drops over all samples can detect; if none blocks,
+    those that warn.
 
-    Of a metric in `paired`, it is known from its pairs. Without a baseline, it is
-    learnt from the scores of `run`; without a run, typical scores of a golden set of
-    this `size` are assumed.
+    For a metric in `paired`, that one is returned, which is known from its pairs. For
+    others, it is learnt from the scores of `run`; without a run, typical scores of a
+    golden set of this `size` are assumed.
     """
-    drops = watched_drops(rules)
+    drops = drops_sharing_error_rate(rules)
     tests = number_of_tests(len(drops), parts=True)
-    paired_sight = {sight.metric: sight for sight in paired}
+    loss_of_pairs = {detectable.metric: detectable for detectable in paired}
     for rule in drops:
-        if rule.metric in paired_sight:
-            yield paired_sight[rule.metric]
+        if rule.metric in loss_of_pairs:
+            yield loss_of_pairs[rule.metric]
             continue
         scores = known_scores(rule, run, size=size)
         if scores is not None:
-            allowed = rule.max_drop or 0.0
-            looks = loss_rule(allowed, policy, run, tests=tests)
-            loss = visible_loss(scores.model, looks)
-            yield Sight(rule.metric, loss, scores.n)
+            test = loss_rule(rule.max_drop or 0.0, policy, run, tests=tests)
+            loss = visible_loss(scores.model, test)
+            yield DetectableLoss(rule.metric, loss, scores.n)
 
 
-def paired_sights(action: Action, evidence: Evidence) -> Iterator[Sight]:
-    """What the drops that block (or warn) can detect, of those that have pairs."""
-    family = evidence.drops_with(action)
-    wholes = [drop for drop in family if drop.rule.slice is None]
-    parts = len(wholes) < len(family)
+def detectable_losses_of_pairs(
+    action: Action, evidence: Evidence
+) -> Iterator[DetectableLoss]:
+    """The losses that the drops with this action can detect, from their pairs."""
+    drops = evidence.drops_with(action)
+    wholes = [drop for drop in drops if drop.rule.slice is None]
+    has_parts = len(wholes) < len(drops)
     if action is Action.BLOCK:
-        parts = parts or bool(drops_by_tag(family, evidence))
-    tests = number_of_tests(len(wholes), parts=parts)
+        has_parts = has_parts or bool(drops_by_tag(drops, evidence))
+    tests = number_of_tests(len(wholes), parts=has_parts)
     for drop in wholes:
         loss = simulated_loss(drop, evidence, tests)
-        yield Sight(drop.rule.metric, loss, len(drop.samples))
+        yield DetectableLoss(drop.rule.metric, loss, len(drop.samples))
 
 
-def watched_drops(rules: Sequence[Rule]) -> list[Rule]:
+def drops_sharing_error_rate(rules: Sequence[Rule]) -> list[Rule]:
     """The drops over all samples that share an error rate: those that block; if none
     does, those that warn."""
     drops = [rule for rule in rules if rule.max_drop is not None and rule.slice is None]
@@ -126,8 +127,8 @@ def watched_drops(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def number_of_tests(metrics: int, *, parts: bool) -> float:
-    """Who shares the error rate with the drop of one of so many metrics: their mean,
-    and the parts."""
+    """By how much the error rate is divided among the drops of so many metrics, which
+    share it with their mean and, if there are `parts`, with slices and tags."""
     tests = float(metrics)
     if metrics > 1:
         tests += MEAN_WEIGHT
@@ -142,70 +143,70 @@ def loss_rule(
     run: RunScores | None,
     *,
     tests: float,
-    runs: int = 1,
-    first: int | None = None,
+    baseline_runs: int = 1,
+    first_answers: int | None = None,
 ) -> LossRule:
-    """When a loss of more than `allowed` fails a run with as many answers as `run`, or
-    with `first` answers, beside a level of so many `runs`.
+    """The rule by which a loss of more than `allowed` fails.
 
-    It is one of so many `tests` that share the error rate.
+    It is one of so many `tests` that share the error rate. The run is compared with
+    `baseline_runs` runs, and has at first as many answers to each question as `run`, or
+    `first_answers`.
     """
     gate = policy.gate
     alpha = policy.alpha / tests
-    if first is None:
-        first = 1 if run is None else answers_per_sample(run)
-    fails = FAIL_SHARE * alpha
-    asks = fails
-    answers = first
+    if first_answers is None:
+        first_answers = 1 if run is None else answers_per_sample(run)
+    max_p_to_fail = FAIL_SHARE * alpha
+    max_p_to_ask = max_p_to_fail
+    answers = first_answers
     can_ask_again = run is None or not is_recorded(run)
     if gate.asks_again and can_ask_again:
-        asks = ASK_SHARE * alpha
+        max_p_to_ask = ASK_SHARE * alpha
         answers += gate.confirm_repeats
-    return LossRule(fails, asks, answers, allowed, runs, first)
+    return LossRule(
+        max_p_to_fail, max_p_to_ask, answers, allowed, baseline_runs, first_answers
+    )
 
 
 def simulated_loss(drop: Drop, evidence: Evidence, tests: float) -> float | None:
-    """The smallest loss of a drop's metric that fails in 4 of 5 runs, by simulating the
-    test; None: none at all.
-
-    It is one of so many `tests` that share the error rate.
-    """
-    pairs = Questions(drop.change)
-    then = pairs.before
-    now = pairs.after
-    first = now.shape[1]
+    """Simulate the test of `drop`, one of so many `tests` that share the error rate, and
+    return the smallest loss that fails in 4 of 5 runs; None if no loss does."""
+    questions = Questions(drop.change)
+    before = questions.before
+    first_answers = questions.after.shape[1]
     if evidence.was_asked_again:
         repeats = evidence.policy.gate.confirm_repeats
-        first = max(1, first - repeats)
+        first_answers = max(1, first_answers - repeats)
     rule = loss_rule(
         0.0 - drop.bound,
         evidence.policy,
         evidence.current,
         tests=tests,
-        runs=then.shape[1],
-        first=first,
+        baseline_runs=before.shape[1],
+        first_answers=first_answers,
     )
-    means_now = row_means(now)
-    rows = len(then)
-    model = _model(then.tobytes(), means_now.tobytes(), rows)
+    means_after = row_means(questions.after)
+    model = _model(before.tobytes(), means_after.tobytes(), len(before))
     return visible_loss(model, rule)
 
 
-def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
-    """One sentence on what the golden set detects, empty if no drop is limited; and the
-    loss that 4 of 5 runs find in each metric, None if in some none is found."""
+def describe_losses(
+    detectable: Iterable[DetectableLoss],
+) -> tuple[str, float | None]:
+    """One sentence on the loss that the golden set detects, empty if no drop is
+    limited; and the loss that 4 of 5 runs find in any metric, None if there is none."""
     losses = []
-    visible = []
-    blind = []
-    for sight in watched:
-        if sight.loss is None:
-            samples = counted(sight.n, "sample")
-            blind.append(f"{sight.metric} ({samples})")
+    detected = []
+    undetected = []
+    for metric in detectable:
+        if metric.loss is None:
+            samples = counted(metric.n, "sample")
+            undetected.append(f"{metric.metric} ({samples})")
         else:
-            losses.append(sight.loss)
-            visible.append(f"{sight.metric} {figure(sight.loss)}")
-    if blind:
-        metrics = ", ".join(blind)
+            losses.append(metric.loss)
+            detected.append(f"{metric.metric} {figure(metric.loss)}")
+    if undetected:
+        metrics = ", ".join(undetected)
         text = (
             f"This golden set is too small to detect a loss of any size in the mean of {metrics}; ragstone "
             "plan says how many samples are needed."
@@ -215,18 +216,18 @@ def resolution(watched: Iterable[Sight]) -> tuple[str, float | None]:
         return "", None
     worst = max(losses)
     drop = f"A drop of {figure(worst)} in a mean"
-    by_metric = ", ".join(visible)
+    by_metric = ", ".join(detected)
     return f"{drop} would be caught 4 times in 5 ({by_metric}).", worst
 
 
 def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
-    """What this golden set could have shown, where drops need evidence."""
-    rules = watched_drops(evidence.rules)
+    """A fact on what this golden set could have shown, if drops need evidence."""
+    rules = drops_sharing_error_rate(evidence.rules)
     if evidence.policy.gate.decision != "evidence" or not rules:
         return
-    paired = paired_sights(rules[0].drop_action, evidence)
-    watched = sights(rules, evidence.policy, evidence.current, paired=paired)
-    text, loss = resolution(watched)
+    paired = detectable_losses_of_pairs(rules[0].drop_action, evidence)
+    losses = detectable_losses(rules, evidence.policy, evidence.current, paired=paired)
+    text, loss = describe_losses(losses)
     if not text:
         return
     broken = least_that_fails(evidence)
@@ -240,8 +241,8 @@ def sensitivity_findings(evidence: Evidence) -> Iterator[Finding]:
 def expected_rules(
     policy: Policy, run: RunScores | None, *, offline: bool
 ) -> tuple[Rule, ...]:
-    """The rules of `policy` for the metrics of `run`, or else for all metrics in the
-    policy; `offline` is whether the offline judge will score them."""
+    """The rules of `policy` for the metrics of `run`, or, without a run, for all metrics
+    in force. `offline` is whether the offline judge will score them."""
     if run is None:
         metrics = dict.fromkeys(policy.rules_in_force, MetricScores({"sample": 1.0}))
         facts = SampleFacts(tags=tuple(policy.slices))
@@ -253,12 +254,12 @@ def expected_rules(
 def known_scores(
     rule: Rule, run: RunScores | None, *, size: GoldenSize | None = None
 ) -> KnownScores | None:
-    """What is known of the scores of a metric; None if `run` has too few.
+    """What is known of the scores of a metric; None if `run` has less than two.
 
-    It is learnt from several answers to each question, or from one answer each, of
-    which a share TYPICAL_CHANGED is presumed to change. Without a run, or where all
-    scores are equal, typical scores are assumed, of as many questions as the run or a
-    golden set of this `size` has; those of one group count as one.
+    The model is learnt from the answers to each question. If there is one each, a share
+    TYPICAL_CHANGED of them is assumed to change. Without a run, or if all scores are
+    equal, typical scores are assumed, of as many groups of questions as the run or a
+    golden set of this `size` has.
     """
     n = 0
     rows = 0
@@ -293,15 +294,15 @@ def known_scores(
 
 
 @lru_cache(maxsize=64)  # a run is decided several times with the same level
-def _model(then: bytes, now: bytes, rows: int) -> ScoreModel:
-    """The model of questions from their scores in the runs before (rows, runs), and,
-    where that is one run, from those `now`, if there are any."""
-    scores = np.frombuffer(then).reshape(rows, -1)
+def _model(before: bytes, after: bytes, rows: int) -> ScoreModel:
+    """The model of questions from their scores in the runs `before` (rows, runs); if
+    that is one run, also from their scores `after`, unless these are empty."""
+    scores = np.frombuffer(before).reshape(rows, -1)
     runs = scores.shape[1]
     if runs >= MIN_RUNS:
         return learn(scores, unexpected_answers=UNEXPECTED_NOW)
     if runs > 1:
         return learn(scores)
-    if now:
-        return model_of_pairs(scores[:, 0], np.frombuffer(now))
+    if after:
+        return model_of_pairs(scores[:, 0], np.frombuffer(after))
     return model_of_one_run(scores[:, 0])

@@ -1,9 +1,8 @@
-"""Which turn, hop or tool broke: what answers did step by step, compared with the
-baseline, or else with the labels.
+"""Which turn, hop or tool broke. The steps of answers are compared with those of the
+baseline, or, without one, with the labels.
 
-The cause of a sample is the first problem that shows from the question to the answer:
-what was forgotten can't be looked up, and what was not found can't be used. Each
-sentence counts answers.
+The cause of a sample is the first problem that shows on the way from the question to
+the answer: what was forgotten can't be looked up, and what was not found can't be used.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from ragstone.golden.sample import turn_id
 from ragstone.metrics.tool_calls import MistakeKind
 
 MAX_ALERTS = 2
-"""So many sentences stand at the top of a report; the rest are notes."""
-MIN_SHARE = 0.5
-"""A problem explains what fails the run if at least this share of the samples that it
-is the cause of got worse; and it is where to look if these are at least this share of
-all that did."""
-CLEAR_SHARE = 0.8
-"""The share of the conversations with a worse turn whose first is the same, from which
-on that stands at the top."""
-MAX_SENTENCES = 10
-"""Problems that a report names, the most frequent causes first."""
+"""The most problems at the top of a report; the others are notes."""
+MIN_EXPLAINED_SHARE = 0.5
+"""A problem explains a failed run if at least this share of the samples that it is the
+cause of got worse. It is where to look if these are at least this share of all samples
+that got worse."""
+CLEAR_TURN_SHARE = 0.8
+"""A turn is named at the top of a report if it is the first worse one in at least this
+share of the conversations that got worse."""
+MAX_PROBLEMS = 10
+"""The most problems that a report names, the most frequent causes first."""
 
 
 class ProblemKind(IntEnum):
-    """What can be wrong, in the order in which one is the cause of another."""
+    """What can be wrong. Each kind can be the cause of those after it."""
 
     NO_CLARIFICATION = 1
     EARLIER_ANSWER = 2
@@ -54,7 +53,7 @@ class ProblemKind(IntEnum):
     UNEXPECTED = 10
 
 
-_OF_MISTAKE = {
+_KIND_OF_MISTAKE = {
     MistakeKind.WRONG_ARGUMENT: ProblemKind.WRONG_ARGUMENT,
     MistakeKind.ERROR: ProblemKind.TOOL_FAILS,
     MistakeKind.UNEXPECTED: ProblemKind.UNEXPECTED,
@@ -67,36 +66,39 @@ class Problem(Struct, frozen=True, order=True):
 
     kind: ProblemKind
     place: str = ""
-    """What to look at, if it is of one: ``turn 3``, ``hop 2``, or a tool in
-    backticks."""
+    """What to look at: ``turn 3``, ``hop 2``, or a tool in backticks; empty if the
+    problem is of the whole answer."""
     detail: str = ""
-    """What was forgotten or is not found, or the argument that is wrong."""
+    """What was forgotten or is not found, or the name of the wrong argument."""
 
 
 class ProblemSamples(Struct, frozen=True):
-    """Who has a problem: conversations, if something was forgotten, else samples."""
+    """The samples with a problem."""
 
     present: set[str] = set()
+    """The ids of all that have it: of conversations, if something was forgotten, else
+    of samples."""
     caused: set[str] = set()
-    """The samples whose cause it is."""
+    """The ids of the samples whose cause it is."""
 
 
 class _Answer(Struct, frozen=True):
-    """One answer, and the baseline's to the same sample."""
+    """The steps of one answer, and of the baseline's answer to the same sample."""
 
     sample_id: str
     conversation: str
-    """The id of its conversation; outside of one, that of the sample."""
+    """The id of the conversation; that of the sample if it is in none."""
     turn: int
-    """Its number in the conversation, from 1; 0 outside of one."""
+    """The number of the turn in the conversation, from 1; 0 if it is in none."""
     facts: StepFacts
     baseline: StepFacts
-    """Without a baseline, those of an answer that does all that the labels ask for."""
+    """Without a baseline, the steps of an answer that does all that the labels ask
+    for."""
 
 
 def step_findings(evidence: Evidence) -> Iterator[Finding]:
-    """The problems of turns, hops and tools: alerts if they explain why the run does
-    not pass, else notes."""
+    """The problems of turns, hops and tools: alerts if they explain why the run does not
+    pass, else notes."""
     run = evidence.current
     baseline = evidence.baseline if evidence.is_compared else None
     answers = _answers(run, baseline)
@@ -107,47 +109,46 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         return -len(caused), problem
 
     ranked = sorted(problems, key=rank)
-    ranked = ranked[:MAX_SENTENCES]
-    worse = _worse(evidence)
+    ranked = ranked[:MAX_PROBLEMS]
+    worse = _worse_ids(evidence)
     causes: list[Problem] = []
     look_at = None
     for problem in ranked:
         caused = problems[problem].caused
         caused_and_worse = len(worse & caused)
-        enough = max(1, MIN_SHARE * len(caused))
+        enough = max(1, MIN_EXPLAINED_SHARE * len(caused))
         if caused_and_worse >= enough:
-            if not causes and caused_and_worse >= MIN_SHARE * len(worse):
+            if not causes and caused_and_worse >= MIN_EXPLAINED_SHARE * len(worse):
                 look_at = problem
             causes.append(problem)
     causes = causes[:MAX_ALERTS]
     yield from _first_turn(run, worse, causes)
-    possible: Counter[str] = Counter()
+    answers_by_place: Counter[str] = Counter()
     for answer in answers:
-        possible.update(_places(answer))
+        answers_by_place.update(_places(answer))
     for problem in ranked:
         samples = problems[problem]
+        # A few samples are no reason, unless they explain why the run does not pass.
         if problem not in causes and len(samples.present) < MIN_BROKEN:
             continue
         key = problem.kind.name.lower()
         texts = _sentences()[key]
         form = "short" if baseline is None else "changed"
         template = texts[form]
-        text = template.format(place=problem.place, detail=problem.detail)
-        initial = text[0].upper()
-        sentence = initial + text[1:]
+        clause = template.format(place=problem.place, detail=problem.detail)
+        sentence = clause[0].upper() + clause[1:]
         unit = "answer"
         if problem.kind is ProblemKind.FORGOTTEN:
             unit = "conversation"
         count = len(samples.present)
-        total = counted(possible[problem.place], unit)
+        total = counted(answers_by_place[problem.place], unit)
         example = min(samples.caused or samples.present)
         level = Level.ALERT if problem in causes else Level.NOTE
-        yield Finding(
-            STEPS,
-            level,
-            f"{sentence} ({count:,} of {total}, such as {example}).",
-            problem.place or None if problem == look_at else None,
-        )
+        text = f"{sentence} ({count:,} of {total}, such as {example})."
+        where = None
+        if problem == look_at and problem.place:
+            where = problem.place
+        yield Finding(STEPS, level, text, where)
 
 
 @cache
@@ -159,16 +160,15 @@ def _sentences() -> Mapping[str, Mapping[str, str]]:
     return sentences
 
 
-def _worse(evidence: Evidence) -> set[str]:
-    """The samples with a clear loss in any metric, if the run does not pass."""
+def _worse_ids(evidence: Evidence) -> set[str]:
+    """The ids of samples with a clear loss in any metric; none if the run passes."""
     if not evidence.has_blocker:
         return set()
     worse = set(worse_samples(evidence))
     regressions = evidence.explanation.regressions
     for regression in regressions:
-        now = regression.current
-        before = regression.baseline
-        if before is None or abs(now - before) > CLEAR_LOSS:
+        baseline = regression.baseline
+        if baseline is None or abs(regression.current - baseline) > CLEAR_LOSS:
             worse.add(regression.sample_id)
     return worse
 
@@ -176,22 +176,24 @@ def _worse(evidence: Evidence) -> set[str]:
 def _first_turn(
     run: RunScores, worse: Set[str], causes: Sequence[Problem]
 ) -> Iterator[Finding]:
-    """The turn that got worse first in most conversations that did: an alert if it is
-    clearly most, and not turn 1, and no problem explains it."""
-    first: dict[str, int] = {}
+    """The turn that got worse first in most conversations with a worse one.
+
+    It is an alert if it is the first in nearly all of them, is not turn 1, and no
+    problem explains it; else a note.
+    """
+    first_turns: dict[str, int] = {}
     for sample_id in worse:
         turn = run.samples[sample_id].turn
         if turn is not None:
             number = turn.number
-            first[turn.id] = min(number, first.get(turn.id, number))
-    if not first:
+            first_turns[turn.id] = min(number, first_turns.get(turn.id, number))
+    if not first_turns:
         return
-    numbers = sorted(first.values())
-    by_frequency = Counter(numbers).most_common(1)
-    number, count = by_frequency[0]
-    enough = max(MIN_BROKEN, CLEAR_SHARE * len(first))
+    numbers = sorted(first_turns.values())
+    [(number, count)] = Counter(numbers).most_common(1)
+    enough = max(MIN_BROKEN, CLEAR_TURN_SHARE * len(first_turns))
     is_clear = number > 1 and count >= enough and not causes
-    conversations = counted(len(first), "conversation")
+    conversations = counted(len(first_turns), "conversation")
     yield Finding(
         STEPS,
         Level.ALERT if is_clear else Level.NOTE,
@@ -201,8 +203,8 @@ def _first_turn(
 
 
 def _places(answer: _Answer) -> set[str]:
-    """The turn, the hops and the tools of an answer: where it could have a problem, and
-    none of them."""
+    """The places at which an answer can have a problem: its turn, hops and tools, and
+    the empty name of the whole answer."""
     facts = answer.facts
     tools = facts.expected_tools | facts.called_tools | answer.baseline.called_tools
     places = {f"`{tool}`" for tool in tools}
@@ -213,12 +215,12 @@ def _places(answer: _Answer) -> set[str]:
 def step_problems(
     run: RunScores, baseline: RunScores | None
 ) -> Mapping[Problem, ProblemSamples]:
-    """The problems that answers have now and did not have in the baseline; without one,
-    all that labels show."""
+    """The problems that answers have and did not have in the baseline; without one, all
+    that the labels show."""
     by_problem: dict[Problem, ProblemSamples] = {}
-    forgotten: dict[str, Problem] = {}
+    first_forgotten: dict[str, Problem] = {}
     answers = _answers(run, baseline)
-    # What the kinds of values are called that were an argument of a tool.
+    # The name of each kind of value, if a value of this kind was the argument of a tool.
     names: dict[str, str] = {}
     for answer in answers:
         names.update(answer.facts.argument_names)
@@ -228,7 +230,7 @@ def step_problems(
         problems = set(_problems(answer))
         if baseline is not None and _is_earlier_answer(answer, run, baseline):
             problems.add(Problem(ProblemKind.EARLIER_ANSWER))
-        # What it should have taken over from earlier turns, and did in the baseline.
+        # What the turn should take over from earlier ones, and did in the baseline.
         lost = answer.baseline.value_keys - facts.value_keys
         kinds = [
             value_kind(value)
@@ -236,11 +238,11 @@ def step_problems(
             if value_key(value) in lost
         ]
         if kinds:
-            # Later turns that lack it are consequences.
+            # Later turns of the conversation lack it too, as a consequence.
             named_values = [f"the {names[kind]}" for kind in kinds if kind in names]
             detail = min(named_values, default="what was said before")
             problem = Problem(ProblemKind.FORGOTTEN, f"turn {answer.turn}", detail)
-            first_problem = forgotten.setdefault(answer.conversation, problem)
+            first_problem = first_forgotten.setdefault(answer.conversation, problem)
             problems.add(first_problem)
         for problem in problems:
             is_forgotten = problem.kind is ProblemKind.FORGOTTEN
@@ -254,8 +256,8 @@ def step_problems(
 
 
 def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
-    """The answers whose steps are known, and known in the baseline too; the turns of a
-    conversation in their order."""
+    """The answers whose steps are known in the run, and in the baseline if there is
+    one; the turns of a conversation in their order."""
     answers = []
     for sample_id, facts in run.system.steps.items():
         before: StepFacts | None = _faultless(facts)
@@ -274,25 +276,26 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
 
 
 def _faultless(facts: StepFacts) -> StepFacts:
-    """What an answer to the same sample does that does all that the labels ask for."""
+    """The steps of an answer to the same sample that does all that its labels ask
+    for."""
     hops = tuple(HopFacts(hop.hop, found=True) for hop in facts.hops)
     value_keys = frozenset(map(value_key, facts.needed_values))
     return StepFacts(hops=hops, value_keys=value_keys, asks_back=True)
 
 
 def _is_earlier_answer(answer: _Answer, run: RunScores, baseline: RunScores) -> bool:
-    """Whether a turn has the answer that the turn before it had in the baseline, and
-    should have another."""
+    """Whether a turn has the answer that the turn before it had in the baseline, where
+    both turns had different ones."""
     answers = baseline.system.answers
     earlier_id = turn_id(answer.conversation, answer.turn - 1)
-    earlier = answers.get(earlier_id, ())
-    before = answers.get(answer.sample_id, earlier)
-    now = run.system.answers.get(answer.sample_id)
-    return before != earlier and now == earlier
+    earlier_turn = answers.get(earlier_id, ())
+    this_turn = answers.get(answer.sample_id, earlier_turn)
+    current = run.system.answers.get(answer.sample_id)
+    return this_turn != earlier_turn and current == earlier_turn
 
 
 def _problems(answer: _Answer) -> Iterator[Problem]:
-    """The problems of an answer by itself."""
+    """The problems that show in one answer, whatever the other turns are."""
     facts = answer.facts
     baseline = answer.baseline
     if facts.asks_back is False and baseline.asks_back:
@@ -307,15 +310,14 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
             yield Problem(ProblemKind.LOST_HOP, f"hop {hop.hop}", detail)
     new_mistakes = facts.mistakes - baseline.mistakes
     for mistake in new_mistakes:
-        if mistake.kind in _OF_MISTAKE:
-            kind = _OF_MISTAKE[mistake.kind]
+        if mistake.kind in _KIND_OF_MISTAKE:
+            kind = _KIND_OF_MISTAKE[mistake.kind]
             place = f"`{mistake.tool}`"
             yield Problem(kind, place, mistake.argument)
-    times = Counter((call.tool, call.arguments) for call in facts.calls)
-    times_before = Counter((call.tool, call.arguments) for call in baseline.calls)
-    for (tool, arguments), count in times.items():
-        max_times = max(1, times_before[tool, arguments])
-        if count > max_times:
+    counts = Counter((call.tool, call.arguments) for call in facts.calls)
+    baseline_counts = Counter((call.tool, call.arguments) for call in baseline.calls)
+    for (tool, arguments), count in counts.items():
+        if count > max(1, baseline_counts[tool, arguments]):
             yield Problem(ProblemKind.REPEATED, f"`{tool}`")
     results = {(call.tool, call.arguments): call.result for call in baseline.calls}
     for call in facts.calls:

@@ -1,4 +1,4 @@
-"""Warnings and notes of a verdict: what it does not guard, and footnotes."""
+"""Warnings about what a verdict does not guard, and notes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from ragstone.metrics.pairwise import (
 from ragstone.system.response import NO_TEXTS
 
 FLOORS_WARN = "with the offline judge their floors only warn"
-_LOST_SHARE = 0.05
-"""A metric that no longer applies to more samples than this is worth a note."""
+"""What reports say of the default rules if the offline judge scores the run."""
+_MAX_LOST_SHARE = 0.05
+"""There is a note if a metric no longer applies to a larger share of the samples."""
 
 
-def permissive(evidence: Evidence) -> Iterator[str]:
-    """A warning that rules apply because there is no policy."""
+def missing_policy(evidence: Evidence) -> Iterator[str]:
+    """A warning that the default rules apply because there is no policy."""
     policy = evidence.policy
     if policy.file is None and not policy.metrics:
         floors = ""
@@ -35,7 +36,7 @@ def permissive(evidence: Evidence) -> Iterator[str]:
         yield f"There is no policy file: the default rules apply{floors}. ragstone init writes one."
 
 
-def forgotten(evidence: Evidence) -> Iterator[str]:
+def ignored_history(evidence: Evidence) -> Iterator[str]:
     """A warning about conversations of which the system got the last question only."""
     manifest = evidence.current.manifest
     if manifest is None:
@@ -48,7 +49,7 @@ def forgotten(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def ungraded(evidence: Evidence) -> Iterator[str]:
+def unscored_rubrics(evidence: Evidence) -> Iterator[str]:
     """A warning that names the rubrics of a run whose judge can't grade by them."""
     if not evidence.is_offline:
         return
@@ -62,28 +63,29 @@ def ungraded(evidence: Evidence) -> Iterator[str]:
 
 
 def unchecked_preference(evidence: Evidence) -> Iterator[str]:
-    """The warning that a floor on the preference was not checked."""
+    """A warning that a rule for pairwise preference was not checked."""
     name = PairwisePreference.info.name
     scores = evidence.current.scores_of(name)
-    is_ruled = any(rule.metric == name for rule in evidence.rules)
+    has_rule = any(rule.metric == name for rule in evidence.rules)
+    # Answers that are the same or as good as each other are no fault of the setup.
     reasons = [
         why
         for why in scores.not_applicable.values()
         if why not in (SAME, NEITHER_IS_BETTER, DEPENDS_ON_ORDER)
     ]
-    if reasons and is_ruled and not scores.applies_to:
+    if reasons and has_rule and not scores.applies_to:
         why = most_common(reasons)
         yield f"{name} was not checked: {why}."
 
 
 def without_contexts(evidence: Evidence) -> Iterator[str]:
-    """A warning that contexts, or their texts, are missing: then scores say nothing of
+    """Warnings that contexts, or their texts, are missing, so that scores say nothing of
     the retriever."""
     run = evidence.current
-    is_decided = any(
+    is_in_check = any(
         check.reason.startswith(NO_CONTEXTS_RETURNED) for check in evidence.checks
     )
-    if returns_no_contexts(run) and not is_decided:
+    if returns_no_contexts(run) and not is_in_check:
         yield f"{NO_CONTEXTS_RETURNED}: {RETURN_THEM}."
     without_texts: set[str] = set()
     for scores in run.metrics.values():
@@ -101,8 +103,8 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
 
 
 def unmatched_ids(evidence: Evidence) -> Iterator[str]:
-    """A warning that no relevant id was ever returned, though contexts have ids: both
-    may name the same documents, written differently."""
+    """A warning that no relevant id was ever returned, although contexts have ids: the
+    same documents may be named differently."""
     rankings = evidence.current.system.ranked.values()
     if any(ranked.has_relevant for ranked in rankings):
         return
@@ -127,8 +129,8 @@ def uncalled_tools(evidence: Evidence) -> Iterator[str]:
 
 
 def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
-    """A sentence that names the `expected` tools (``a or b``) that were not `called`,
-    and what was."""
+    """A sentence that names the `expected` tools (``a or b``) that were never called,
+    and the tools that were."""
     uncalled = {tools for tools in expected if called.isdisjoint(tools.split(" or "))}
     if uncalled:
         calls = "no tool was"
@@ -143,7 +145,7 @@ def unknown_tools(expected: Set[str], called: Set[str]) -> Iterator[str]:
 
 
 def contexts_of_steps(evidence: Evidence) -> Iterator[str]:
-    """A note that contexts are those of several searches and of tools too."""
+    """A note that the contexts include what retrieval steps and tools found."""
     steps = evidence.current.system.steps.values()
     retrievals = sum(facts.retrieval_count for facts in steps)
     results = sum(facts.tool_result_count for facts in steps)
@@ -154,8 +156,8 @@ def contexts_of_steps(evidence: Evidence) -> Iterator[str]:
 
 
 def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
-    """Notes on metrics that lost samples: an answer that makes no claims can't be
-    unfaithful."""
+    """Notes on metrics that apply to fewer samples than in the baseline: an answer that
+    makes no claims can't be unfaithful."""
     pairing = evidence.pairing
     samples = len(pairing.samples)
     for metric in pairing.metrics:
@@ -164,6 +166,6 @@ def no_longer_applicable(evidence: Evidence) -> Iterator[str]:
         excused = scores.not_applicable.keys()
         scored = baseline_scores.values.keys()
         lost = len(excused & scored & set(pairing.samples))
-        if lost > _LOST_SHARE * samples:
+        if lost > _MAX_LOST_SHARE * samples:
             total = counted(samples, "sample")
             yield f"{metric} no longer applies to {lost} of {total} with a score in the baseline."

@@ -21,7 +21,7 @@ from ragstone.gate.policy import Policy, policy_hash
 from ragstone.gate.question_changes import remark_on_few_questions
 from ragstone.gate.rehearsal import perfect_run
 from ragstone.gate.rules import Rule, resolve_rules
-from ragstone.gate.sensitivity import expected_rules, resolution, sights
+from ragstone.gate.sensitivity import describe_losses, detectable_losses, expected_rules
 from ragstone.gate.verdict import Action, GateVerdict, Status
 from ragstone.gate.warnings import FLOORS_WARN, unknown_tools
 from ragstone.golden.sample import GoldenSet
@@ -270,6 +270,8 @@ def _resolution(
     scores = None if baseline is None else baseline.scores
     rules = expected_rules(policy, scores, offline=judge.offline)
     measured = tuple(rule for rule in rules if rule.metric in metrics)
-    sentence, _ = resolution(sights(measured, policy, scores, size=size))
+    sentence, _ = describe_losses(
+        detectable_losses(measured, policy, scores, size=size)
+    )
     sentences = filter(None, (sentence, remark_on_few_questions(size.sample_count)))
     return " ".join(sentences) or None

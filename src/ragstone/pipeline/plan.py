@@ -11,11 +11,11 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.policy import Policy
 from ragstone.gate.sensitivity import (
+    drops_sharing_error_rate,
     expected_rules,
     known_scores,
     loss_rule,
     number_of_tests,
-    watched_drops,
 )
 from ragstone.gate.verdict import Action
 from ragstone.golden.sample import GoldenSize
@@ -90,7 +90,7 @@ def plan(
     policy.require_known_metrics(measured)
     rules = expected_rules(policy, run, offline=offline)
     rows = []
-    tests = number_of_tests(len(watched_drops(rules)), parts=True)
+    tests = number_of_tests(len(drops_sharing_error_rate(rules)), parts=True)
     for rule in rules:
         if rule.max_drop is None or rule.slice is not None:
             continue
