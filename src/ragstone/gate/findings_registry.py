@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragstone.gate.alignment import alignment_findings
-from ragstone.gate.checks.applicability import hardly_applied
+from ragstone.gate.checks.applicability import rarely_applicable_metrics
 from ragstone.gate.checks.coverage import unscored_metrics
 from ragstone.gate.checks.drops import unchecked_drops
 from ragstone.gate.checks.planted import planted_warnings
@@ -38,7 +38,7 @@ WARNINGS = (
     ("unguarded", unscored_metrics),
     ("unguarded", unchecked_drops),
     ("unguarded", unchecked_rises),
-    ("applicability", hardly_applied),
+    ("applicability", rarely_applicable_metrics),
     ("ungraded", unscored_rubrics),
     ("preference", unchecked_preference),
     ("conversations", ignored_history),

@@ -1,9 +1,9 @@
-"""Does the system answer at all? A guard that applies with any judge and any policy.
+"""Does the system answer at all? This is checked with any judge and any policy.
 
-An empty answer makes no claims, so it is never unfaithful; a constant one can be
-faithful to a constant context; and a floor may only warn. So every finished run is
-checked for three things: empty answers, the same answer to everything, and retrieval
-that finds almost nothing.
+An empty answer makes no claims, so it is never unfaithful. A constant answer can be
+faithful to a constant context. And floors may only warn. So every finished run is
+checked for empty answers, for the same answer to everything, and for means far below
+their floors.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from ragstone.gate.policy_table import DEFAULT_METRICS
 from ragstone.gate.verdict import Action, Check, CheckKind, Interval, Status
 from ragstone.system.response import RETRIEVAL
 
-_HALF = 0.5
-_UNFLOORED = {"answer_relevancy": 0.4, "answer_correctness": 0.3}
-"""Twice a mean that no system has whose answers are answers, of metrics without a
-default floor."""
+_COLLAPSED_SHARE = 0.5
+"""A mean below this share of its floor has collapsed."""
+_ASSUMED_FLOORS = {"answer_relevancy": 0.4, "answer_correctness": 0.3}
+"""Floors of metrics without a default floor. No system that answers its questions has a
+mean of half as much."""
 
 MIN_ALIKE = 2
-"""The same answer to this many questions with different references counts as one answer
-to everything."""
+"""The same answer to at least this many questions with different references counts as
+one answer to everything."""
 MIN_ALIKE_UNREFERENCED = 5
-"""Five if there are no references: fewer questions may all be answered "Yes."."""
+"""The same if there are no references: fewer questions may all be answered "Yes."."""
 
 
 class Answers(Checker):
-    """Of the answerable samples of a finished run, too many empty answers, or the same
-    answer to all.
+    """Fails if too many answers of a finished run are empty, or all are the same.
 
-    Unanswerable samples don't count here: the same answer to each of them, or none, is
-    right. Nor do the answers of a system that only retrieves: it gives none.
+    Only answerable samples count: to the others, the same answer or none is right. A
+    system that only retrieves gives no answers, so it is not checked.
     """
 
     kinds = (CheckKind.ANSWERS,)
@@ -50,8 +50,8 @@ class Answers(Checker):
         if not is_known or run.part == RETRIEVAL:
             return
         texts_by_sample = {
-            name: run.system.answers.get(name, ())
-            for name, facts in run.samples.items()
+            sample_id: run.system.answers.get(sample_id, ())
+            for sample_id, facts in run.samples.items()
             if facts.answerable
         }
         n = len(texts_by_sample)
@@ -65,7 +65,7 @@ class Answers(Checker):
         status = Status.FAIL
         if share > allowed:
             reason += f", more than the {percent(allowed)} allowed."
-        elif _all_alike(run, texts_by_sample):
+        elif _are_all_alike(run, texts_by_sample):
             questions = counted(n, "answerable question")
             reason = f"the system gave the same answer to each of {questions}."
         else:
@@ -86,8 +86,8 @@ class Answers(Checker):
 
 
 class NoAnswer(Answers):
-    """An error if the system under test failed on every sample of a finished run: then
-    nothing else can be checked."""
+    """An error if the system under test failed on every sample of a finished run, so
+    that nothing else can be checked."""
 
     is_final = True
 
@@ -109,15 +109,18 @@ class NoAnswer(Answers):
 
 
 class Collapsed(Answers):
-    """A headline metric that is shown to be below half of its floor, in the policy or
-    by default, whatever its action: no judge is believed that far."""
+    """Fails if a headline metric is shown to be below half of its floor, even if the
+    floor only warns: no judge errs that far.
+
+    The floor is that of the policy, else the default one.
+    """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
         if not evidence.is_finished or not run.system.answers:
             return
         floors = {
-            metric: default.min or _UNFLOORED[metric]
+            metric: default.min or _ASSUMED_FLOORS[metric]
             for metric, default in DEFAULT_METRICS.items()
         }
         for rule in evidence.rules:
@@ -125,20 +128,20 @@ class Collapsed(Answers):
                 floors[rule.metric] = rule.min
         for metric, floor in floors.items():
             measured = run.scores_of(metric)
-            line = _HALF * floor
-            if measured.mean is None or measured.mean >= line:
+            limit = _COLLAPSED_SHARE * floor
+            if measured.mean is None or measured.mean >= limit:
                 continue
             ids = sorted(measured.values)
             scores = [measured.values[sample_id] for sample_id in ids]
             confidence = evidence.policy.gate.confidence
             mean = mean_of(run, ids, scores, confidence=confidence)
-            if mean.high >= line:
+            if mean.high >= limit:
                 continue
             estimate = figure(mean.estimate)
             samples = counted(mean.n, "sample")
             reason = (
                 f"{metric} is {estimate} on {samples}: shown to be less than "
-                f"{figure(line)}, which fails with any judge."
+                f"{figure(limit)}, which fails with any judge."
             )
             yield Check(
                 f"{metric}.answers",
@@ -149,15 +152,17 @@ class Collapsed(Answers):
                 metric,
                 estimate=mean.estimate,
                 interval=Interval.of(mean),
-                threshold=line,
+                threshold=limit,
                 current=mean.estimate,
                 n=mean.n,
             )
 
 
-def _all_alike(run: RunScores, texts_by_sample: Mapping[str, Sequence[str]]) -> bool:
-    """Whether one answer was given to most samples, and they are no questions that all
-    have it."""
+def _are_all_alike(
+    run: RunScores, texts_by_sample: Mapping[str, Sequence[str]]
+) -> bool:
+    """Whether the system gave one and the same answer, to most samples, and it can't be
+    right for all of them."""
     answered = [sample_id for sample_id, texts in texts_by_sample.items() if any(texts)]
     texts_of_answered = [texts_by_sample[sample_id] for sample_id in answered]
     answers = set().union(*texts_of_answered)

@@ -14,29 +14,30 @@ from ragstone.gate.rules import Rule
 from ragstone.gate.verdict import MIN_SAMPLES, Action, Check, CheckKind, Status
 from ragstone.metrics.registry import is_relative
 
-MIN_SHARE = 0.2
-"""A metric that applies to a smaller share of the answers applied to hardly any."""
+MIN_APPLICABLE_SHARE = 0.2
+"""A metric that applies to a smaller share of the answers applies to hardly any."""
 
-NO_CONTEXTS = hash(())
+HASH_OF_NO_CONTEXTS = hash(())
+"""The hash by which a run keeps the contexts of an answer without any."""
 NO_CONTEXTS_RETURNED = "The system returned no contexts with any answer"
 RETURN_THEM = (
     "return them with the answer, or name their field in contexts_field under [system]"
 )
-_READ_CONTEXTS = frozenset(
+_METRICS_OF_CONTEXTS = frozenset(
     {"faithfulness", "hallucination", "context_recall", "context_precision"}
 )
+"""Metrics that need contexts."""
 
-OF_THE_GOLDEN_SET = ("the sample ", "the reference ")
-"""How a reason begins that is about the golden set, and not about the answer."""
+REASONS_OF_GOLDEN_SET = ("the sample ", "the reference ")
+"""How reasons begin that are about the golden set, and not about the answer."""
 
 
 class Applicability(Checker):
     """Inconclusive for each rule whose metric applied to hardly any answer.
 
-    So is a first run by the default rules, if the system never returned a context that
-    they could judge. A rule that the policy does not name counts only if it is the
-    answers that the metric does not apply to: that the golden set has hardly any label
-    for it is no news.
+    A rule that the policy does not name counts only if this is because of the answers:
+    that the golden set has hardly any labels for a metric is no news. Also inconclusive
+    for a first run by the default rules whose system never returned a context.
     """
 
     kinds = (CheckKind.APPLICABILITY,)
@@ -49,7 +50,7 @@ class Applicability(Checker):
             rule
             for rule in evidence.rules
             if rule.min is not None
-            and rule.metric in _READ_CONTEXTS
+            and rule.metric in _METRICS_OF_CONTEXTS
             and not run.scores_of(rule.metric).applies_to
         ]
         is_first = not (evidence.has_baseline or evidence.policy.metrics)
@@ -62,26 +63,26 @@ class Applicability(Checker):
             )
             n = len(run.samples)
             yield replace(check, reason=reason, estimate=0.0, n=n)
-        for check, counts in _hardly_applied(evidence):
-            if counts:
+        for check, decides in _rarely_applicable(evidence):
+            if decides:
                 yield check
 
 
-def hardly_applied(evidence: Evidence) -> Iterator[str]:
-    """A warning for each metric that applied to hardly any answer, but for what line
-    one says."""
-    bad = (
+def rarely_applicable_metrics(evidence: Evidence) -> Iterator[str]:
+    """A warning for each metric that applied to hardly any answer, unless line one of
+    the report says it."""
+    blocking_reasons = (
         check.reason for check in evidence.checks if check.blocks and not check.passed
     )
-    line_one = next(bad, "")
-    for check, _ in _hardly_applied(evidence):
+    line_one = next(blocking_reasons, "")
+    for check, _ in _rarely_applicable(evidence):
         if check.reason != line_one:
             yield check.reason
 
 
-def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
-    """The check of each family of metrics that applied to hardly any answer, and
-    whether it counts."""
+def _rarely_applicable(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
+    """The check of each metric, or family of metrics, that applied to hardly any
+    answer, and whether it is a part of the verdict."""
     families: dict[tuple[str, str | None], list[Rule]] = {}
     for rule in evidence.rules:
         if not is_relative(rule.metric):
@@ -99,16 +100,20 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
             applies |= scores.applies_to & samples
             excuses |= scores.not_applicable
         inapplicable = [
-            name for name in samples - applies if run.samples[name].answerable
+            sample_id
+            for sample_id in samples - applies
+            if run.samples[sample_id].answerable
         ]
-        excused = [excuses[name] for name in inapplicable if name in excuses]
-        by_the_golden_set = sum(why.startswith(OF_THE_GOLDEN_SET) for why in excused)
-        by_the_answers = 2 * by_the_golden_set < len(excused)
+        excused = [
+            excuses[sample_id] for sample_id in inapplicable if sample_id in excuses
+        ]
+        of_golden_set = sum(why.startswith(REASONS_OF_GOLDEN_SET) for why in excused)
+        is_by_answers = 2 * of_golden_set < len(excused)
         count = len(applies)
         total = len(inapplicable) + count
-        # That few of many questions have labels may be meant, but not so few.
-        is_few = by_the_answers or count < MIN_SAMPLES
-        if is_few and 0 < count < MIN_SHARE * total:
+        # Labels for a part of the questions may be intended, but not for so few.
+        is_unintended = is_by_answers or count < MIN_SAMPLES
+        if is_unintended and 0 < count < MIN_APPLICABLE_SHARE * total:
             answers = counted(total, "answer")
             reason = f"only {count:,} of {answers} could be judged"
             if excused:
@@ -118,15 +123,16 @@ def _hardly_applied(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
                 CheckKind.APPLICABILITY, Status.INCONCLUSIVE, rule.action, f"{reason}."
             )
             check = replace(check, estimate=count / total, n=total)
-            yield check, rule.written or by_the_answers
+            yield check, rule.written or is_by_answers
 
 
 def returns_no_contexts(run: RunScores) -> bool:
-    """Whether no answer came with a context, where metrics read them."""
+    """Whether no answer came with a context, although there are metrics that need
+    contexts."""
     contexts = {
         contexts
         for sample_id, contexts in run.system.contexts.items()
         if sample_id not in run.system.failures
     }
-    reads_contexts = bool(_READ_CONTEXTS & run.metrics.keys())
-    return contexts == {NO_CONTEXTS} and reads_contexts
+    reads_contexts = bool(_METRICS_OF_CONTEXTS & run.metrics.keys())
+    return contexts == {HASH_OF_NO_CONTEXTS} and reads_contexts

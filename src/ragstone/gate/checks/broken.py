@@ -1,10 +1,10 @@
 """How many questions does the system not answer, answer though it shouldn't, or answer
 with something broken?
 
-A share of broken answers moves a mean as little as a small loss of all does, and floors
-may only warn. So the answers are counted, with any judge and any policy: a check fails
-if more than the policy allows is shown by an exact test, or if more than in the
-baseline is, by a sign test on the questions that changed.
+Some broken answers move a mean no more than a small loss of all answers does, and
+floors may only warn. So bad answers are counted, with any judge and any policy. A check
+fails if an exact test shows that there are more than the policy allows, or if a sign
+test on the questions that changed shows that there are more than in the baseline.
 """
 
 from __future__ import annotations
@@ -33,62 +33,65 @@ from ragstone.settings.toml_lines import KeyPath
 from ragstone.stats.intervals import p_proportion_at_most
 from ragstone.system.response import RETRIEVAL
 
-SHOWN = 0.02
-"""A share is shown to be larger than is allowed at this probability of as many, if it
-were not."""
-WORSE = 0.0005
-"""The probability of as many more than before by chance at which a check fails.
+MAX_P_ABOVE_LIMIT = 0.02
+"""A share is shown to be above its limit if chance alone counts as many with at most
+this probability."""
+MAX_P_RISE = 0.0005
+"""A check fails if chance alone counts so many more than in the baseline with at most
+this probability.
 
-There are five checks, so a healthy change fails one of them with a probability of at
-most .0025.
+There are five checks, so an unchanged system fails one of them with a probability of at
+most 0.0025.
 """
-SUSPECTED = 0.02
-"""The probability of as many more than before by chance at which a check is
-inconclusive."""
+MAX_P_SUSPECTED_RISE = 0.02
+"""The same for a check to be inconclusive."""
 
 MIN_ALIKE = 5
-"""The same answer to this many questions with different references is not one to any of
-them."""
+"""The same answer to questions with at least this many different references answers none
+of them."""
 
-FALSE_UP_TO: Mapping[str, float] = {
+MAX_BROKEN_SCORES: Mapping[str, float] = {
     "faithfulness": 0.5,
     "answer_relevancy": 0.2,
     "answer_correctness": 0.1,
 }
-"""An answer with such a score is broken, by any judge."""
-FALSE_OFFLINE: Mapping[str, float] = {
-    **FALSE_UP_TO,
+"""An answer with at most this score in any of these metrics is broken."""
+MAX_BROKEN_SCORES_OFFLINE: Mapping[str, float] = {
+    **MAX_BROKEN_SCORES,
     "faithfulness": 0.65,
     "answer_relevancy": 0.4,
 }
-"""By the offline judge, whose scores are probabilities: what it doesn't believe gets
-more than nothing."""
-FRUITLESS_UP_TO: Mapping[str, float] = {
+"""The same by the offline judge, whose scores are probabilities: a false answer gets more
+than 0."""
+MAX_FRUITLESS_SCORES: Mapping[str, float] = {
     "context_recall": 0.2,
     "context_precision": 0.1,
     "mrr": 0.0,
 }
-LOWER = 0.1
-"""Contexts are in a worse order than before if the reciprocal rank of the first
-evidence is lower by more."""
+MIN_RANK_LOSS = 0.1
+"""Contexts are ranked worse if the reciprocal rank of the first evidence falls by
+more."""
 
-_TELLS_ABSTAINING = ("faithfulness", "answer_correctness")
+_METRICS_THAT_SEE_ABSTAINING = ("faithfulness", "answer_correctness")
+"""Only with one of these is it known which answers abstain."""
 Hits = Mapping[str, str]
-"""The samples that count, each with the sign by which it does."""
+"""The ids of the samples that a guard counts, each with the sign of what is wrong:
+empty, or a key of the signs in broken.toml."""
 
 
 class Guard(Struct, frozen=True):
-    """One share of the answers to check."""
+    """One kind of bad answers, whose share is checked."""
 
     name: str
     title: str
     what: str
-    """What is wrong with the answers that count, for a sentence."""
+    """What is wrong with the answers that it counts, as the end of a sentence."""
     question: str = "answerable question"
-    """Which samples the share is one of, in words."""
+    """What a sample of which the share is taken is called."""
     answerable: bool = True
+    """Whether the share is taken of the answerable samples, or of the others."""
     of_retrieval: bool = False
-    """Whether it counts where only the retriever was asked."""
+    """Whether it also applies to a system that only retrieves."""
 
 
 _TEXTS: Mapping[str, Any] = read_table("broken.toml", __package__)
@@ -97,13 +100,15 @@ _SIGNS: Mapping[str, str] = _TEXTS["signs"]
 
 
 class _Change(Struct, frozen=True):
-    """What became of a guard's share since the baseline, on the samples in both
+    """What became of the share of a guard since the baseline, on the samples in both
     runs."""
 
     samples: int
+    """The number of samples in both runs."""
     before: int
-    """How many of them it counted in the baseline."""
+    """The number of these that it counts in the baseline."""
     now: int
+    """The number of these that it counts in this run."""
     p_value: float
     """The probability of such a rise by chance."""
 
@@ -113,7 +118,8 @@ class _Change(Struct, frozen=True):
 
 
 class Broken(Checker):
-    """One check per guard, of a finished run whose answers are known. Always blocks."""
+    """One check per guard, of a finished run whose answers are known. All of them
+    block."""
 
     kinds = (CheckKind.SHARE,)
     policy_key = ("system",)
@@ -148,22 +154,27 @@ def _hits_by_guard(run: RunScores, evidence: Evidence) -> dict[str, Hits]:
     """The samples of a run that each guard counts."""
     system = evidence.policy.system
     kinds = _kinds(run)
-    unanswered = {name: kind for name, kind in kinds.items() if kind in UNANSWERED}
+    unanswered = {
+        sample_id: kind for sample_id, kind in kinds.items() if kind in UNANSWERED
+    }
     guessed = {}
-    if any(metric in run.metrics for metric in _TELLS_ABSTAINING):
+    if any(metric in run.metrics for metric in _METRICS_THAT_SEE_ABSTAINING):
         answered = run.system.answers.keys() - unanswered.keys()
         guessed = dict.fromkeys(answered, "")
-    lines = FALSE_OFFLINE if run.offline else FALSE_UP_TO
-    false = _low(run, lines, evidence, system.max_broken)
-    malformed = {name: kind for name, kind in kinds.items() if kind in MALFORMED}
+    max_scores = MAX_BROKEN_SCORES_OFFLINE if run.offline else MAX_BROKEN_SCORES
+    low = _low_scoring(run, max_scores, evidence, system.max_broken)
     broken: dict[str, str] = {
-        name: sign for name, sign in false.items() if name not in unanswered
+        sample_id: sign
+        for sample_id, sign in low.items()
+        if sample_id not in unanswered
     }
-    # The last sign of an answer counts.
+    # An answer with several signs is counted by the last one.
     broken |= dict.fromkeys(false_citations(run), "citations")
     broken |= dict.fromkeys(_alike(run, kinds), "same")
-    broken |= malformed
-    fruitless = _low(run, FRUITLESS_UP_TO, evidence, system.max_fruitless)
+    broken |= {
+        sample_id: kind for sample_id, kind in kinds.items() if kind in MALFORMED
+    }
+    fruitless = _low_scoring(run, MAX_FRUITLESS_SCORES, evidence, system.max_fruitless)
     misranked = _misranked(run, evidence)
     return {
         "system.unanswered": unanswered,
@@ -175,8 +186,8 @@ def _hits_by_guard(run: RunScores, evidence: Evidence) -> dict[str, Hits]:
 
 
 def _misranked(run: RunScores, evidence: Evidence) -> Hits:
-    """The samples whose evidence ranks lower than in the other run, among the contexts
-    that both returned."""
+    """The samples whose evidence ranks lower in `run` than in the other run of the
+    comparison, among the contexts that both returned."""
     baseline = evidence.compared.baseline.system.ranked
     current = evidence.current.system.ranked
     lower = {}
@@ -184,10 +195,8 @@ def _misranked(run: RunScores, evidence: Evidence) -> Hits:
         ranks = evidence_ranks(current[sample_id], baseline[sample_id])
         if ranks is None:
             continue
-        rank, rank_elsewhere = ranks if run is evidence.current else reversed(ranks)
-        reciprocal_rank = 1 / rank
-        reciprocal_rank_elsewhere = 1 / rank_elsewhere
-        if reciprocal_rank < reciprocal_rank_elsewhere - LOWER:
+        rank, other_rank = ranks if run is evidence.current else reversed(ranks)
+        if 1 / rank < 1 / other_rank - MIN_RANK_LOSS:
             lower[sample_id] = ""
     return lower
 
@@ -199,32 +208,34 @@ def _check(
     change: _Change,
     evidence: Evidence,
 ) -> Iterator[Check]:
+    """The check of one guard; none for one that only compares if it finds nothing."""
     system = evidence.policy.system
     n = len(samples)
-    signs = [hits[name] for name in samples if name in hits]
+    signs = [hits[sample_id] for sample_id in samples if sample_id in hits]
     count = len(signs)
     allowed: float = getattr(system, GUARDS[guard.name])
+    # An empty answer is an unanswered question, so as many of these are allowed.
     if guard.name == "system.unanswered":
         allowed = max(allowed, system.max_empty)
     max_count = allowed * n
     allowed_share = percent(allowed)
     only_compared = guard.name == COMPARED_GUARD
     is_over = not only_compared and count > max_count
-    rise_allowed = _rise_allowed(guard.name, evidence)
-    is_suspected = change.p_value <= SUSPECTED
-    rose = is_suspected and change.rise > rise_allowed
-    # A change fails only for what it adds to its base, but what was broken before must
-    # not pass in silence; and no tick stands beside a limit that is exceeded.
-    as_before = change.before > max_count and not rose
+    max_rise = _max_rise(guard.name, evidence)
+    is_suspected = change.p_value <= MAX_P_SUSPECTED_RISE
+    has_risen = is_suspected and change.rise > max_rise
+    # A pull request fails only for what it makes worse. But what was over the limit
+    # before must not pass in silence, so that is inconclusive.
+    was_over = change.before > max_count and not has_risen
     status = Status.INCONCLUSIVE
     beyond = f"more than the {allowed_share} allowed"
     if is_over and _is_shown(hits, samples, allowed, evidence.current):
-        if not as_before:
+        if not was_over:
             status = Status.FAIL
-    elif rose and change.p_value <= WORSE:
+    elif has_risen and change.p_value <= MAX_P_RISE:
         status = Status.FAIL
         beyond = "more than chance explains"
-    elif rose:
+    elif has_risen:
         beyond = "which may be more than chance"
     elif is_over:
         beyond += ", but too few to decide"
@@ -235,11 +246,10 @@ def _check(
         beyond = "no more than is allowed"
     verb = "is" if count == 1 else "are"
     counts = Counter(_SIGNS[sign] for sign in signs if sign)
-    tallied = ""
+    by_sign = ""
     if counts:
         by_frequency = dict(counts.most_common())
-        tallied_signs = ", ".join(tally(by_frequency))
-        tallied = f": {tallied_signs}"
+        by_sign = ": " + ", ".join(tally(by_frequency))
     questions = counted(n, guard.question)
     before = ""
     current = count / n
@@ -253,7 +263,7 @@ def _check(
         guard.name,
         CheckKind.SHARE,
         status,
-        f"{broken}, {beyond}{tallied}.",
+        f"{broken}, {beyond}{by_sign}.",
         value=count / n,
         limit=allowed,
         n=n,
@@ -261,11 +271,12 @@ def _check(
     yield replace(check, current=current, baseline=share_before)
 
 
-def _rise_allowed(guard: str, evidence: Evidence) -> float:
-    """A rise of the share that is no loss: what is accepted, or what an accepted drop
-    of a metric can bring.
+def _max_rise(guard: str, evidence: Evidence) -> float:
+    """The largest rise of the share of a guard that is allowed: by default, because it
+    is accepted, or because an accepted drop of a metric can bring it about.
 
-    A broken answer takes at least half of its score from the mean.
+    A broken answer loses at least half of its score, so a drop of a mean can be twice
+    as large a share of broken answers.
     """
     rise = DEFAULT_MAX_DROP
     if guard == COMPARED_GUARD:
@@ -281,49 +292,48 @@ def _rise_allowed(guard: str, evidence: Evidence) -> float:
 def _is_shown(
     hits: Collection[str], samples: Sequence[str], allowed: float, run: RunScores
 ) -> bool:
-    """Whether the share of the samples that count is shown to be above `allowed`."""
+    """Whether the share of `samples` that are hits is shown to be above `allowed`."""
     values = [sample_id in hits for sample_id in samples]
-    share = mean_of(run, samples, values, confidence=1.0 - 2.0 * SHOWN)
+    confidence = 1.0 - 2.0 * MAX_P_ABOVE_LIMIT
+    share = mean_of(run, samples, values, confidence=confidence)
     return share.low > allowed
 
 
 def _change(
     hits: Hits, baseline_hits: Hits, samples: Sequence[str], evidence: Evidence
 ) -> _Change:
-    """The change since the baseline; of no samples if none is in both runs."""
+    """The change of the hits among `samples` since the baseline, on those in both
+    runs."""
     pairing = evidence.compared
     baseline_answers = pairing.baseline.system.answers
     in_both = baseline_answers.keys() & set(pairing.samples)
     paired = [sample_id for sample_id in samples if sample_id in in_both]
     paired_ids = set(paired)
     groups = groups_of(evidence.current, paired)
-    votes: Counter[str] = Counter()  # related samples vote together
+    # The samples of one group count as one, which is worse if more of them got worse
+    # than better.
+    rises: Counter[str] = Counter()
     for sample_id, group in zip(paired, groups, strict=True):
         is_hit = sample_id in hits
         was_hit = sample_id in baseline_hits
-        voter = group or sample_id
-        votes[voter] += is_hit - was_hit
-    worse = sum(vote > 0 for vote in votes.values())
-    better = sum(vote < 0 for vote in votes.values())
-    changed = worse + better
-    paired_hits = hits.keys() & paired_ids
-    paired_baseline_hits = baseline_hits.keys() & paired_ids
-    p_value = p_proportion_at_most(worse, changed, 0.5)
+        rises[group or sample_id] += is_hit - was_hit
+    worse = sum(rise > 0 for rise in rises.values())
+    better = sum(rise < 0 for rise in rises.values())
     return _Change(
         samples=len(paired),
-        before=len(paired_baseline_hits),
-        now=len(paired_hits),
-        p_value=p_value,
+        before=len(baseline_hits.keys() & paired_ids),
+        now=len(hits.keys() & paired_ids),
+        p_value=p_proportion_at_most(worse, worse + better, 0.5),
     )
 
 
 def _kinds(run: RunScores) -> dict[str, AnswerKind]:
-    """What most answers to each sample are, where they don't just answer."""
+    """The kind of more than half of the answers to each sample; or, if more than half
+    answer nothing, in several ways, the first of these. Other samples are left out."""
     kinds_of = {}
     for sample_id, kinds in run.system.kinds.items():
         answers = len(kinds)
-        by_frequency = Counter(kinds).most_common(1)
-        most_common, times = by_frequency[0]
+        [(most_common, times)] = Counter(kinds).most_common(1)
         unanswered = [kind for kind in kinds if kind in UNANSWERED]
         if 2 * times > answers:
             kinds_of[sample_id] = most_common
@@ -333,14 +343,14 @@ def _kinds(run: RunScores) -> dict[str, AnswerKind]:
 
 
 def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
-    """The samples that have the same answer as others with another reference."""
+    """The samples whose answer is also that of samples with other references, too many
+    to be right."""
     samples_by_answer: defaultdict[str, list[str]] = defaultdict(list)
     for sample_id, answers in run.system.answers.items():
         kind = kinds.get(sample_id, AnswerKind.ANSWERS)
-        just_answers = kind is AnswerKind.ANSWERS
-        if just_answers and answers[0] and len(set(answers)) == 1:
-            answer = answers[0]
-            samples_by_answer[answer].append(sample_id)
+        is_plain = kind is AnswerKind.ANSWERS
+        if is_plain and answers[0] and len(set(answers)) == 1:
+            samples_by_answer[answers[0]].append(sample_id)
     for samples in samples_by_answer.values():
         references = {run.samples[sample_id].reference for sample_id in samples}
         references.discard(None)
@@ -348,14 +358,14 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
             yield from samples
 
 
-def _low(
-    run: RunScores, lines: Mapping[str, float], evidence: Evidence, allowed: float
+def _low_scoring(
+    run: RunScores, max_scores: Mapping[str, float], evidence: Evidence, allowed: float
 ) -> Hits:
-    """The samples with a score of at most one of `lines`, unless the policy says that
-    such means are fine.
+    """The samples with at most one of `max_scores`, each with the metric as the sign.
 
-    `allowed` is the share of them that it allows. Of the offline judge, a low score may
-    only say that the answer has other words.
+    A metric whose floor in the policy is so low that more than the share `allowed` of
+    the answers could have nothing is left out. So are low scores by the offline judge
+    that other words explain.
     """
     floors = {
         rule.metric: rule.min
@@ -363,16 +373,15 @@ def _low(
         if rule.written and rule.slice is None and rule.min is not None
     }
     signs: dict[str, str] = {}
-    for metric, line in lines.items():
+    for metric, max_score in max_scores.items():
         if floors.get(metric, 1.0) < 1.0 - allowed:
             continue
         scores = run.scores_of(metric)
-        for name, mean in scores.values.items():
-            # The newest answer alone: a mean of several is seldom as low as one.
-            newest_first = reversed(scores.answers.get(name, ()))
-            values = (score for score in newest_first if score is not None)
-            by_words = is_by_words(metric, name, run)
-            newest = next(values, mean)
-            if newest <= line and not by_words:
-                signs.setdefault(name, metric)
+        for sample_id, mean in scores.values.items():
+            # The newest answer decides: a mean of several is seldom as low as one.
+            newest_first = reversed(scores.answers.get(sample_id, ()))
+            known = (score for score in newest_first if score is not None)
+            is_low = next(known, mean) <= max_score
+            if is_low and not is_by_words(metric, sample_id, run):
+                signs.setdefault(sample_id, metric)
     return signs

@@ -1,5 +1,5 @@
-"""Is there enough to decide on: samples with the tags, samples with scores, a finished
-run?"""
+"""Is there enough to decide on: samples with the tags of the policy, samples with
+scores, and a run that finished?"""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ragstone.metrics.score import FAILED_BY, Failed
 
 
 class Coverage(Checker):
-    """One check per metric and slice: do enough of the samples it applies to have a
+    """One check per rule: do enough of the samples that the metric applies to have a
     score?
 
-    A slice has one only if it can't be decided, and a metric of the default rules that
-    applies to no sample only if the baseline has scores of it. A tag that no sample has
-    is an error.
+    A rule for a slice has a check only if it can't be decided. A metric of the default
+    rules that applies to no sample has one only if the baseline has scores of it. A tag
+    that no sample has is an error.
     """
 
     kinds = (CheckKind.COVERAGE,)
@@ -54,17 +54,17 @@ class Coverage(Checker):
             scores = run.scores_of(rule.metric)
             scored = len(rule.covered(scores.values))
             failed_samples = rule.covered(scores.failed)
-            failed = [scores.failed[name] for name in failed_samples]
+            failed = [scores.failed[sample_id] for sample_id in failed_samples]
             worst = Status.PASS
             if failed:
-                # Without missing scores of its own, it is not for want of them that
-                # the joint decision may differ.
+                # Drops are decided together, so that the worst scores of one metric can
+                # change the result of another. Only a metric that misses scores fails.
                 worst = at_worst.get(rule.place, Status.PASS)
             if not scored and not failed:
-                yield from _nothing_scored(rule, run)
+                yield from _unscored_check(rule, run)
             elif rule.slice is None or not scored or worst is not Status.PASS:
-                yield _coverage(rule, scored, failed, gate.min_coverage, worst)
-        yield from _lost(evidence)
+                yield _coverage_check(rule, scored, failed, gate.min_coverage, worst)
+        yield from _checks_of_lost_metrics(evidence)
 
 
 class Unfinished(Coverage):
@@ -121,15 +121,18 @@ def _error(reason: str) -> Check:
     return Check("coverage", CheckKind.COVERAGE, Status.ERROR, Action.BLOCK, reason)
 
 
-def _coverage(
+def _coverage_check(
     rule: Rule, scored: int, failed: Sequence[Failed], minimum: float, worst: Status
 ) -> Check:
+    """The check of a rule by its numbers of scores, and by what it would be with the
+    `worst` scores in place of those that failed."""
     n = scored + len(failed)
     share = scored / n
+    # The coverage of a slice is not limited: it is a part of that of the metric.
     is_covered = share >= minimum or rule.slice is not None
-    is_enough = scored > 0 and is_covered
+    has_enough = scored > 0 and is_covered
     status = Status.ERROR
-    if is_enough and worst is not Status.FAIL:
+    if has_enough and worst is not Status.FAIL:
         status = worst
     elif all(failure.by == "system" for failure in failed):
         status = Status.FAIL
@@ -143,7 +146,7 @@ def _coverage(
         coverage = percent(share)
         required = percent(minimum)
         limit = f"coverage {coverage}, required {required}"
-        if is_enough and worst is not Status.PASS:
+        if has_enough and worst is not Status.PASS:
             limit = "with the worst score for these, it would not pass"
         unscored = f"{len(failed)} of {samples} have no score"
         reason = f"{unscored} (most often: {most_often}); {limit}."
@@ -151,11 +154,10 @@ def _coverage(
     return replace(check, estimate=share, threshold=minimum, current=share, n=n)
 
 
-def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
-    """An error for a rule that the policy has for a metric without scores.
+def _unscored_check(rule: Rule, run: RunScores) -> Iterator[Check]:
+    """An error if the policy names a metric without scores; none for a default rule.
 
-    Samples that were chosen by id or tag need not be samples that each metric applies
-    to.
+    If the samples were selected by id or tag, the metric need not apply to any of them.
     """
     if not rule.written:
         return
@@ -176,8 +178,8 @@ def _nothing_scored(rule: Rule, run: RunScores) -> Iterator[Check]:
 
 
 def _unscorable(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """The metrics without a rule that no answer of this system can be scored by, each
-    with the reason."""
+    """The metrics that the policy does not name and that this system can't be scored
+    by, each with the reason."""
     run = evidence.current
     baseline = evidence.baseline
     for rule in evidence.rules:
@@ -188,21 +190,22 @@ def _unscorable(evidence: Evidence) -> Iterator[tuple[str, str]]:
             for sample_id, failure in scores.failed.items()
             if sample_id not in run.system.failures
         ]
-        by = {failure.by for failure in failures}
-        if by == {"system"} and not rule.written and not is_scored:
+        sides = {failure.by for failure in failures}
+        if sides == {"system"} and not rule.written and not is_scored:
             yield rule.metric, failures[0].reason
 
 
 def unscored_metrics(evidence: Evidence) -> Iterator[str]:
-    """A sentence for each metric without a rule that has no score."""
+    """A sentence for each metric that is not checked because this system can't be scored
+    by it."""
     for metric, reason in _unscorable(evidence):
         why = reason.rstrip(".")
         yield f"{metric} has no score: {why}. It is not checked."
 
 
-def _lost(evidence: Evidence) -> Iterator[Check]:
-    """A check per metric of the default rules that only the baseline has scores of:
-    nothing was compared there."""
+def _checks_of_lost_metrics(evidence: Evidence) -> Iterator[Check]:
+    """An inconclusive check for each metric of the default rules that only the baseline
+    has scores of: its drop can't be checked."""
     run = evidence.current
     baseline = evidence.baseline
     if difference_of_halves(run, baseline) is not None:
@@ -211,9 +214,13 @@ def _lost(evidence: Evidence) -> Iterator[Check]:
         rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to
     }
     for rule in resolve_rules(evidence.policy, baseline):
-        before = len(baseline.scores_of(rule.metric).values)
-        if before >= MIN_SAMPLES and not rule.written and rule.key not in scored:
-            scores_before = counted(before, "score")
-            reason = f"the baseline has {scores_before}, this run none: its drop was not checked."
+        baseline_count = len(baseline.scores_of(rule.metric).values)
+        if (
+            baseline_count >= MIN_SAMPLES
+            and not rule.written
+            and rule.key not in scored
+        ):
+            baseline_scores = counted(baseline_count, "score")
+            reason = f"the baseline has {baseline_scores}, this run none: its drop was not checked."
             status = Status.INCONCLUSIVE
             yield rule.check(CheckKind.COVERAGE, status, rule.action, reason)

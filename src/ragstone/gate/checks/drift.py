@@ -11,8 +11,8 @@ from ragstone.gate.verdict import Check, CheckKind
 
 
 class Drift(Checker):
-    """The losses since the anchor: measured where the history is, and with an error
-    rate of their own."""
+    """The losses over the history, which are measured there, with an error rate of their
+    own."""
 
     kinds = (CheckKind.DRIFT,)
     policy_key = ("drift",)

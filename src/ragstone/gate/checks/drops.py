@@ -1,12 +1,12 @@
 """Has no mean dropped (or risen, where less is better) by more than is allowed?
 
-A drop fails if it is shown to be a loss on these questions, beyond their own noise
-(stats/losses.py), and estimated larger than is allowed. The mean of all metrics is
-looked at too; it is a check of its own where no metric fails. A drop is inconclusive if
-it is suspected; if there are too few samples to show even a collapse; or if it is
-larger than is allowed and comes from questions that broke. With ``decision =
-"assured"`` the whole interval of the drop, which is for other questions of this kind,
-must be within what is allowed.
+A drop fails if it is larger than is allowed, and shown to be a loss on these questions
+beyond the noise of their answers (stats/losses.py). It is inconclusive if a loss is
+suspected; if there are too few samples to show even a collapse; or if it is larger than
+is allowed and comes from questions that broke. The mean of all metrics is tested too,
+and is a check of its own if no metric fails. With ``decision = "assured"`` the whole
+interval of the drop, which is for other questions of this kind, must be within what is
+allowed.
 """
 
 from __future__ import annotations
@@ -44,20 +44,22 @@ from ragstone.stats.intervals import mean_interval
 from ragstone.stats.losses import Change, loss_test, mean_change
 
 COLLAPSE = 0.5
-"""A loss of at least this is never a pass for lack of samples."""
+"""A loss of at least this size never passes for lack of samples."""
 MIN_TAGGED = 5
-"""A tag of fewer samples is not looked at by itself: not even their total collapse
-would show."""
+"""A tag of fewer samples is not tested: not even their total collapse would show."""
 MAX_TAGS = 50
-"""Of more tags, those with the most samples are looked at."""
-MAX_TAG_CHARS = 200
-"""A longer tag is not looked at by itself: it would fill every report, and does not fit
-into a history."""
+"""If there are more tags, those with the most samples are tested."""
+MAX_TAG_CHARACTERS = 200
+"""A longer tag is not tested: it would fill every report, and does not fit into a
+history."""
 
 
 class Drops(Checker):
-    """The drops and rises, those that block and those that warn apart, and those among
-    the samples of each tag: there, only what doesn't pass."""
+    """The drops and rises of the rules, of their mean, and of the samples of each tag.
+
+    Of the mean and of tags, only what doesn't pass is reported. Drops that warn are
+    decided apart from those that block.
+    """
 
     kinds = (CheckKind.DROP, CheckKind.RISE)
     policy_key = ()
@@ -73,14 +75,13 @@ class Drops(Checker):
         failed = set()
         for check in of_rules:
             if check.failed and check.slice is None and not check.by_words:
-                failed |= {check.metric, None}  # the mean says no more
-        # What no rule names is reported where it doesn't pass, or more answers could
-        # decide it.
+                # Its tags, and the mean, which has no metric, would say no more.
+                failed |= {check.metric, None}
         alpha = evidence.policy.alpha
         unruled = []
         for check in checks[len(ruled) :]:
-            is_open = not check.passed or is_doubtful(check, alpha)
-            if is_open and not check.by_words and check.metric not in failed:
+            is_telling = not check.passed or is_doubtful(check, alpha)
+            if is_telling and not check.by_words and check.metric not in failed:
                 unruled.append(check)
         if any(check.failed and check.metric is None for check in unruled):
             of_rules = list(map(_as_part_of_mean, of_rules))
@@ -90,7 +91,7 @@ class Drops(Checker):
 
 
 def unchecked_drops(evidence: Evidence) -> Iterator[str]:
-    """A sentence for each allowed drop that was not checked; after all checks are
+    """A sentence on each allowed drop that was not checked, once all checks are
     decided."""
     rules = [rule for rule in evidence.rules if rule.max_drop is not None]
     pairing = evidence.pairing
@@ -116,11 +117,12 @@ def unchecked_drops(evidence: Evidence) -> Iterator[str]:
 
 
 def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
-    """The drops to look for among the samples of each tag: of the metrics whose `drops`
-    over all samples are checked.
+    """The drops to test among the samples of each tag, one for each of `drops` over all
+    samples.
 
-    Not of a tag that is too long, or that all samples have; nor where the policy has a
-    rule of its own, or a drop of the metric, or of the tag, is accepted.
+    Tags that are too long, too rare, or on all samples are left out. So is a metric if
+    its drop is accepted, and a tag and metric if the policy has a rule or an accepted
+    drop for them.
     """
     samples = evidence.current.samples
     members: dict[str, set[str]] = defaultdict(set)
@@ -130,7 +132,7 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
     tags = [
         tag
         for tag, tagged in members.items()
-        if len(tag) <= MAX_TAG_CHARS and MIN_TAGGED <= len(tagged) < len(samples)
+        if len(tag) <= MAX_TAG_CHARACTERS and MIN_TAGGED <= len(tagged) < len(samples)
     ]
     tags.sort(key=lambda tag: (-len(members[tag]), tag))
     ruled = {drop.rule.place for drop in drops}
@@ -140,9 +142,8 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
         part = frozenset(members[tag])
         for drop in drops:
             rule = drop.rule
-            is_whole = rule.slice is None and rule.accepted is None
-            place = (rule.metric, tag)
-            if is_whole and place not in ruled:
+            can_be_divided = rule.slice is None and rule.accepted is None
+            if can_be_divided and (rule.metric, tag) not in ruled:
                 of_tag = replace(rule, slice=tag, samples=part, written=False)
                 of_tags.append(of_tag)
     of_parts = drops_of(evidence.pairing, of_tags)
@@ -152,8 +153,8 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
 def decide_drops(
     drops: Sequence[Drop], evidence: Evidence
 ) -> tuple[list[Check], float]:
-    """The checks of `drops`, which share the policy's error rate, and the p-value of
-    their mean; tags and slices have a part of the rate together."""
+    """Decide `drops`, which share the error rate of the policy. Return their checks, and
+    the p-value of their mean. Slices and tags together have a part of the rate."""
     p_values, mean_p_value = loss_test(changes_of(drops))
     tested = zip(drops, p_values.tolist(), strict=True)
     checks = [_check(drop, p, evidence) for drop, p in tested]
@@ -161,15 +162,15 @@ def decide_drops(
 
 
 def _as_part_of_mean(check: Check) -> Check:
-    """`check` where the mean of the metrics is shown to fall: if it is beyond its
-    limit, it may be why."""
+    """`check`, given that the mean of the metrics fails: inconclusive if it passed but
+    is beyond its limit, since it may be why."""
     if not check.passed or not check.is_beyond or check.slice is not None:
         return check
     reason = f"{check.metric} changed beyond its limit, and the mean of the metrics is shown to fall."
     return replace(check, status=Status.INCONCLUSIVE, reason=reason)
 
 
-_SAID_OF_MEAN = {
+_WORDS_FOR_MEAN = {
     Status.PASS: "no more than chance explains",
     Status.INCONCLUSIVE: "a loss is suspected, but not shown",
     Status.FAIL: "none of them is shown to fall by itself",
@@ -179,8 +180,8 @@ _SAID_OF_MEAN = {
 def _mean_check(
     drops: Sequence[Drop], mean: Change, p_value: float, evidence: Evidence
 ) -> Check:
-    """The check of the mean over several metrics, which can be shown to fall where none
-    of them is by itself."""
+    """The check of the mean over several metrics. It can be shown to fall even if no
+    metric is shown to fall by itself."""
     n = len(mean.values)
     estimate = float(mean.values.mean())
     bounds = [drop.bound for drop in drops]
@@ -188,7 +189,7 @@ def _mean_check(
     status = Status.PASS
     if estimate < allowed - ROUNDING:
         status = _loss_status(p_value, evidence)
-    why = _SAID_OF_MEAN[status]
+    why = _WORDS_FOR_MEAN[status]
     names = [drop.rule.direction.rising_name(drop.rule.metric) for drop in drops]
     metrics = listed(names)
     moved = change(estimate)
@@ -213,8 +214,8 @@ def _mean_check(
 def _checks(
     ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
 ) -> list[Check]:
-    """The checks of the drops of rules in the policy, of their mean if there are
-    several with questions in common, and of those of tags."""
+    """The checks of the drops of rules, then of their mean if several metrics have
+    questions in common, then of the drops of tags."""
     checks, mean_p_value = decide_drops((*ruled, *tagged), evidence)
     wholes = [drop for drop in ruled if drop.rule.slice is None]
     if len(wholes) > 1:
@@ -228,8 +229,8 @@ def _checks(
 def _without_word_losses(
     ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
 ) -> Iterator[Check]:
-    """The checks of the drops, of which those only warn that pass without the losses
-    that only words show."""
+    """The checks of the drops. If a check would pass without the losses that only words
+    show, it only warns."""
     checks = _checks(ruled, tagged, evidence)
     if not evidence.is_offline or all(check.passed for check in checks):
         yield from checks
@@ -252,6 +253,7 @@ def _without_word_losses(
 
 
 def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
+    """The check of one drop, with its p-value."""
     gate = evidence.policy.gate
     rule = drop.rule
     direction = rule.direction
@@ -296,7 +298,7 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
     )
 
 
-_SAID_OF_LOSS = {
+_WORDS_FOR_LOSS = {
     Status.INCONCLUSIVE: ": a loss is suspected, but not shown",
     Status.FAIL: "",
 }
@@ -305,7 +307,8 @@ _SAID_OF_LOSS = {
 def _decision(
     drop: Drop, p_value: float, limits: Estimate | None, evidence: Evidence
 ) -> tuple[Status, str]:
-    """The status of a drop, and what its reason adds to the numbers."""
+    """The status of a drop, and the end of its reason. With `limits`, the interval
+    decides, else the p-value."""
     if limits is not None:
         has_no_loss = np.all(drop.values >= 0.0)
         if limits.low >= drop.bound or has_no_loss:
@@ -317,12 +320,13 @@ def _decision(
     if drop.is_beyond:
         status = _loss_status(p_value, evidence)
     if status is not Status.PASS:
-        return status, _SAID_OF_LOSS[status]
+        return status, _WORDS_FOR_LOSS[status]
     rule = drop.rule
     unexpected = drop.estimate - drop.change.expected
     is_collapse = unexpected <= -COLLAPSE
-    is_ruled = rule.slice is None or rule.written
-    if is_ruled and (is_collapse or _is_part_of_broken(drop, evidence)):
+    # Tags are too many for a doubt that comes from few samples.
+    is_of_rule = rule.slice is None or rule.written
+    if is_of_rule and (is_collapse or _is_part_of_broken(drop, evidence)):
         return Status.INCONCLUSIVE, ": too few to tell it from chance"
     if drop.is_beyond:
         return status, ", no more than chance explains"
@@ -330,7 +334,8 @@ def _decision(
 
 
 def _loss_status(p_value: float, evidence: Evidence) -> Status:
-    """Fail for a loss that is shown, inconclusive for one that is suspected."""
+    """The status of a loss by its p-value: fail if it is shown, inconclusive if it is
+    suspected."""
     alpha = evidence.policy.alpha
     if p_value <= FAIL_SHARE * alpha:
         return Status.FAIL
@@ -341,7 +346,8 @@ def _loss_status(p_value: float, evidence: Evidence) -> Status:
 
 
 def _is_part_of_broken(drop: Drop, evidence: Evidence) -> bool:
-    """Whether a drop beyond its limit is a part of more broken questions than pass."""
+    """Whether a drop is beyond its limit and has broken questions, of which the run has
+    more than pass."""
     is_broken = drop.values <= -GAP
     broken = int(np.count_nonzero(is_broken))
     if not drop.is_beyond or broken < MIN_BROKEN - 1:

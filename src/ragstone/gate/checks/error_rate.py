@@ -12,11 +12,11 @@ from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class ErrorRate(Checker):
-    """Failures ÷ all the times that the system was asked: a fact, compared as it is.
+    """The share of the requests on which the system failed, compared as it is.
 
-    One failure in a small set would be beyond any share, and may be a time-out: it
-    takes two samples to fail, unless the policy allows none. A policy that doesn't set
-    the share has the check only where it fails.
+    One failure may be a time-out, and in a small set it is beyond any share. So it is
+    inconclusive if the system failed on only one sample, unless the policy allows no
+    failure. If the policy doesn't set the share, there is a check only if it fails.
     """
 
     kinds = (CheckKind.ERROR_RATE,)
@@ -32,9 +32,9 @@ class ErrorRate(Checker):
         if n == 0:
             return
         allowed = system.max_error_rate
-        failed = run.system.failed_answers
+        failures_by_sample = run.system.failed_answers
         times_asked = n * answers_per_sample(run)
-        failures = sum(failed.values())
+        failures = sum(failures_by_sample.values())
         rate = failures / times_asked
         status = Status.PASS
         allowed_share = percent(allowed)
@@ -42,7 +42,7 @@ class ErrorRate(Checker):
         if rate > allowed:
             status = Status.FAIL
             limit = f"more than the {allowed_share} allowed"
-            if len(failed) == 1 and allowed > 0.0:
+            if len(failures_by_sample) == 1 and allowed > 0.0:
                 status = Status.INCONCLUSIVE
                 limit += ", but one failure alone may be chance"
         is_set = "max_error_rate" in system.model_fields_set

@@ -1,11 +1,10 @@
 """Is each mean at least its floor (at most its ceiling, where less is better)?
 
-A floor is about these questions: a mean below it never passes. If the answers vary from
-one time to the next, the mean of all answers fails where it is below the floor by more
-than their own noise; until then, it is inconclusive. Where the baseline is below the
-same floor, the run did not bring that about, and fails only for what it adds. A floor
-that nobody wrote, of the default rules, fails only where other questions of this kind
-would be below it too. With ``decision = "assured"`` the whole interval, which is for
+A floor is about these questions, so a mean below it never passes. It fails if it is
+below by more than the answers vary; else it is inconclusive. If the baseline is below
+the same floor, the run did not bring that about, so it is inconclusive too. A floor of
+the default rules, which nobody wrote, fails only if other questions of this kind would
+be below it as well. With ``decision = "assured"`` the whole interval, which is for
 other questions of this kind, must reach the floor.
 """
 
@@ -29,23 +28,25 @@ from ragstone.gate.word_comparison import as_by_words, floor_without_word_losses
 from ragstone.stats.estimate import Estimate
 from ragstone.stats.intervals import mean_interval
 
-NOISE = 0.01
-"""The probability that the noise of the answers alone takes a mean that is at its floor
-so far below it."""
+MAX_P_NOISE = 0.01
+"""A mean fails if the noise of the answers alone takes one that is at its floor so far
+below it with at most this probability."""
 
 
 class Floors(Checker):
-    """The floors and ceilings."""
+    """One check for each floor and ceiling."""
 
     kinds = (CheckKind.FLOOR, CheckKind.CEILING)
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         for floor in evidence.floors:
-            yield _without_word_losses(_floor(floor, evidence), floor, evidence)
+            check = _check(floor, evidence)
+            yield _without_word_losses(check, floor, evidence)
 
 
-def _floor(floor: Floor, evidence: Evidence) -> Check:
+def _check(floor: Floor, evidence: Evidence) -> Check:
+    """The check of one floor."""
     rule = floor.rule
     direction = rule.direction
     gate = evidence.policy.gate
@@ -71,7 +72,7 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
     elif is_below and labels is not None:
         status = Status.FAIL if mean.high < floor.bound else Status.INCONCLUSIVE
     elif is_below:
-        status, why, unsettled = _below(floor, mean, evidence)
+        status, why, unsettled = _decide_below(floor, mean, evidence)
     limit = direction.reported(floor.bound)
     estimate = direction.reported(mean.estimate)
     value = figure(estimate, limit)
@@ -95,40 +96,40 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
     )
 
 
-def _below(
+def _decide_below(
     floor: Floor, mean: Estimate, evidence: Evidence
 ) -> tuple[Status, str, bool]:
-    """The status of a mean below its floor, the end of its reason, and whether more
-    answers could settle it."""
+    """Decide a mean below its floor. Return its status, the end of its reason, and
+    whether more answers could settle it."""
     run = evidence.current
     rule = floor.rule
     metric = rule.metric
     pairing = evidence.compared
     scores = pairing.baseline.scores_of(metric).values
     compared = pairing.changes(metric).keys() & set(floor.samples)
-    before = [scores[sample_id] for sample_id in compared]
+    baseline_scores = [scores[sample_id] for sample_id in compared]
     limit = floor.bound - ROUNDING
-    if before and rule.direction.reported(fmean(before)) < limit:
+    if baseline_scores and rule.direction.reported(fmean(baseline_scores)) < limit:
         return Status.INCONCLUSIVE, ", as the baseline is", False
-    quantile = NormalDist().inv_cdf(1.0 - NOISE)
+    quantile = NormalDist().inv_cdf(1.0 - MAX_P_NOISE)
     noise = quantile * _noise_of(floor, evidence)
     if mean.estimate + noise >= floor.bound:
         return Status.INCONCLUSIVE, ", by no more than its answers vary", True
     if not rule.written and mean.high >= floor.bound:
         why = ", which nobody wrote, by no more than other questions would vary"
         return Status.INCONCLUSIVE, why, False
-    # More answers would say nothing new where there are several already, or they are
-    # known to be the same.
+    # More answers say nothing new if there are several already, or if all are known to
+    # be the same.
     is_asked_once = answers_per_sample(run) == 1
     return Status.FAIL, "", is_asked_once and not run.steady
 
 
 def _noise_of(floor: Floor, evidence: Evidence) -> float:
-    """The standard error of the mean that comes from the answers: how far it would move
-    if all were asked again.
+    """The standard error of the mean over these questions that the variation of their
+    answers causes.
 
-    Measured on the answers of this run, or else on the runs of the baseline; 0 where
-    neither has several.
+    It is measured on the answers of this run, or else on the runs of the baseline; 0 if
+    neither has several of a question.
     """
     for run in (evidence.current, evidence.compared.baseline):
         answers_of = run.scores_of(floor.rule.metric).answers
@@ -137,7 +138,7 @@ def _noise_of(floor: Floor, evidence: Evidence) -> float:
             answers = answers_of.get(sample_id, ())
             scores = [score for score in answers if score is not None]
             if len(scores) > 1:
-                # A sample of this run has the mean of its answers.
+                # The score of a sample in this run is the mean of its answers.
                 averaged = len(scores) if run is evidence.current else 1
                 variance = float(np.var(scores, ddof=1))
                 variances.append(variance / averaged)
@@ -148,8 +149,8 @@ def _noise_of(floor: Floor, evidence: Evidence) -> float:
 
 
 def _labels_of(floor: Floor, evidence: Evidence) -> MetricCalibration | None:
-    """The human labels that correct this floor; None if it applies to the judge's
-    mean."""
+    """The human labels that correct the mean for this floor; None if the floor applies
+    to the judge's mean."""
     policy = evidence.policy
     calibration = policy.calibration
     is_corrected = policy.labels.estimate == "corrected"
@@ -168,14 +169,14 @@ def _corrected_mean(
     floor: Floor, run: RunScores, labelled: MetricCalibration
 ) -> Estimate:
     """The mean as people would score it, with an interval that misses it on each side
-    with probability `NOISE`.
+    with the probability `MAX_P_NOISE`.
 
     The judge's error on the labelled samples is assumed to be its error on this run
     (prediction-powered inference with full weight: Angelopoulos et al. 2023,
     "Prediction-powered inference", section 2.1); the two intervals are combined as in
     Zou and Donner 2008 (MOVER).
     """
-    confidence = 1.0 - 2.0 * NOISE
+    confidence = 1.0 - 2.0 * MAX_P_NOISE
     residuals = labelled.residuals()
     if floor.rule.lower_is_better:
         residuals = -residuals
@@ -203,11 +204,11 @@ def _corrected_mean(
 
 
 def _without_word_losses(check: Check, floor: Floor, evidence: Evidence) -> Check:
-    """`check`, which only warns if it passes without the losses that only the words of
-    the offline judge show."""
+    """`check`, which only warns if it would pass without the losses that only the words
+    of the offline judge show."""
     if check.passed or not check.blocks or _labels_of(floor, evidence) is not None:
         return check
     by_facts = floor_without_word_losses(floor, evidence)
-    if _floor(by_facts, evidence).passed:
+    if _check(by_facts, evidence).passed:
         return as_by_words(check)
     return check

@@ -25,21 +25,21 @@ from ragstone.gate.golden_set_change import count_unevaluated
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 _ROUNDING = 1e-6
+"""Added before a number of questions is rounded down: 0.29 × 100 is not 29 in binary."""
 
-MIN_FALLEN = 2
-"""One edited question alone may have become a harder one, even if its scores fell to
-nothing."""
+MIN_FALLEN_QUESTIONS = 2
+"""One edited question alone may have become harder, even if its scores fell to 0."""
 
 
 class GoldenSetEdits(Checker):
-    """An error if more of the baseline's questions are edited than is allowed;
-    inconclusive if the edited ones fell.
+    """An error if more questions of the baseline are edited than is allowed;
+    inconclusive if the scores of the edited ones fell.
 
-    An edited question is removed, reworded, turned into a draft, or has other labels
-    for a metric with an allowed drop that scored it. One may always be, and exactly the
-    edit that was accepted counts for nothing. Whatever the number, the scores under the
-    same ids are compared as a group: a change must not break questions and reword them
-    in one.
+    A question is edited if it is removed, reworded, turned into a draft, or has other
+    labels for a metric with an allowed drop that scored it. One may always be edited,
+    and an edit that was accepted is not checked. Whatever their number, the scores of
+    edited questions are compared under the same ids: a change must not hide that it
+    breaks questions by rewording them.
     """
 
     kinds = (CheckKind.GOLDEN_SET,)
@@ -83,7 +83,7 @@ class GoldenSetEdits(Checker):
                 n=total,
             )
             yield replace(check, edit=edited.fingerprint)
-        fallen = _fallen(evidence, edited)
+        fallen = _drops_of_edited(evidence, edited)
         if fallen:
             worst = max(fallen, key=lambda check: abs(check.estimate or 0.0))
             before = score(worst.baseline)
@@ -109,21 +109,22 @@ class EditedSamples(Struct, frozen=True):
     """The samples of a baseline that a run does not have as they were."""
 
     count: int
-    """How many they are."""
+    """The number of edited samples."""
     reworded: frozenset[str]
-    """Those that ask another question."""
+    """The ids that ask another question."""
     relabelled: frozenset[str]
-    """Those with other labels for a metric that is compared."""
+    """The ids with other labels for a metric that is compared."""
     total: int
-    """All samples of the baseline, but for those that the gate left out."""
+    """The number of samples of the baseline, without those that the gate did not
+    evaluate in this run."""
     fingerprint: str
-    """That of the ids and contents of the edited samples, before and after: 16
-    hexadecimal digits."""
+    """16 hexadecimal digits that identify the edited samples and their contents, before
+    and after the edit."""
 
 
 def edited_samples(evidence: Evidence) -> EditedSamples | None:
-    """What of the baseline the run does not have as it was; None if it is a run of
-    another half of the system."""
+    """The samples of the baseline that the run does not have as they were; None if the
+    baseline is of another half of the system."""
     pairing = evidence.pairing
     if difference_of_halves(pairing.current, pairing.baseline) is not None:
         return None
@@ -143,30 +144,28 @@ def edited_samples(evidence: Evidence) -> EditedSamples | None:
     edited = missing | reworded | relabelled
     edits = []
     for sample_id in sorted(edited):
-        now = current.facts_of(sample_id).content_hash
-        before = baseline.samples[sample_id].content_hash
-        edits.append([sample_id, before, now])
-    body = json.dumps(edits)
-    digest = hashlib.sha256(body.encode())
-    fingerprint = digest.hexdigest()[:16]
+        content = current.facts_of(sample_id).content_hash
+        baseline_content = baseline.samples[sample_id].content_hash
+        edits.append([sample_id, baseline_content, content])
+    digest = hashlib.sha256(json.dumps(edits).encode())
     return EditedSamples(
         count=len(edited) - unevaluated,
         reworded=reworded,
         relabelled=frozenset(relabelled),
         total=total - unevaluated,
-        fingerprint=fingerprint,
+        fingerprint=digest.hexdigest()[:16],
     )
 
 
-def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
-    """The drops of blocking rules on the edited questions that both runs have, with
-    their ids for the only thing in common: those that would not pass."""
+def _drops_of_edited(evidence: Evidence, edited: EditedSamples) -> list[Check]:
+    """The checks that do not pass of blocking drops on the edited questions, if these
+    are compared with what had the same id."""
     pairing = evidence.pairing
     drops: list[Drop] = []
-    scored_otherwise = scoring_differences(pairing.current, pairing.baseline)
+    incomparable = scoring_differences(pairing.current, pairing.baseline)
     for rule in evidence.rules:
         metric = rule.metric
-        is_scored = metric in pairing.current.metrics and metric not in scored_otherwise
+        is_scored = metric in pairing.current.metrics and metric not in incomparable
         if is_scored and rule.slice is None and rule.drop_action is Action.BLOCK:
             relabelled = edited.relabelled & pairing.samples_edited_for(metric)
             ids = edited.reworded | relabelled
@@ -183,5 +182,5 @@ def _fallen(evidence: Evidence, edited: EditedSamples) -> list[Check]:
     return [
         check
         for check in checks
-        if check.is_beyond and not check.passed and check.n >= MIN_FALLEN
+        if check.is_beyond and not check.passed and check.n >= MIN_FALLEN_QUESTIONS
     ]

@@ -1,12 +1,11 @@
-"""Missing scores: which are left out as if by chance, and what the worst scores in
-place of the others would decide.
+"""What would be decided if missing scores were the worst possible ones.
 
-A few judgements fail by chance, and the mean of the rest is as good as that of all. If
-those of the answers fail that a change made bad, it is too good. So failed judgements
-are left out while there are no more than the usual share explains, among all samples,
-in each slice, and among the answers that changed. Otherwise they count as the worst
-score. So does each sample that the system gave no answer to, and each that the offline
-judge failed on, never by chance.
+A few judgements fail by chance, and the mean of the others is as good as that of all.
+But if the judge fails on the very answers that a change made bad, that mean is too
+good. So failed judgements are left out only if there are no more than usual: among all
+samples, in each slice, and among the answers that changed. Otherwise they count as the
+worst score. So does every sample that the system failed on, and every one that the
+offline judge failed on, which never fails by chance.
 """
 
 from __future__ import annotations
@@ -22,16 +21,17 @@ from ragstone.gate.evidence import Evidence
 from ragstone.gate.verdict import Check, Status
 from ragstone.stats.intervals import p_proportion_at_most
 
-CHANCE = 0.01
-"""The probability at which more failed judgements than usual are no chance; for each
-metric and part of its samples."""
+MAX_P_CHANCE = 0.01
+"""Chance does not explain the failed judgements of a metric, in one part of its samples,
+if as many have at most this probability."""
 
 Place = tuple[str | None, str | None]
+"""A metric and a slice, or None for all samples."""
 
 
 def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
-    """By metric and slice, where a floor or drop that holds would not hold with the
-    worst scores: what it would be."""
+    """The status that a floor or drop would have with the worst scores, by metric and
+    slice; only where it holds now and would not hold then."""
     run = evidence.current
     missing = {
         metric: _not_by_chance(metric, scores, evidence)
@@ -59,11 +59,14 @@ def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
 
 
 def _failed_by(side: str, scores: MetricScores) -> Set[str]:
-    return {name for name, failure in scores.failed.items() if failure.by == side}
+    """The samples without a score because of the system, or of the judge."""
+    return {
+        sample_id for sample_id, failure in scores.failed.items() if failure.by == side
+    }
 
 
 def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set[str]:
-    """The samples whose score of `metric` is missing, and counts as the worst one."""
+    """The samples whose score of `metric` is missing and counts as the worst one."""
     if evidence.is_offline:
         return scores.failed.keys()
     judged = _failed_by("judge", scores)
@@ -75,17 +78,17 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     ]
     usual = evidence.policy.gate.max_failed_judgements
     applies_to = scores.applies_to
-    for part in (applies_to, *slices, _changed(evidence)):
+    for part in (applies_to, *slices, _with_other_answers(evidence)):
         failed = part & judged
         total = len(part & applies_to)
         p_value = p_proportion_at_most(len(failed), total, usual)
-        if p_value <= CHANCE:
+        if p_value <= MAX_P_CHANCE:
             missing |= failed
     return missing
 
 
-def _changed(evidence: Evidence) -> Set[str]:
-    """The samples with another answer than in the baseline, as far as both are
+def _with_other_answers(evidence: Evidence) -> Set[str]:
+    """The paired samples with another answer than in the baseline, if that one is
     known."""
     answers = evidence.current.system.answers
     baseline_answers = evidence.baseline.system.answers

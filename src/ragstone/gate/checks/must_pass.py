@@ -1,8 +1,8 @@
 """Did the samples pass that must always pass?
 
-Each answer to such a sample is compared with what it must reach. Of a system that was
-asked several times, the majority decides, so that a flaky answer is no failure; a
-failure of the first answers is asked again before the run fails.
+Each answer to such a sample is compared with its bounds. If the system was asked
+several times, the majority decides, so that one flaky answer is no failure. If the
+first answers fail, the system is asked again before the run fails.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from ragstone.gate.rules import metrics_of
 from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 
-_SAME = 1e-9
+_ROUNDING = 1e-9
 """Scores that differ by no more are equal: 0.1 + 0.2 is at most 0.3."""
 
-Required = Mapping[tuple[str, Direction], float]
-"""What the scores of a sample must reach, as they are reported: by metric, and whether
-less is better."""
+Bounds = Mapping[tuple[str, Direction], float]
+"""What the scores of a sample must reach, by metric and direction, as reports show
+them."""
 
 
 class MustPass(Checker):
     """One check for each must-pass sample that did not pass, and one that counts those
     that did.
 
-    A sample with bounds of its own is one of them; for a metric that has both, its own
-    count. Where every sample must pass, those without a score to compare are counted,
-    and left to the check of coverage. With ``baseline``, all samples that passed in
-    every known run of the baseline are must-pass samples.
+    A sample with bounds of its own is a must-pass sample, and its own bounds come
+    before those of the policy. With ``every``, samples without a score are only
+    counted: the check of coverage decides on them. With ``baseline``, all samples that
+    passed in every known run of the baseline are must-pass samples.
     """
 
     kinds = (CheckKind.MUST_PASS,)
@@ -45,11 +45,11 @@ class MustPass(Checker):
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         must_pass = evidence.policy.must_pass
-        required = must_pass_samples(evidence)
+        bounds_by_sample = must_pass_samples(evidence)
         passed = 0
         not_compared = []
-        for sample_id, bounds in required.items():
-            status, why, unsettled = _result(evidence, sample_id, bounds)
+        for sample_id, bounds in bounds_by_sample.items():
+            status, why, unsettled = _decide(evidence, sample_id, bounds)
             own_bounds = evidence.current.facts_of(sample_id).bounds
             is_named = sample_id in must_pass.ids or bool(own_bounds)
             if status is Status.PASS:
@@ -68,7 +68,7 @@ class MustPass(Checker):
                     n=1,
                     unsettled=unsettled,
                 )
-        total = len(required)
+        total = len(bounds_by_sample)
         if passed or 0 < total == len(not_compared):
             aside = ""
             if not_compared:
@@ -92,15 +92,15 @@ class MustPass(Checker):
         return "failed"
 
 
-def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
-    """The must-pass samples, those that the policy names first, and what each must
-    reach."""
+def must_pass_samples(evidence: Evidence) -> dict[str, Bounds]:
+    """The bounds of each must-pass sample, by id; those that the policy names come
+    first."""
     must_pass = evidence.policy.must_pass
     run = evidence.current
     rules = [
         rule for rule in evidence.rules if rule.slice is None and rule.min is not None
     ]
-    # The floors of the metrics that the policy names, or else of all.
+    # The floors of the policy count; only if it has none, those of the default rules.
     written = [rule for rule in rules if rule.written]
     floors = {}
     for rule in written or rules:
@@ -116,54 +116,54 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Required]:
         baseline = evidence.compared.baseline
         baseline_failures = baseline.system.failures
         for sample_id in evidence.compared.samples:
-            answers = _compare(baseline, sample_id, floors)
-            is_failure = sample_id in baseline_failures
-            if answers.scored and not answers.failing and not is_failure:
+            compared = _compare(baseline, sample_id, floors)
+            has_failed = sample_id in baseline_failures
+            if compared.scored and not compared.failing and not has_failed:
                 ids.append(sample_id)
-    required: dict[str, Required] = dict.fromkeys(ids, floors)
+    bounds_by_sample: dict[str, Bounds] = dict.fromkeys(ids, floors)
     for sample_id, facts in run.samples.items():
-        own = {}
+        own_bounds = {}
         for key, name, value in facts.bounds:
             direction = HIGHER if key == "min" else LOWER
             for metric in metrics_of(name, run, {}):
-                own[metric, direction] = value
-        if own:
-            of_policy = required.get(sample_id, {})
-            required[sample_id] = {**of_policy, **own}
-    return required
+                own_bounds[metric, direction] = value
+        if own_bounds:
+            of_policy = bounds_by_sample.get(sample_id, {})
+            bounds_by_sample[sample_id] = {**of_policy, **own_bounds}
+    return bounds_by_sample
 
 
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """By how much must-pass samples miss what they must reach, by sample id and
-    metric."""
+    """By how much must-pass samples miss their bounds, by sample id and metric."""
     shortfalls = {}
-    for sample_id, required in must_pass_samples(evidence).items():
-        gaps = _compare(evidence.current, sample_id, required).gaps
+    for sample_id, bounds in must_pass_samples(evidence).items():
+        gaps = _compare(evidence.current, sample_id, bounds).gaps
         if gaps:
             shortfalls[sample_id] = gaps
     return shortfalls
 
 
 class _Compared(Struct, frozen=True):
-    """The scores of one sample beside what they must reach."""
+    """The scores of one sample, compared with its bounds."""
 
     gaps: dict[str, float] = {}
-    """By how much its means miss it, by metric."""
+    """By how much its means miss their bounds, by metric."""
     misses: list[str] = []
     """The same in words."""
     scored: set[int] = set()
-    """The answers with a score, by their place."""
+    """The indices of the answers with a score."""
     failing: set[int] = set()
-    """Those that miss it in any metric."""
+    """The indices of the answers that miss the bound of any metric."""
     unscored: list[str] = []
-    """The metrics that should have a score and don't, each with the reason."""
+    """The metrics that should have a score and have none, each with the reason."""
     by_system: list[str] = []
-    """Those where the system is to blame."""
+    """The same for metrics that have none because of the system."""
 
 
-def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
+def _compare(run: RunScores, sample_id: str, bounds: Bounds) -> _Compared:
+    """Compare the scores of one sample in `run` with its bounds."""
     compared = _Compared()
-    for (metric, direction), bound in required.items():
+    for (metric, direction), bound in bounds.items():
         scores = run.scores_of(metric)
         if sample_id in scores.failed:
             failure = scores.failed[sample_id]
@@ -180,14 +180,13 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
             if direction.lower_is_better:
                 limit = f"at most {limit}"
             answers = scores.answers.get(sample_id, (value,))
-            for place, answer in enumerate(answers):
-                if answer is not None:
-                    compared.scored.add(place)
-                    answer_gap = -direction.reported_change(answer - bound)
-                    if answer_gap > _SAME:
-                        compared.failing.add(place)
+            for index, score in enumerate(answers):
+                if score is not None:
+                    compared.scored.add(index)
+                    if -direction.reported_change(score - bound) > _ROUNDING:
+                        compared.failing.add(index)
             gap = -direction.reported_change(value - bound)
-            if gap > _SAME:
+            if gap > _ROUNDING:
                 compared.gaps[metric] = gap
                 measured = figure(value, bound)
                 words = f"{metric} is {measured}, required {limit}"
@@ -195,19 +194,18 @@ def _compare(run: RunScores, sample_id: str, required: Required) -> _Compared:
     return compared
 
 
-def _result(
-    evidence: Evidence, sample_id: str, required: Required
+def _decide(
+    evidence: Evidence, sample_id: str, bounds: Bounds
 ) -> tuple[Status, str, bool]:
-    """Whether a sample passed, why it did not, and whether more answers could settle
-    it."""
+    """Decide whether a sample passed. Return the status, why it did not pass, and
+    whether more answers could settle it."""
     run = evidence.current
     if sample_id not in run.samples:
         return Status.ERROR, "it is not in this run", False
     edit = _edit_of_question(evidence, sample_id)
     if edit:
         return Status.ERROR, edit, False
-    # The majority could still pass, if each question were asked as often as the policy
-    # allows.
+    # Asked as often as the policy allows, the majority of the answers could still pass.
     most_asked = 0 if run.steady else 1 + evidence.policy.gate.confirm_repeats
     times_asked = answers_per_sample(run)
     crashes = run.system.failed_answers.get(sample_id, 0)
@@ -215,16 +213,16 @@ def _result(
         failure = run.system.failures.get(sample_id, "no answer")
         why = f"the system under test failed on it: {failure}"
         return Status.FAIL, why, 2 * crashes <= most_asked
-    compared = _compare(run, sample_id, required)
+    compared = _compare(run, sample_id, bounds)
     failing = len(compared.failing)
     scored = len(compared.scored)
     if compared.by_system and (times_asked == 1 or not scored):
         return Status.FAIL, join_first(compared.by_system), most_asked > 1
     if 2 * failing > scored:
-        often = ""
+        majority = ""
         if scored > 1:
-            often = f"{failing} of {scored} answers fail: "
-        why = f"{often}{join_first(compared.misses)}"
+            majority = f"{failing} of {scored} answers fail: "
+        why = f"{majority}{join_first(compared.misses)}"
         return Status.FAIL, why, 2 * failing <= most_asked
     unscored = [*compared.unscored, *compared.by_system]
     if unscored:
@@ -235,7 +233,8 @@ def _result(
 
 
 def _edit_of_question(evidence: Evidence, sample_id: str) -> str:
-    """Why a must-pass sample is not the one that it was; empty if it is."""
+    """A clause on a must-pass sample that asks another question than the policy or the
+    baseline has under its id; empty if it asks the same."""
     question = evidence.current.samples[sample_id].question
     must_pass = evidence.policy.must_pass
     baseline = evidence.baseline

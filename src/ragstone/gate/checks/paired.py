@@ -13,12 +13,11 @@ from ragstone.gate.verdict import Check, CheckKind, Status
 
 
 class Paired(Checker):
-    """An error if too many of the baseline's samples have no answer or score there,
-    whatever `inconclusive` says.
+    """An error if too many samples of the baseline have no answer or score there.
 
-    A change can bring that about, by making the system of the base commit fail. Samples
-    that are new don't matter, nor those that the gate itself left out; what the golden
-    set does not have as it was is another check.
+    A change can bring that about, by making the system of the base commit fail. Neither
+    new samples count nor those that the gate did not evaluate; edits of the golden set
+    have a check of their own.
     """
 
     kinds = (CheckKind.PAIRED,)
@@ -32,18 +31,18 @@ class Paired(Checker):
             return
         required = evidence.policy.gate.min_paired
         baseline = evidence.baseline
-        same = set(evidence.pairing.samples) - edited.relabelled
+        unedited = set(evidence.pairing.samples) - edited.relabelled
         metrics = baseline.metrics.values()
         baseline_failures = baseline.system.failures
         failures = []
         unscored = 0
-        for name in same:
-            if name in baseline_failures:
-                failures.append(baseline_failures[name])
-            elif any(name in scores.failed for scores in metrics):
+        for sample_id in unedited:
+            if sample_id in baseline_failures:
+                failures.append(baseline_failures[sample_id])
+            elif any(sample_id in scores.failed for scores in metrics):
                 # The system answered, and no metric has a score.
-                unscored += not any(name in scores.values for scores in metrics)
-        total = len(same)
+                unscored += not any(sample_id in scores.values for scores in metrics)
+        total = len(unedited)
         paired = total - len(failures) - unscored
         if total == 0 or paired >= required * total:
             return

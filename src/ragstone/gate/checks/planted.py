@@ -12,12 +12,11 @@ from ragstone.gate.verdict import Action, Check, CheckKind, Status
 
 
 class PlantedAnswers(Checker):
-    """An error if every planted wrong answer passed: then the scores of the others mean
-    nothing either.
+    """An error if the judge supports every planted wrong answer, since its scores then
+    mean nothing.
 
-    If they pass only with the contexts of some samples, those order the judge to
-    support everything: that is the doing of the documents or of the system, and the run
-    is inconclusive.
+    If it supports them only with the contexts of some samples, these contexts instruct
+    it to: then the documents or the system are to blame, and the run is inconclusive.
     """
 
     kinds = (CheckKind.PLANTED,)
@@ -48,7 +47,7 @@ class PlantedAnswers(Checker):
 
 
 def planted_warnings(evidence: Evidence) -> Iterator[str]:
-    """The warning that the judge let some of the planted answers pass."""
+    """A warning that the judge supports some of the planted wrong answers."""
     planted = evidence.current.rounds.judge.planted
     if planted is None or planted.passed == 0:
         return

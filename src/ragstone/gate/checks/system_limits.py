@@ -1,11 +1,10 @@
-"""Is the system fast and cheap enough, and no slower or dearer than in the baseline:
-latency, tokens and cost of an answer?
+"""Is the system fast and cheap enough, and no slower or dearer than in the baseline?
 
-They depend on which samples were drawn, so being beyond a limit must be shown: by an
-exact binomial test of how many are, for a 95th percentile, by Student's t for a mean,
-and by a sign test of the questions for a rise. For values with a long right tail, as
-tokens have, the lower limit of Student's t is too low rather than too high: a false
-fail is rarer than stated.
+Latency, tokens and cost depend on which questions are asked, so it must be shown that a
+limit is exceeded: for a 95th percentile by an exact binomial test of how many answers
+exceed it, for a mean by Student's t, and for a rise by a sign test of the questions.
+Tokens have a long right tail, for which the lower limit of Student's t is too low
+rather than too high: a false fail is rarer than stated.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ from ragstone.gate.verdict import Check, CheckKind, Status
 from ragstone.settings.toml_lines import KeyPath
 from ragstone.stats.intervals import p_proportion_at_most, student_interval
 
-MIN_REPORTED = 0.98
-"""The share of answers that must report their tokens for a limit on them to be
-decided."""
+MIN_REPORTED_SHARE = 0.98
+"""A limit on tokens is decided only if at least this share of the answers reports
+them."""
 
-SHARE = 0.15
+ERROR_RATE_SHARE = 0.15
 """The share of the policy's error rate that all limits have together."""
 
 
 class SystemLimits(Checker):
-    """One check for each limit that the policy sets, of an answer or of its rise.
+    """One check for each limit that the policy sets on a figure or on its rise.
 
-    A rise fails if it is larger than is allowed and more questions rose by as much than
-    fell, beyond chance.
+    A rise fails if it is larger than is allowed, and more questions rose by as much
+    than fell, beyond chance.
     """
 
     kinds = (CheckKind.LATENCY, CheckKind.USAGE, CheckKind.SYSTEM_RISE)
@@ -109,7 +108,7 @@ class SystemLimits(Checker):
 
 
 def unchecked_rises(evidence: Evidence) -> Iterator[str]:
-    """A sentence for each limit of a rise that was not checked."""
+    """A sentence for each limit of a rise that was not checked for want of values."""
     if not evidence.has_baseline:
         return
     usages = paired_usage(evidence.pairing)
@@ -120,6 +119,7 @@ def unchecked_rises(evidence: Evidence) -> Iterator[str]:
 
 
 def _figure(check: Check) -> Figure:
+    """The figure that a check limits."""
     if check.kind == CheckKind.LATENCY:
         return P95_LATENCY
     key = check.name.removeprefix("system.")
@@ -132,28 +132,29 @@ def _factor(rise: float) -> str:
 
 
 def error_rate_of_a_limit(policy: Policy) -> float:
-    """The error rate of each limit of the system: they share a part of the policy's, by
-    Bonferroni's inequality."""
+    """The error rate of one limit of the system. All limits share a part of the policy's
+    error rate, by Bonferroni's inequality."""
     system = policy.system
     limits = len(system.limits) + len(system.rises)
-    return SHARE * policy.alpha / limits
+    return ERROR_RATE_SHARE * policy.alpha / limits
 
 
-def _decision(*, within: bool, shown: bool) -> tuple[Status, str]:
-    """The status of a figure beside its limit, and a doubt.
+def _decide(*, is_within: bool, is_shown: bool) -> tuple[Status, str]:
+    """The status of a figure that is within its limit or beyond it, and the words for a
+    doubt.
 
-    Fewer than 59 samples can never show that 95 of 100 are in time, however fast they
-    are. So being within the limit is enough to pass, and only being beyond it needs
-    evidence.
+    Fewer than 59 samples can't show that 95 of 100 are in time, however fast they are.
+    So it is enough to be within the limit, and only being beyond it must be shown.
     """
-    if within:
+    if is_within:
         return Status.PASS, ""
-    if shown:
+    if is_shown:
         return Status.FAIL, ""
     return Status.INCONCLUSIVE, ", but with too few answers to rule out chance"
 
 
 def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
+    """`check`, decided by whether its figure is within `limit`."""
     run = evidence.current
     figure = _figure(check)
     measured = measured_values(run, figure.name, run.price)
@@ -165,15 +166,16 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
     if check.kind == CheckKind.LATENCY:
         is_late = values > limit
         late = int(np.count_nonzero(is_late))
+        # One in twenty may be late: that is what a 95th percentile leaves.
         p_value = p_proportion_at_most(late, n, 0.05)
-        shown = p_value <= rate
+        is_shown = p_value <= rate
     else:
         confidence = 1.0 - 2.0 * rate
         mean = student_interval(values, confidence=confidence)
-        shown = mean.low > limit
-    within = estimate <= limit
-    status, doubt = _decision(within=within, shown=shown)
-    side = "within" if within else "over"
+        is_shown = mean.low > limit
+    is_within = estimate <= limit
+    status, doubt = _decide(is_within=is_within, is_shown=is_shown)
+    side = "within" if is_within else "over"
     shown_estimate = figure.format(estimate)
     shown_limit = figure.format(limit)
     samples = counted(n, "sample")
@@ -187,15 +189,16 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
 def _rise_check(
     check: Check, usage: PairedUsage, max_rise: float, policy: Policy
 ) -> Check:
+    """`check`, decided by whether its figure rose by more than `max_rise`."""
     change = usage.change
     is_within = not usage.is_beyond(max_rise)
     p_value = usage.p_by_chance(max_rise)
     is_shown = p_value <= error_rate_of_a_limit(policy)
-    status, doubt = _decision(within=is_within, shown=is_shown)
+    status, doubt = _decide(is_within=is_within, is_shown=is_shown)
     max_factor = _factor(max_rise)
     limit = f"at most {max_factor} is allowed{doubt}"
-    # Within the tolerance a rise is none, however large its share: no number stands
-    # beside a limit that it exceeds.
+    # Within its tolerance a rise passes, however large its share. Its number is left out
+    # then: reports would show it beside a limit that it exceeds.
     is_tolerated = status is Status.PASS and change.share > max_rise
     if is_tolerated:
         tolerance = seconds(LATENCY_TOLERANCE_S)
@@ -203,8 +206,8 @@ def _rise_check(
     questions = counted(change.n, "question")
     rise_words = f"{change.title} {change.moved}{change.times}"
     reason = f"{rise_words} on {questions}; {limit}."
-    is_unshown = is_tolerated or math.isinf(change.share)
-    estimate = None if is_unshown else change.share
+    has_no_share = is_tolerated or math.isinf(change.share)
+    estimate = None if has_no_share else change.share
     return replace(
         check,
         status=status,
@@ -218,8 +221,8 @@ def _rise_check(
 
 
 def why_not_measured(key: str, run: RunScores) -> str:
-    """Why there are no values for a limit, or too few: an answer without tokens may be
-    the dearest. Empty if there are enough."""
+    """A sentence on why a limit can't be decided: there are no values, or too few of
+    them, since an answer without tokens may be the dearest. Empty if it can."""
     reported = len(run.system.usage)
     answers = len(run.samples) - len(run.system.failures)
     why = ""
@@ -233,7 +236,7 @@ def why_not_measured(key: str, run: RunScores) -> str:
         )
     elif "cost" in key and run.price is None:
         why = "this run has no token price; set [system.price] in the config."
-    elif reported < MIN_REPORTED * answers:
+    elif reported < MIN_REPORTED_SHARE * answers:
         total = counted(answers, "answer")
         why = f"only {reported} of {total} report their tokens."
     return why and f"the policy has {key}, but {why}"
