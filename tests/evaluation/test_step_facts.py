@@ -97,12 +97,12 @@ def test_labels_need_what_the_user_gave_before_and_a_value_is_still_there_if_its
 def test_evidence_counts_as_found_whichever_retrieval_finds_it_with_the_source_it_is_from() -> None:
     named = Retrieval("invoice", (Context(EVIDENCE),), "invoices")
     (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("x"), Retrieval("y"), named))).hops
-    assert (hop.hop, hop.found, hop.source) == (2, True, "invoices")
+    assert (hop.hop, hop.is_found, hop.source) == (2, True, "invoices")
     by_id = Retrieval("invoice", (Context("Another one."), Context(EVIDENCE, "bills/INV-7001")))
     (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(by_id,))).hops
-    assert (hop.found, hop.source) == (True, "bills")
+    assert (hop.is_found, hop.source) == (True, "bills")
     (hop,) = facts_of(TURN, Response("c", "On 3 March.", steps=(Retrieval("x", (Context("Another one."),)),))).hops
-    assert (hop.found, hop.source) == (False, "")
+    assert (hop.is_found, hop.source) == (False, "")
     assert facts_of(TURN, Response("c", "On 3 March.", (Context("Without steps."),))).hops == ()
 
 

@@ -27,8 +27,8 @@ _JUDGING_FIELDS = ("judge", "metrics", "repeats")
 
 
 def is_complete(run: RunDirectory) -> bool:
-    """Whether `run` itself asked every question, and has a score for each answer.
-    Raises RunDirectoryError."""
+    """Whether `run` is finished, asked the system itself, and neither the system nor a
+    score failed. Raises RunDirectoryError."""
     manifest, scores = run.manifest, run.scores()
     is_finished = manifest.state == "finished" and manifest.own_answers > 0
     has_failed_score = any(metric.failed for metric in scores.metrics.values())
@@ -44,8 +44,8 @@ def can_be_pooled(
     """Whether `earlier` has the system, the questions and the judge of `run`, which is
     compared with `baseline`. Raises RunDirectoryError.
 
-    If one of `metrics` compares answers with those of the baseline, it must have the
-    same baseline too.
+    If one of `metrics` compares answers with those of a baseline, `earlier` must have
+    been compared with `baseline`, too.
     """
     manifest, earlier_manifest = run.manifest, earlier.manifest
     # Commits may differ: the caller knows that the files are the same.
@@ -60,10 +60,13 @@ def can_be_pooled(
     )
     if not any(metric.info.is_relative for metric in metrics):
         return is_same_evaluation
-    used = earlier_manifest.used
+    earlier_baseline = earlier_manifest.used
     fingerprint = None if baseline is None else lasting_fingerprint(baseline)
-    is_same_baseline = used is not None and used.fingerprint == fingerprint
-    return is_same_evaluation and is_same_baseline
+    return (
+        is_same_evaluation
+        and earlier_baseline is not None
+        and earlier_baseline.fingerprint == fingerprint
+    )
 
 
 def _content_hashes(run: RunDirectory) -> dict[str, str | None]:
@@ -81,8 +84,8 @@ def add_answers(
 ) -> RunDirectory:
     """Write `run` again, with answers of `source` added, and return it.
 
-    They are the answers that `source` itself gave (if `adds_own`), and those that it
-    has of earlier runs; those of MAX_EARLIER_RUNS runs at most.
+    These are the answers that `source` got itself (if `adds_own`), and those that it
+    has of earlier runs: in all, of at most MAX_EARLIER_RUNS runs.
     """
     own_answers, counts = source.manifest.own_answers, source.manifest.earlier
     start = own_answers

@@ -39,12 +39,14 @@ MAX_FAILURES_AT_START = 20
 class Progress:
     """Receives the progress of a run, and does not show it; subclasses do."""
 
-    def start(self, total: int | None) -> None: ...
+    def start(self, total: int | None) -> None:
+        """Start a run of `total` samples; None if their number is not known."""
 
     def advance(self, state: str) -> None:
         """Count a finished sample; `state` is that of its record."""
 
-    def finish(self) -> None: ...
+    def finish(self) -> None:
+        """End, also if the run failed."""
 
 
 Job = tuple[Sample, tuple[Response, ...]]

@@ -50,7 +50,7 @@ DASK_TIMEOUT_S = 300.0
 """How long a Dask cluster may take for one batch, or to have its first worker."""
 
 CLOSE_TIMEOUT_S = 10.0
-RECONNECT_S = 2.0
+CONNECTION_CHECK_S = 2.0
 """How long Dask may take to notice that its scheduler is gone."""
 MAX_DASK_BATCHES = 64
 """Maximum number of batches to send to a cluster, whose workers may become more."""
@@ -94,8 +94,7 @@ class Task(Struct, frozen=True):
     id: str = field(default_factory=lambda: uuid4().hex)
 
 
-# -- in a worker
-# -------------------------------------------------------------------------------------------------------
+# -- in a worker -----------------------------------------------------------------------
 
 
 _judge_by_task: dict[str, Judge] = {}
@@ -168,8 +167,7 @@ def versions() -> dict[str, str]:
     return installed
 
 
-# -- in the run's process
-# ----------------------------------------------------------------------------------------------
+# -- in the run's process --------------------------------------------------------------
 
 
 class WorkerLost(Exception):  # noqa: N818 - its samples are judged again
@@ -230,8 +228,7 @@ class _FailingJudge:
         return fail
 
 
-# -- worker processes
-# --------------------------------------------------------------------------------------------------
+# -- worker processes ------------------------------------------------------------------
 
 
 class ProcessWorkers(Workers):
@@ -324,8 +321,7 @@ class _WorkerProcess:
         return outcome
 
 
-# -- a Dask cluster
-# ----------------------------------------------------------------------------------------------------
+# -- a Dask cluster --------------------------------------------------------------------
 
 
 class DaskWorkers(Workers):
@@ -384,7 +380,7 @@ class DaskWorkers(Workers):
                 )
             if result.cancelled():
                 # Until then, a lost scheduler can't be told from a lost worker.
-                await asyncio.sleep(RECONNECT_S)
+                await asyncio.sleep(CONNECTION_CHECK_S)
                 if self._client.status == "running":
                     raise WorkerLost
                 raise self._error(

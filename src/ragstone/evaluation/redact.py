@@ -1,5 +1,5 @@
-"""Removes known secrets from all output: GitHub masks them in logs, but not in comments
-and artifacts."""
+"""Removes known secrets from all output, since GitHub masks them only in logs, not in
+comments and artifacts."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from ragstone.settings.settings import MIN_SECRET_CHARACTERS
 
 MASK = "***"
 
-_WHOLE = 64
-"""Characters of a token that are matched individually."""
+_EXACT_CHARACTERS = 64
+"""How many characters of a long token are matched exactly."""
 
-_LONG_CHARACTER = r"[\w.~+/=%-]"
-_LONG = re.compile(f"{_LONG_CHARACTER}+", re.ASCII)
+_CODE_CHARACTER = r"[\w.~+/=%-]"
+_LONG_CODE = re.compile(f"{_CODE_CHARACTER}+", re.ASCII)
 
-_BETWEEN = "[\u200b\\\\\n]*"  # what escaping and wrapping may have inserted between two characters
+_INSERTED = "[\u200b\\\\\n]*"
+"""Matches what escaping and wrapping may insert between two characters."""
 
 T = TypeVar("T")
 
 
 class Redactor:
-    """Replaces `secrets` in any text, verbatim and as base64, percent-encoded, JSON- or
-    HTML-escaped text.
+    """Replaces `secrets` in any text, whether verbatim, in base64, percent-encoded, or
+    escaped for JSON or HTML.
 
-    Each line of a multi-line secret is a secret. Base64 is found at any offset, as in a
-    header. Redact before rendering (`tree`) if possible, because a report clips text;
-    `__call__` is for the rest. `names` maps paths that mean nothing to a reader to the
-    names to show.
+    Each line of a secret with several lines is a secret, too. Base64 is recognised at
+    any offset, as in a header of "user:password". Redact a document before it is
+    rendered (`tree`) if possible, because rendering may clip a secret. `names` maps
+    paths that mean nothing to readers to the names to show instead.
     """
 
     def __init__(
@@ -47,14 +48,14 @@ class Redactor:
     ) -> None:
         self._names = names
         self.on_add: Callable[[str], None] | None = None
-        self._found: dict[str, None] = {}
+        self._forms: dict[str, None] = {}
         self._lock = threading.Lock()
         self._pattern: re.Pattern[str] | None = None
         self._add(secrets)
 
     def add(self, secret: str) -> None:
-        """Remove `secret`, obtained during the run (a token), from all later output;
-        notify `on_add`."""
+        """Remove `secret`, such as a token obtained during the run, from all later
+        output, and call `on_add` with it."""
         with self._lock:
             self._add((secret,))
         if self.on_add is not None:
@@ -63,11 +64,11 @@ class Redactor:
     def _add(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
             for part in (secret, *secret.splitlines()):
-                bare = part.strip()
-                if len(bare) >= MIN_SECRET_CHARACTERS:
-                    self._found.update(dict.fromkeys(_forms(bare)))
-        longest_first = sorted(self._found, key=len, reverse=True)
-        patterns = list(map(_pattern, longest_first))
+                stripped = part.strip()
+                if len(stripped) >= MIN_SECRET_CHARACTERS:
+                    self._forms.update(dict.fromkeys(_forms_of(stripped)))
+        longest_first = sorted(self._forms, key=len, reverse=True)
+        patterns = list(map(_pattern_of, longest_first))
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
     def __repr__(self) -> str:
@@ -81,8 +82,8 @@ class Redactor:
         return text
 
     def tree(self, value: T) -> T:
-        """A copy of `value` (a document, or any tree of structs, dataclasses, tuples,
-        lists and mappings) without any secret."""
+        """A copy of `value` without any secret: of a document, or any tree of structs,
+        dataclasses, tuples, lists and dictionaries."""
         redacted: T = self._walk(value)
         return redacted
 
@@ -107,21 +108,22 @@ class Redactor:
         return type(value)(**redacted)
 
 
-def _pattern(form: str) -> str:
-    """Match `form`, verbatim or with escaping between its characters; for a long token,
-    its start and what follows.
+def _pattern_of(form: str) -> str:
+    """A pattern for `form`, verbatim or with inserted escapes. Of a long token, only the
+    start is matched exactly.
 
-    A pattern for each of a thousand characters would take seconds to compile, and miss
-    a token that was clipped.
+    To match a thousand characters exactly would take seconds to compile, and miss a
+    token that was clipped.
     """
-    start, remainder = form[:_WHOLE], form[_WHOLE:]
-    if not _LONG.fullmatch(remainder):
+    start, remainder = form[:_EXACT_CHARACTERS], form[_EXACT_CHARACTERS:]
+    if not _LONG_CODE.fullmatch(remainder):
         start, remainder = form, ""
-    whole = _BETWEEN.join(map(re.escape, start))
-    return f"{whole}(?:{_BETWEEN}{_LONG_CHARACTER}){{0,{len(remainder)}}}"
+    exact = _INSERTED.join(map(re.escape, start))
+    return f"{exact}(?:{_INSERTED}{_CODE_CHARACTER}){{0,{len(remainder)}}}"
 
 
-def _forms(secret: str) -> list[str]:
+def _forms_of(secret: str) -> list[str]:
+    """The forms in which `secret` may appear in output."""
     raw = secret.encode("utf-8", "surrogatepass")
     forms = [
         secret,
@@ -137,13 +139,13 @@ def _forms(secret: str) -> list[str]:
     ]
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            # The first and last characters depend on the neighbours; the rest depends
-            # only on the secret.
+            # Each character encodes six bits. The first and last ones also depend on
+            # the neighbours of the secret, and are left out.
             shifted = b"\0" * offset + raw
-            whole = encode(shifted).decode("ascii").rstrip("=")
+            text = encode(shifted).decode("ascii").rstrip("=")
             start = (0, 2, 3)[offset]
-            is_cut = (offset + len(raw)) % 3 > 0
-            end = len(whole) - 1 if is_cut else len(whole)
+            is_last_shared = (offset + len(raw)) % 3 > 0
+            end = len(text) - 1 if is_last_shared else len(text)
             if end - start >= MIN_SECRET_CHARACTERS:
-                forms.append(whole[start:end])
+                forms.append(text[start:end])
     return forms

@@ -55,7 +55,7 @@ class HopFacts(Struct, frozen=True):
     empty if it is not known."""
 
     hop: int
-    found: bool
+    is_found: bool
     source: str = ""
 
 
@@ -188,7 +188,8 @@ def _input_of(step: Step) -> str:
 
 
 def values_of(text: str) -> frozenset[str]:
-    """The newest values in `text`: those at its end."""
+    """The values in `text`; if there are too many, those at its end, where a
+    conversation is newest."""
     return frozenset(_values_in_order(text))
 
 

@@ -278,7 +278,7 @@ def _answers(run: RunScores, baseline: RunScores | None) -> Sequence[_Answer]:
 def _faultless(facts: StepFacts) -> StepFacts:
     """The steps of an answer to the same sample that does all that its labels ask
     for."""
-    hops = tuple(HopFacts(hop.hop, found=True) for hop in facts.hops)
+    hops = tuple(HopFacts(hop.hop, is_found=True) for hop in facts.hops)
     value_keys = frozenset(map(value_key, facts.needed_values))
     return StepFacts(hops=hops, value_keys=value_keys, asks_back=True)
 
@@ -300,10 +300,10 @@ def _problems(answer: _Answer) -> Iterator[Problem]:
     baseline = answer.baseline
     if facts.asks_back is False and baseline.asks_back:
         yield Problem(ProblemKind.NO_CLARIFICATION)
-    lost = [hop.hop for hop in facts.hops if not hop.found]
+    lost = [hop.hop for hop in facts.hops if not hop.is_found]
     first_lost = lost[:1]
     for hop in baseline.hops:
-        if hop.found and hop.hop in first_lost:
+        if hop.is_found and hop.hop in first_lost:
             detail = "its evidence"
             if hop.source:
                 detail = f"the evidence from `{hop.source}`"

@@ -1,1 +1,1 @@
-"""Rounds: each is one time that samples are asked, judged and scored."""
+"""Rounds: in each, samples are asked, judged and scored once."""

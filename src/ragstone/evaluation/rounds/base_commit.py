@@ -73,13 +73,13 @@ async def evaluate_both(
     cost of judging it is added to this run. Raises the errors of either round; both can
     then be resumed.
     """
-    out, folder = head.out, head.out / BASE_COMMIT
+    folder = head.out / BASE_COMMIT
     if head.resume and (folder / MANIFEST).is_file():
         earlier = read_manifest(folder).system.commit or "unknown"
         if earlier != base.commit:
             raise RunDirectoryError(
                 f"can't resume: the run was compared with commit {earlier[:SHORT_COMMIT_LENGTH]}, not with {base.name}.",
-                where=str(out),
+                where=str(head.out),
                 hint=f"Use --baseline-commit {earlier[:SHORT_COMMIT_LENGTH]}, or start over without --resume.",
             )
     pace = Pace()
@@ -136,8 +136,11 @@ def failure_notes(base: BaseSystem, run: RunDirectory) -> tuple[str, ...]:
     """A sentence about the samples that the base commit's system failed on; empty if
     there are none."""
     counts = run.manifest.counts
-    note = f"The system at {base.name} failed on {counts.system_failed} of {counts.total} samples; they are not compared."
-    return (note,) if counts.system_failed else ()
+    if not counts.system_failed:
+        return ()
+    return (
+        f"The system at {base.name} failed on {counts.system_failed} of {counts.total} samples; they are not compared.",
+    )
 
 
 def blame_base(error: SystemUnderTestError, base: BaseSystem) -> SystemUnderTestError:

@@ -70,5 +70,6 @@ class _OneMoreAnswer(SystemWrapper):
     @asynccontextmanager
     async def session(self) -> AsyncIterator[System]:
         async with super().session() as session, self._stored.session() as stored:
+            # The session is a copy of this wrapper.
             cast(_OneMoreAnswer, session)._stored = stored
             yield session

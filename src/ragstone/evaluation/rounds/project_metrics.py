@@ -190,7 +190,7 @@ class ProjectMetrics(Struct, frozen=True):
                     definition = self.custom[name]
                     timeout_s = definition.timeout_s
                     function = definition.function
-                    if function is not None:  # of the API, called in this process
+                    if function is not None:  # an object, called in this process
                         callers[name] = local_functions({name: function}, timeout_s)
                     else:
                         specs = specs_by_timeout.setdefault(timeout_s, {})
@@ -208,7 +208,8 @@ def _metrics_with_bounds(
     golden: Iterable[Sample], custom: Sequence[Metric]
 ) -> list[str]:
     """The names of the metrics that samples have a `min` or `max` for. Raises
-    GoldenSetError for an unknown metric, and for a `max` where more is better."""
+    GoldenSetError for an unknown metric, and for a `max` where more is better, or a
+    `min` where less is."""
     origins = {}
     for sample in golden:
         for key, name, _ in sample.bounds:
