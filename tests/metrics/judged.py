@@ -13,20 +13,24 @@ from ragstone.system.response import Response
 
 def statements(prefix: str, count: int) -> tuple[Statement, ...]:
     """`count` statements, named from 1: s1, s2 …"""
-    return tuple(Statement(f"{prefix}{rank}", "a claim") for rank in range(1, count + 1))
+    return tuple(Statement(f"{prefix}{number}", "a claim") for number in range(1, count + 1))
 
 
-def supports(prefix: str, held: Sequence[bool]) -> tuple[Support, ...]:
-    """Whether each statement is supported."""
-    verdicts = (Verdict.SUPPORTED if yes else Verdict.UNSUPPORTED for yes in held)
-    return tuple(Support(f"{prefix}{rank}", verdict) for rank, verdict in enumerate(verdicts, start=1))
+def supports(prefix: str, is_supported: Sequence[bool]) -> tuple[Support, ...]:
+    """One verdict per truth value: whether the statement is supported."""
+    verdicts = (Verdict.SUPPORTED if supported else Verdict.UNSUPPORTED for supported in is_supported)
+    return tuple(Support(f"{prefix}{number}", verdict) for number, verdict in enumerate(verdicts, start=1))
 
 
 def table(prefix: str, supported_by: Sequence[Sequence[int]]) -> tuple[Support, ...]:
     """One verdict per list: the contexts (from 1) that support the statement, none if it is empty."""
     return tuple(
-        Support(f"{prefix}{rank}", Verdict.SUPPORTED if by else Verdict.UNSUPPORTED, tuple(f"c{one}" for one in by))
-        for rank, by in enumerate(supported_by, start=1)
+        Support(
+            f"{prefix}{number}",
+            Verdict.SUPPORTED if contexts else Verdict.UNSUPPORTED,
+            tuple(f"c{context}" for context in contexts),
+        )
+        for number, contexts in enumerate(supported_by, start=1)
     )
 
 
@@ -43,5 +47,5 @@ def score(name: str, sample: Sample, response: Response, judgements: Judgements 
 
 
 def outcome(found: Score) -> float | type[Score]:
-    """The value, or the kind of a score without one."""
+    """The value of a score; its type if it has no value."""
     return found.value if isinstance(found, Scored) else type(found)

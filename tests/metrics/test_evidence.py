@@ -1,4 +1,4 @@
-"""Evidence texts in contexts, however they are cut: found, held, carried; and what became of them between two runs."""
+"""Evidence texts in contexts, however they are cut, and what happened to them between two runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.metrics.judged import outcome, score
 FACT = "The Vell bridge was opened to traffic on 4 May 1931 by the mayor of Arden."
 OTHER = "Tolls on the ferry ended in 1968, when the second tunnel was built."
 BEFORE = "The town lies on both banks of a slow river."
-AFTER = "Its market is held on the square behind the old mill."
+AFTER = "Its market is is_retrieved on the square behind the old mill."
 
 
 def found(evidence: str, *contexts: str) -> EvidencePlace:
@@ -35,7 +35,7 @@ TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 b
 
 
 @pytest.mark.parametrize(
-    ("evidence", "contexts", "held"),
+    ("evidence", "contexts", "is_retrieved"),
     [
         (FACT, (OTHER, f"{BEFORE} {FACT} {AFTER}"), True),
         (FACT, (TYPESET,), True),
@@ -55,8 +55,8 @@ TYPESET = "THE  VELL\nbridge — was **opened** to traf\u00adfic on 4 May 1931 b
         (CHINESE, ("桥梁于一九六八年五月四日由市长宣布关闭",), False),
     ],
 )
-def test_which_contexts_hold_the_evidence(evidence: str, contexts: tuple[str, ...], held: bool) -> None:
-    assert found(evidence, *contexts).is_retrieved is held
+def test_which_contexts_have_the_evidence(evidence: str, contexts: tuple[str, ...], is_retrieved: bool) -> None:
+    assert found(evidence, *contexts).is_retrieved is is_retrieved
 
 
 def test_where_the_evidence_is() -> None:
@@ -76,7 +76,7 @@ def test_where_the_evidence_is() -> None:
     assert distinct(("A b.", "a  B", "…", "c")) == ("A b.", "c")
 
 
-def test_evidence_that_is_split_over_two_chunks_is_held_wherever_it_is_cut() -> None:
+def test_evidence_that_is_split_over_two_chunks_is_retrieved_wherever_it_is_cut() -> None:
     for at in range(1, len(FACT)):
         first, second = f"{BEFORE} {FACT[:at]}", f"{FACT[at:]} {AFTER}"
         assert found(FACT, second, OTHER, first).is_retrieved, at

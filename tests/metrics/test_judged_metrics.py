@@ -38,13 +38,13 @@ SAMPLE = Sample("a", "What is the limit?", reference="The limit is 5. It is per 
 NO_REFERENCE = Sample("b", "What is the limit?")
 UNANSWERABLE = Sample("c", "Who is the king of Mars?", answerable=False)
 RESPONSE = Response("a", "The limit is 5.", (Context("The limit is 5."), Context("Cats sleep.")))
-BARE = Response("a", "The limit is 5.")
-S, U, C = Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED
+WITHOUT_CONTEXTS = Response("a", "The limit is 5.")
+SUPPORTED, UNSUPPORTED, CONTRADICTED = Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED
 NAN = float("nan")
 Expected = float | type[Score]
 
 
-def said(count: int) -> StatementList:
+def statement_list(count: int) -> StatementList:
     return StatementList(statements("s", count), abstains=False)
 
 
@@ -54,33 +54,38 @@ NO_JUDGEMENT = Judgements()
 
 
 def judged(*verdicts: Verdict) -> Judgements:
-    table = SupportTable(tuple(Support(f"s{at}", verdict) for at, verdict in enumerate(verdicts, 1)))
-    return Judgements(said(len(verdicts)), table)
+    table = SupportTable(tuple(Support(f"s{number}", verdict) for number, verdict in enumerate(verdicts, 1)))
+    return Judgements(statement_list(len(verdicts)), table)
 
 
-def likely(*chances: float, all_supported: float | None = None) -> Judgements:
-    """Verdicts with probabilities, supported from one half on."""
-    supports = (Support(f"s{at}", S if chance >= 0.5 else U, (), chance) for at, chance in enumerate(chances, 1))
-    return Judgements(said(len(chances)), SupportTable(tuple(supports), all_supported))
+def with_probabilities(*probabilities: float, all_supported: float | None = None) -> Judgements:
+    """Verdicts with these probabilities; the statements are supported from 0.5 on."""
+    supports = (
+        Support(f"s{number}", SUPPORTED if probability >= 0.5 else UNSUPPORTED, (), probability)
+        for number, probability in enumerate(probabilities, 1)
+    )
+    return Judgements(statement_list(len(probabilities)), SupportTable(tuple(supports), all_supported))
 
 
 def with_ids(*ids: str) -> Judgements:
     """Verdicts on other statements than the two of the answer."""
-    return Judgements(said(2), SupportTable(tuple(Support(name, S) for name in ids)))
+    return Judgements(statement_list(2), SupportTable(tuple(Support(name, SUPPORTED) for name in ids)))
 
 
-def asked(*similarities: float) -> Judgements:
-    return Judgements(said(1), reverse_questions=ReverseQuestions(("q",) * len(similarities), similarities))
+def with_similarities(*similarities: float) -> Judgements:
+    return Judgements(statement_list(1), reverse_questions=ReverseQuestions(("q",) * len(similarities), similarities))
 
 
-def use(useful: list[bool | float], held: list[bool], *, against_reference: bool = True) -> Judgements:
-    """Whether each context is useful, or how likely that is, and whether each statement of the reference is held."""
+def with_context_use(
+    useful: list[bool | float], supported: list[bool], *, against_reference: bool = True
+) -> Judgements:
+    """Whether each context is useful (or its probability), and each statement of the reference supported."""
     contexts = tuple(
-        ContextUsefulness(f"c{at}", value >= 0.5, None if isinstance(value, bool) else value)
-        for at, value in enumerate(useful, 1)
+        ContextUsefulness(f"c{number}", value >= 0.5, None if isinstance(value, bool) else value)
+        for number, value in enumerate(useful, 1)
     )
     return Judgements(
-        context_use=ContextUse(contexts, against_reference, statements("r", len(held)), supports("r", held))
+        context_use=ContextUse(contexts, against_reference, statements("r", len(supported)), supports("r", supported))
     )
 
 
@@ -88,13 +93,13 @@ def grades(*counts: tuple[str, int, int]) -> Judgements:
     return Judgements(context_relevance=ContextGrades(tuple(SentenceRelevance(*count) for count in counts)))
 
 
-def of_match(judgements: Judgements, **changes: object) -> Judgements:
+def with_match(judgements: Judgements, **changes: object) -> Judgements:
     match = judgements.reference_match
     assert isinstance(match, ReferenceMatch)
     return replace(judgements, reference_match=replace(match, **changes))  # type: ignore[arg-type]
 
 
-def like(*cosines: float) -> Judgements:
+def with_cosines(*cosines: float) -> Judgements:
     return Judgements(answer_similarity=AnswerSimilarity(cosines))
 
 
@@ -104,61 +109,63 @@ def weighted(answer: list[bool], reference: list[bool], cosine: float = 0.6) -> 
 
 WITHOUT_EMBEDDINGS = JudgementFailure(NO_EMBEDDINGS, not_applicable=True)
 TWO_OF_TWO = matched([True, True], [True, True])
-FAILED_ATTRIBUTION = replace(use([True, True], [True, False]).context_use, attributions=supports("r", [True]))  # type: ignore[type-var]
+FAILED_ATTRIBUTION = replace(
+    with_context_use([True, True], [True, False]).context_use, attributions=supports("r", [True])
+)  # type: ignore[type-var]
 GRADES = ContextGrades((SentenceRelevance("c1", 1, 4, 0.8, 0.5), SentenceRelevance("c2", 0, 6, 0.5, 0.2)))
 ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
     "faithfulness": [
-        (SAMPLE, judged(S, U, S), 2 / 3),
-        (SAMPLE, judged(C, S), 0.5),
-        (SAMPLE, likely(0.9, 0.1, 0.8), 0.6),
-        *((SAMPLE, likely(odd), Failed) for odd in (-0.1, 1.1, NAN)),
+        (SAMPLE, judged(SUPPORTED, UNSUPPORTED, SUPPORTED), 2 / 3),
+        (SAMPLE, judged(CONTRADICTED, SUPPORTED), 0.5),
+        (SAMPLE, with_probabilities(0.9, 0.1, 0.8), 0.6),
+        *((SAMPLE, with_probabilities(invalid), Failed) for invalid in (-0.1, 1.1, NAN)),
         (SAMPLE, ABSTAINS, NotApplicable),
-        (SAMPLE, Judgements(said(0)), Failed),  # it does not abstain, and says nothing
+        (SAMPLE, Judgements(statement_list(0)), Failed),  # it does not abstain, and says nothing
         *((SAMPLE, with_ids(*ids), Failed) for ids in (("s1",), ("s1", "s1"), ("s1", "s9"), ("s1", "s2", "s3"))),
-        (SAMPLE, Judgements(said(1)), Failed),
+        (SAMPLE, Judgements(statement_list(1)), Failed),
     ],
     "hallucination": [
-        (SAMPLE, judged(S, S), 0.0),
-        (SAMPLE, judged(S, C), 1.0),
-        (SAMPLE, likely(0.9, 0.2, all_supported=0.25), 0.75),
-        *((SAMPLE, likely(0.9, all_supported=odd), Failed) for odd in (-0.1, 1.1, NAN)),
+        (SAMPLE, judged(SUPPORTED, SUPPORTED), 0.0),
+        (SAMPLE, judged(SUPPORTED, CONTRADICTED), 1.0),
+        (SAMPLE, with_probabilities(0.9, 0.2, all_supported=0.25), 0.75),
+        *((SAMPLE, with_probabilities(0.9, all_supported=invalid), Failed) for invalid in (-0.1, 1.1, NAN)),
         (SAMPLE, ABSTAINS, NotApplicable),
     ],
     "answer_relevancy": [
-        (SAMPLE, asked(0.5, 0.7), 0.6),
-        (SAMPLE, asked(-0.4, -0.2), 0.0),
-        (SAMPLE, asked(1.0000001, 1.0), 1.0),
+        (SAMPLE, with_similarities(0.5, 0.7), 0.6),
+        (SAMPLE, with_similarities(-0.4, -0.2), 0.0),
+        (SAMPLE, with_similarities(1.0000001, 1.0), 1.0),
         (SAMPLE, ABSTAINS, 0.0),
         (UNANSWERABLE, ABSTAINS, 1.0),
-        (UNANSWERABLE, Judgements(said(1)), 0.0),
-        (SAMPLE, Judgements(said(1)), Failed),
-        (SAMPLE, asked(), Failed),
+        (UNANSWERABLE, Judgements(statement_list(1)), 0.0),
+        (SAMPLE, Judgements(statement_list(1)), Failed),
+        (SAMPLE, with_similarities(), Failed),
         # Too few words for a statement may answer, but not a question that can't be answered.
-        (SAMPLE, replace(asked(0.5), statements=WITHOUT_EMBEDDINGS), 0.5),
-        (SAMPLE, replace(asked(0.5), statements=JudgementFailure("refused")), Failed),
-        (UNANSWERABLE, replace(asked(0.5), statements=WITHOUT_EMBEDDINGS), NotApplicable),
+        (SAMPLE, replace(with_similarities(0.5), statements=WITHOUT_EMBEDDINGS), 0.5),
+        (SAMPLE, replace(with_similarities(0.5), statements=JudgementFailure("refused")), Failed),
+        (UNANSWERABLE, replace(with_similarities(0.5), statements=WITHOUT_EMBEDDINGS), NotApplicable),
     ],
     "context_recall": [
-        (SAMPLE, use([True, False], [True, False]), 0.5),
+        (SAMPLE, with_context_use([True, False], [True, False]), 0.5),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
-        (SAMPLE, use([True, True], []), Failed),
-        (SAMPLE, use([True, True], [True], against_reference=False), Failed),
+        (SAMPLE, with_context_use([True, True], []), Failed),
+        (SAMPLE, with_context_use([True, True], [True], against_reference=False), Failed),
         (SAMPLE, Judgements(context_use=FAILED_ATTRIBUTION), Failed),
     ],
     "context_precision": [
-        (SAMPLE, use([False, True], [True]), 0.5),
-        (SAMPLE, use([0.4, 0.8], [True]), (0.4 * 0.4 + 0.8 * 1.2 / 2) / 1.2),
-        (SAMPLE, use([0.4, True], [True]), 0.5),  # not all are graded
-        (SAMPLE, use([True], [True]), Failed),  # of two contexts
+        (SAMPLE, with_context_use([False, True], [True]), 0.5),
+        (SAMPLE, with_context_use([0.4, 0.8], [True]), (0.4 * 0.4 + 0.8 * 1.2 / 2) / 1.2),
+        (SAMPLE, with_context_use([0.4, True], [True]), 0.5),  # not all are graded
+        (SAMPLE, with_context_use([True], [True]), Failed),  # of two contexts
         # Judgements against the answer are never mixed with those against the reference.
-        (NO_REFERENCE, use([True, True], [], against_reference=False), NotApplicable),
-        (SAMPLE, use([True, True], [], against_reference=False), Failed),
+        (NO_REFERENCE, with_context_use([True, True], [], against_reference=False), NotApplicable),
+        (SAMPLE, with_context_use([True, True], [], against_reference=False), Failed),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
     ],
     "context_precision_no_reference": [
-        (NO_REFERENCE, use([True, True], [], against_reference=False), 1.0),
-        (SAMPLE, use([True, True], [], against_reference=False), NotApplicable),
+        (NO_REFERENCE, with_context_use([True, True], [], against_reference=False), 1.0),
+        (SAMPLE, with_context_use([True, True], [], against_reference=False), NotApplicable),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
     ],
     "context_relevance": [
@@ -173,31 +180,31 @@ ROWS: dict[str, list[tuple[Sample, Judgements, Expected]]] = {
     "answer_correctness": [
         (SAMPLE, matched([True, False], [True]), 2 / 3),  # the harmonic mean of both directions
         (SAMPLE, matched([True], [True]), 1.0),
-        (SAMPLE, of_match(TWO_OF_TWO, answer_share=0.5, reference_share=0.25), 1 / 3),  # a judge's finer shares
-        (SAMPLE, of_match(TWO_OF_TWO, answer_share=1.01, reference_share=0.25), Failed),
+        (SAMPLE, with_match(TWO_OF_TWO, answer_share=0.5, reference_share=0.25), 1 / 3),  # a judge's finer shares
+        (SAMPLE, with_match(TWO_OF_TWO, answer_share=1.01, reference_share=0.25), Failed),
         (SAMPLE, ABSTAINS, 0.0),
         (UNANSWERABLE, ABSTAINS, 1.0),
         (UNANSWERABLE, matched([True], []), 0.0),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
         (SAMPLE, matched([], [True]), Failed),
         (SAMPLE, matched([True], []), Failed),
-        (SAMPLE, of_match(TWO_OF_TWO, answer_supports=supports("s", [True])), Failed),
-        (SAMPLE, of_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
+        (SAMPLE, with_match(TWO_OF_TWO, answer_supports=supports("s", [True])), Failed),
+        (SAMPLE, with_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
     ],
     "completeness": [
         (SAMPLE, matched([True], [True, True, False, False]), 0.5),
         (SAMPLE, matched([True, False, False, False], [True]), 1.0),  # what it says besides does not lower it
-        (SAMPLE, of_match(TWO_OF_TWO, reference_share=0.7), 0.7),
+        (SAMPLE, with_match(TWO_OF_TWO, reference_share=0.7), 0.7),
         (SAMPLE, ABSTAINS, 0.0),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
         (UNANSWERABLE, NO_JUDGEMENT, NotApplicable),
         (SAMPLE, matched([True], []), Failed),
-        (SAMPLE, of_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
+        (SAMPLE, with_match(TWO_OF_TWO, reference_supports=supports("r", [True])), Failed),
     ],
     "answer_similarity": [
-        (SAMPLE, like(0.3, 0.8), 0.8),  # the nearest reference counts
-        (SAMPLE, like(-0.2, -1.0), 0.0),
-        *((SAMPLE, like(*odd), Failed) for odd in ((), (NAN,), (1.01,), (0.5, -1.01))),
+        (SAMPLE, with_cosines(0.3, 0.8), 0.8),  # the nearest reference counts
+        (SAMPLE, with_cosines(-0.2, -1.0), 0.0),
+        *((SAMPLE, with_cosines(*invalid), Failed) for invalid in ((), (NAN,), (1.01,), (0.5, -1.01))),
         (SAMPLE, Judgements(answer_similarity=WITHOUT_EMBEDDINGS), NotApplicable),
         (SAMPLE, Judgements(answer_similarity=JudgementFailure("refused")), Failed),
         (NO_REFERENCE, NO_JUDGEMENT, NotApplicable),
@@ -232,23 +239,23 @@ def test_a_metric_scores_what_the_judge_says(name: str, row: tuple[Sample, Judge
 NO_CONTEXTS = "no contexts were returned"
 UNFOUNDED = "the answer makes statements, but no contexts were returned"
 NOT_ALL = Scored(0.5, "not in the reference: 1 of 2 statements")
-MEAN_CHANCE = "2 of 3 statements supported; the score is their mean probability"
+MEAN_PROBABILITY = "2 of 3 statements supported; the score is their mean probability"
 
 
 @pytest.mark.parametrize(
     ("name", "response", "judgements", "expected"),
     [
-        ("faithfulness", RESPONSE, likely(0.9, 0.1, 0.94), Scored(1.94 / 3, "2 of 3 statements supported")),
-        ("faithfulness", RESPONSE, likely(0.9, 0.0, 0.8), Scored(1.7 / 3, MEAN_CHANCE)),
-        ("faithfulness", BARE, judged(S), Scored(0.0, UNFOUNDED)),
+        ("faithfulness", RESPONSE, with_probabilities(0.9, 0.1, 0.94), Scored(1.94 / 3, "2 of 3 statements supported")),
+        ("faithfulness", RESPONSE, with_probabilities(0.9, 0.0, 0.8), Scored(1.7 / 3, MEAN_PROBABILITY)),
+        ("faithfulness", WITHOUT_CONTEXTS, judged(SUPPORTED), Scored(0.0, UNFOUNDED)),
         ("faithfulness", RESPONSE, REFUSED, Failed("judge", "refused")),
-        ("hallucination", BARE, judged(S), Scored(1.0, UNFOUNDED)),
-        ("context_recall", BARE, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
-        ("context_precision", BARE, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
-        ("context_relevance", BARE, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
-        ("noise_sensitivity_any", BARE, matched([True, False], [True]), NOT_ALL),
-        ("noise_sensitivity_relevant", BARE, TWO_OF_TWO, Scored(0.0, NO_CONTEXTS)),
-        ("answer_correctness", BARE, ABSTAINS, Scored(0.0, "abstains on a question that can be answered")),
+        ("hallucination", WITHOUT_CONTEXTS, judged(SUPPORTED), Scored(1.0, UNFOUNDED)),
+        ("context_recall", WITHOUT_CONTEXTS, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
+        ("context_precision", WITHOUT_CONTEXTS, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
+        ("context_relevance", WITHOUT_CONTEXTS, NO_JUDGEMENT, Scored(0.0, NO_CONTEXTS)),
+        ("noise_sensitivity_any", WITHOUT_CONTEXTS, matched([True, False], [True]), NOT_ALL),
+        ("noise_sensitivity_relevant", WITHOUT_CONTEXTS, TWO_OF_TWO, Scored(0.0, NO_CONTEXTS)),
+        ("answer_correctness", WITHOUT_CONTEXTS, ABSTAINS, Scored(0.0, "abstains on a question that can be answered")),
         ("completeness", Response("a", " "), NO_JUDGEMENT, Scored(0.0, "the answer is empty")),
         ("answer_similarity", Response("a", " "), NO_JUDGEMENT, Scored(0.0, "the answer is empty")),
     ],
@@ -286,11 +293,11 @@ def test_a_score_outside_its_range_can_not_be_made(value: float) -> None:
         Scored(value)
 
 
-@pytest.mark.parametrize(("right", "wrong", "left_out"), list(product(range(4), range(1, 3), range(3))))
-def test_weighted_correctness_is_that_of_ragas(right: int, wrong: int, left_out: int) -> None:
+@pytest.mark.parametrize(("right", "wrong", "missing"), list(product(range(4), range(1, 3), range(3))))
+def test_weighted_correctness_is_that_of_ragas(right: int, wrong: int, missing: int) -> None:
     """ragas writes the harmonic mean of precision and recall as TP / (TP + 0.5 (FP + FN))."""
-    judgements = weighted([True] * right + [False] * wrong, [False] * left_out + [True])
-    f1 = oracle.harmonic_mean([right / (right + wrong), right / (right + left_out)]) if right else 0.0
+    judgements = weighted([True] * right + [False] * wrong, [False] * missing + [True])
+    f1 = oracle.harmonic_mean([right / (right + wrong), right / (right + missing)]) if right else 0.0
     found = outcome(score("answer_correctness_weighted", SAMPLE, RESPONSE, judgements))
     assert found == pytest.approx(0.75 * f1 + 0.25 * 0.6)
 
@@ -313,7 +320,7 @@ def noise(judgements: Judgements, contexts: int = 2) -> list[float | type[Score]
 
 
 NOISY = noisy([False, False], [[1], [2]], [[1]], 2)
-UNSUPPORTED = (Support("s1", U, ("c1",)), Support("s2", C, ("c2",)))
+UNSUPPORTED_STATEMENTS = (Support("s1", UNSUPPORTED, ("c1",)), Support("s2", CONTRADICTED, ("c2",)))
 
 
 @pytest.mark.parametrize(
@@ -324,12 +331,12 @@ UNSUPPORTED = (Support("s1", U, ("c1",)), Support("s2", C, ("c2",)))
         (noisy([False], [[1, 2]], [[1]], 2), [1.0, 0.0]),  # both kinds of contexts support it: it counts once
         (noisy([False], [[9]], [[1]], 2), [0.0, 0.0]),  # not a context that was returned
         (noisy([False], [[1]], [[1], []], 2), [1.0, 0.0]),  # no context holds the rest of the reference
-        (replace(NOISY, support=SupportTable(UNSUPPORTED)), [0.0, 0.0]),
+        (replace(NOISY, support=SupportTable(UNSUPPORTED_STATEMENTS)), [0.0, 0.0]),
         (ABSTAINS, [NotApplicable] * 2),
         *((replace(NOISY, **{part: None}), [Failed] * 2) for part in ("support", "context_use", "reference_match")),  # type: ignore[arg-type]
         (replace(NOISY, support=JudgementFailure("timed out")), [Failed] * 2),
         (replace(NOISY, support=SupportTable(table("s", [[1]]))), [Failed] * 2),
-        (of_match(NOISY, answer_supports=supports("s", [True])), [Failed] * 2),
+        (with_match(NOISY, answer_supports=supports("s", [True])), [Failed] * 2),
         (replace(NOISY, context_use=replace(NOISY.context_use, attributions=())), [Failed] * 2),  # type: ignore[type-var]
         (replace(NOISY, context_use=replace(NOISY.context_use, against_reference=False)), [Failed] * 2),  # type: ignore[type-var]
     ],

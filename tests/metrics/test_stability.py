@@ -35,9 +35,9 @@ def responses(*answers: str) -> list[Response]:
 
 def judged(supported: int, *, of: int = 2, abstains: bool = False) -> Judgements:
     """`supported` of two statements are in the previous answer, and as many of its statements are in this one."""
-    held = [rank < supported for rank in range(of)]
-    both = matched(held, held)
-    return Judgements(StatementList(statements("s", of), abstains), previous_match=both.reference_match)
+    is_supported = [rank < supported for rank in range(of)]
+    match = matched(is_supported, is_supported).reference_match
+    return Judgements(StatementList(statements("s", of), abstains), previous_match=match)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_self_consistency_takes_probabilities_and_shares_where_a_judge_has_them(
         assert found.value == value
 
 
-def one_way(later: int, earlier: int) -> Judgements:
+def judged_each_way(later: int, earlier: int) -> Judgements:
     """The previous answer supports `later` of the two statements, and this one `earlier` of the previous one's two."""
     match, other = judged(later).previous_match, judged(earlier).previous_match
     assert isinstance(match, ReferenceMatch)
@@ -89,7 +89,7 @@ def one_way(later: int, earlier: int) -> Judgements:
 @pytest.mark.parametrize(
     ("answers", "judgements", "expected"),
     [
-        (["a", "b", "c"], [judged(0), one_way(2, 1), one_way(0, 0)], 0.375),
+        (["a", "b", "c"], [judged(0), judged_each_way(2, 1), judged_each_way(0, 0)], 0.375),
         (["In 1931.", "in 1931"], [judged(0), judged(0)], 1.0),  # equal texts take no judge
         (["a", "Unknown.", "c"], [judged(2), judged(0, abstains=True), judged(2)], 0.0),  # of those that say something
         (["a", "a", "Unknown."], [judged(2), judged(2), judged(0, abstains=True)], 2 / 3),

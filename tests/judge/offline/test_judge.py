@@ -25,14 +25,14 @@ CALL = Call("sample-1")
 LIGHTHOUSE = "The lighthouse on Grey Point was built in 1871. It is 34 metres tall and its keeper was Ada Brown."
 
 
-def done(coroutine: Coroutine[Any, Any, T]) -> T:
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
 
 
 def test_a_statement_taken_from_a_context_is_supported_by_that_context() -> None:
     judge = OfflineJudge()
     contexts = [Context("Bread is baked with flour, water and salt."), Context(LIGHTHOUSE)]
-    table = done(judge.support(contexts, [Statement("s1", "The lighthouse was built in 1871.")], call=CALL))
+    table = run(judge.support(contexts, [Statement("s1", "The lighthouse was built in 1871.")], call=CALL))
     (support,) = table.supports
     assert support.verdict is Verdict.SUPPORTED
     assert support.supported_by == ("c2",)
@@ -43,7 +43,7 @@ def test_a_statement_taken_from_a_context_is_supported_by_that_context() -> None
 def test_too_many_statements_are_refused_rather_than_judged_in_part() -> None:
     answer = " ".join(f"Boat number {n} sails on day {n}." for n in range(2, 600))
     with pytest.raises(JudgementFailed, match="statements"):
-        done(OfflineJudge().statements("Which boats?", answer, call=CALL))
+        run(OfflineJudge().statements("Which boats?", answer, call=CALL))
 
 
 _SCRIPT = """
@@ -98,7 +98,7 @@ _ANY_TEXT = st.text(max_size=120) | st.text(alphabet=st.characters(categories=("
 def test_no_text_breaks_it(question: str, answer: str, reference: str, contexts: list[str]) -> None:
     sample = Sample("a", question, reference=reference)
     response = Response("a", answer, tuple(Context(text) for text in contexts))
-    found = done(collect_judgements(OfflineJudge(), sample, response, frozenset(JudgementKind), CALL))
+    found = run(collect_judgements(OfflineJudge(), sample, response, frozenset(JudgementKind), CALL))
     assert found.statements is not None
     for kind in JudgementKind:
         assert not isinstance(getattr(found, kind), JudgementFailure) or getattr(found, kind).reason
@@ -106,15 +106,13 @@ def test_no_text_breaks_it(question: str, answer: str, reference: str, contexts:
 
 def test_what_a_reference_says_is_not_known_need_not_be_in_a_context() -> None:
     reference = "The lighthouse was built in 1871, but the documents do not say who paid for it."
-    use = done(
-        OfflineJudge().context_use("When was it built?", reference, "In 1871.", [Context(LIGHTHOUSE)], call=CALL)
-    )
+    use = run(OfflineJudge().context_use("When was it built?", reference, "In 1871.", [Context(LIGHTHOUSE)], call=CALL))
     assert [one.text for one in use.reference_statements] == ["The lighthouse was built in 1871"]
     assert [one.verdict for one in use.attributions] == [Verdict.SUPPORTED]
 
 
 def test_a_reference_that_only_says_that_it_is_not_known_is_judged_as_it_stands() -> None:
-    use = done(
+    use = run(
         OfflineJudge().context_use("Who?", "The papers do not say who paid.", "", [Context(LIGHTHOUSE)], call=CALL)
     )
     assert [one.text for one in use.reference_statements] == ["The papers do not say who paid."]

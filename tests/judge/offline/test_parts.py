@@ -160,29 +160,33 @@ def test_features_of_any_text_are_shares(text: str) -> None:
 
 
 LETTERS = st.lists(st.text("abcd", min_size=1, max_size=5).map(" ".join), min_size=1, max_size=8)
-SPELL = {"a": "apple", "b": "bridge", "c": "cloud", "d": "desk", "e": "engine", "f": "forest"}
+WORD_BY_LETTER = {"a": "apple", "b": "bridge", "c": "cloud", "d": "desk", "e": "engine", "f": "forest"}
 
 
-def spelled(text: str) -> str:
-    return "".join(SPELL.get(letter, " ") for letter in text)
+def to_words(text: str) -> str:
+    """A word for each letter of `text`; the letters are "a" to "f"."""
+    return "".join(WORD_BY_LETTER.get(letter, " ") for letter in text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(LETTERS, min_size=1, max_size=4), st.text("abcdef", min_size=1, max_size=6))
 def test_shares_are_those_of_trying_all_sentences(contexts: list[list[str]], statement: str) -> None:
-    wanted = {SPELL[letter] for letter in statement}
-    texts = [[spelled(text) for text in context] for context in contexts]
+    statement_words = {WORD_BY_LETTER[letter] for letter in statement}
+    texts = [[to_words(text) for text in context] for context in contexts]
     found = evidence.match(
-        Sentence(" ".join(SPELL[letter] for letter in statement), EN),
+        Sentence(" ".join(WORD_BY_LETTER[letter] for letter in statement), EN),
         [Passage([Sentence(text, EN) for text in context], EN) for context in texts],
     )
-    in_windows = [
-        [len(wanted.intersection(" ".join(context[at : at + 3]).split())) for at in range(len(context))]
+    counts_by_window = [
+        [
+            len(statement_words.intersection(" ".join(context[start : start + 3]).split()))
+            for start in range(len(context))
+        ]
         for context in texts
     ]
-    assert found.window_shares == [max(each) / len(wanted) for each in in_windows]
-    assert [len(held) for held in found.keys_by_text] == [
-        len(wanted.intersection(" ".join(each).split())) for each in texts
+    assert found.window_shares == [max(counts) / len(statement_words) for counts in counts_by_window]
+    assert [len(keys) for keys in found.keys_by_text] == [
+        len(statement_words.intersection(" ".join(context).split())) for context in texts
     ]
 
 
