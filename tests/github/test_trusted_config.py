@@ -23,7 +23,7 @@ from ragstone.github.api.reviewed import reviewed_base
 from ragstone.github.commit_files import BaseFiles
 from ragstone.github.inputs import read_inputs
 from ragstone.github.trusted_config import DIGESTS, GUARDED, restrict_to_base
-from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, Graded
+from ragstone.judge.fitted import FEATURES, FittedFile, FittedModel, PredictionQuality
 from ragstone.judge.offline.model import judge_version
 from ragstone.settings.load import OPTIONS, load_settings
 from ragstone.settings.settings import TABLES, JudgeSettings, Settings
@@ -476,7 +476,7 @@ def test_a_pull_request_can_not_have_the_key_passed_to_the_system(checkout: Chec
 
 def judge_in(checkout: Checkout, *, indent: int | None = None) -> str:
     """The digest of a fitted judge that lies in the checkout, put there by the base branch or the pull request."""
-    graded = Graded(brier=0.1, auroc=0.9, low=0.8, high=1.0)
+    graded = PredictionQuality(brier=0.1, auroc=0.9, low=0.8, high=1.0)
     weights = dict.fromkeys(FEATURES, 0.1)
     model = FittedModel(
         bias=0.0, weights=weights, labels=40, passes=20, groups=40, cross_validated=graded, offline=graded

@@ -74,7 +74,7 @@ async def collect_judgements(
             partial(standalone_question, judge_alone, sample_with_history, call)
         )
         if isinstance(question, JudgementFailure):
-            return _all_failed(question, needs, custom)
+            return _fail_all(question, needs, custom)
         judged_sample = replace(sample, question=str(question))
     judging = _Round(
         judge_alone,
@@ -123,7 +123,7 @@ async def collect_judgements(
     return Judgements(**judgements)  # type: ignore[arg-type]
 
 
-def _all_failed(
+def _fail_all(
     failure: JudgementFailure,
     needs: frozenset[JudgementKind],
     custom: Mapping[str, Measure],

@@ -69,7 +69,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
-class Graded(_Part):
+class PredictionQuality(_Part):
     """How well probabilities predict labels."""
 
     brier: _Number
@@ -96,9 +96,9 @@ class FittedModel(_Part):
     """How many of these labels pass the answer."""
     groups: int = Field(ge=1)
     """The number of groups that the labelled samples are from."""
-    cross_validated: Graded
+    cross_validated: PredictionQuality
     """How well the model predicts labels that it was not fitted to."""
-    offline: Graded
+    offline: PredictionQuality
     """How well the offline judge alone predicts them."""
 
     def probability(self, features: Features) -> float:
@@ -181,7 +181,7 @@ def features_of(
 class FittedJudge:
     """Judges support by the fitted model, and everything else by the offline judge.
 
-    The log-odds of all statements are shifted alike, until the mean of their
+    The log-odds of all statements are shifted_probability alike, until the mean of their
     probabilities is the model's probability for the answer.
     """
 
@@ -236,9 +236,9 @@ class FittedJudge:
         texts = {item.id: item.text for item in statements}
         supports = []
         for offline_support in table.supports:
-            shifted = logistic(log_odds(offline_support.chance) + shift)
-            support = replace(offline_support, probability=shifted)
-            if shifted >= 0.5:
+            shifted_probability = logistic(log_odds(offline_support.chance) + shift)
+            support = replace(offline_support, probability=shifted_probability)
+            if shifted_probability >= 0.5:
                 supported_by = offline_support.supported_by
                 if not supported_by:
                     text = texts[support.statement_id]

@@ -146,8 +146,8 @@ class Surroundings(Struct, frozen=True):
     """The folder in which a script or a fitted judge must lie; None for anywhere."""
 
 
-class Sightings(Struct):
-    """What the replies so far reported about the model behind the judge."""
+class ObservedJudge(Struct):
+    """The model behind the judge, as far as the replies up to now show it."""
 
     models: set[str] = set()
     """The models that the provider names as the authors of replies."""

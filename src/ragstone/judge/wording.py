@@ -31,7 +31,7 @@ _MIN_CERTAIN_CONFLICT = 0.99
 statement."""
 
 
-class _ReadTexts(Struct, frozen=True):
+class _ParsedTexts(Struct, frozen=True):
     """A statement, a question and texts, as the offline judge reads them."""
 
     statement: Sentence
@@ -46,14 +46,14 @@ def may_be_reworded(statement: str, texts: Sequence[str], question: str) -> bool
     False if a sentence with the same words contradicts it, by a negation, by another
     degree or by the reverse order.
     """
-    read = _read(statement, texts, question)
-    evidence = match(read.statement, read.passages)
+    parsed = _parse(statement, texts, question)
+    evidence = match(parsed.statement, parsed.passages)
     matched = frozenset[str]().union(*evidence.keys_by_text)
     if evidence.conflict >= _MIN_CERTAIN_CONFLICT:
         return False
-    if not _include_facts(matched | read.question.key_set, read.statement):
+    if not _include_facts(matched | parsed.question.key_set, parsed.statement):
         return False
-    word_count = len(read.statement.key_set)
+    word_count = len(parsed.statement.key_set)
     other_words = word_count - len(matched)
     is_close = other_words <= MAX_OTHER_WORDS + MAX_OTHER_SHARE * word_count
     return is_close and len(matched) >= MIN_SHARE * word_count
@@ -65,10 +65,10 @@ def may_be_restated(statement: str, text: str, question: str) -> bool:
 
     False if the question has them all: then a word such as "no" may decide.
     """
-    read = _read(statement, (text,), question)
-    matched = match(read.statement, read.passages).keys_by_text[0]
-    new_words = read.statement.key_set - read.question.key_set
-    if not new_words or not _include_facts(matched, read.statement):
+    parsed = _parse(statement, (text,), question)
+    matched = match(parsed.statement, parsed.passages).keys_by_text[0]
+    new_words = parsed.statement.key_set - parsed.question.key_set
+    if not new_words or not _include_facts(matched, parsed.statement):
         return False
     return len(new_words & matched) >= MIN_SHARE * len(new_words)
 
@@ -76,15 +76,15 @@ def may_be_restated(statement: str, text: str, question: str) -> bool:
 def stands_in_one_sentence(statement: str, texts: Sequence[str]) -> bool:
     """Whether a single sentence of `texts` has all content words of `statement`; False
     if that has none."""
-    read = _read(statement, texts, question="")
-    words = read.statement.key_set
-    sentences = chain.from_iterable(passage.sentences for passage in read.passages)
+    parsed = _parse(statement, texts, question="")
+    words = parsed.statement.key_set
+    sentences = chain.from_iterable(passage.sentences for passage in parsed.passages)
     return bool(words) and any(words <= sentence.key_set for sentence in sentences)
 
 
-def _read(statement: str, texts: Sequence[str], question: str) -> _ReadTexts:
+def _parse(statement: str, texts: Sequence[str], question: str) -> _ParsedTexts:
     language = guess_language(normalise(" ".join((question, *texts))))
-    return _ReadTexts(
+    return _ParsedTexts(
         statement=Sentence(normalise(statement), language),
         question=Sentence(normalise(question), language),
         passages=[read_passage(text, language) for text in texts],

@@ -147,7 +147,7 @@ def test_a_second_interruption_waits_for_nothing(world: Any, tmp_path: Path) -> 
 
     async def twice() -> None:
         stopping = asyncio.create_task(stopped(judge, ASKED["statements"], lambda: len(world.fake.seen) == 1))
-        while not judge.core.completer.calls.scheduler._cancelled_calls:  # noqa: ASYNC110 - until it is closing
+        while not judge.filler.completer.calls.scheduler._cancelled_calls:  # noqa: ASYNC110 - until it is closing
             await asyncio.sleep(0.005)
         stopping.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -249,9 +249,9 @@ def test_a_key_that_is_echoed_is_not_kept_anywhere_but_a_placeholder_is(
     found = world.ask(judge)
     world.run(judge.close())
     stored = (tmp_path / "judgements.sqlite").read_bytes()
-    assert (key in repr((found, judge.sightings))) is kept
+    assert (key in repr((found, judge.observed_judge))) is kept
     assert (key.encode() in stored) is kept
-    assert ("served for ***" in judge.sightings.models) is not kept
+    assert ("served for ***" in judge.observed_judge.models) is not kept
 
 
 def test_parameters_may_nest_belong_to_the_judge_s_identity_and_are_never_left_out(world: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 import pytest
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Busy
+from ragstone.judge.llm.provider import RateLimited
 from ragstone.judge.llm.scheduler import Scheduler
 from ragstone.judge.protocol import JudgementFailed
 from tests.judge.llm.virtual_time import Time
@@ -151,7 +151,7 @@ def measure(case: Case, latency_s: float) -> Outcome:
             wait_s = server.take(time.at, units[number])
             if wait_s is not None:
                 refused += 1
-                raise Busy("HTTP 429", wait_s if case.says else None)
+                raise RateLimited("HTTP 429", wait_s if case.says else None)
             await time.sleep(latency_s)
 
         try:

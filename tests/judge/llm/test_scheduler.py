@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Broken, Busy, Rejected
+from ragstone.judge.llm.provider import RateLimited, Rejected, TemporaryFault
 from ragstone.judge.llm.scheduler import Clock, Scheduler
 from ragstone.judge.protocol import JudgementFailed
 from tests.judge.llm.virtual_time import Time
@@ -38,7 +38,7 @@ class Server:
         self.peak = max(self.peak, self.now)
         try:
             if self._most is not None and self.now > self._most:
-                raise Busy("HTTP 429")
+                raise RateLimited("HTTP 429")
             await self._time.sleep(1.0)
         finally:
             self.now -= 1
@@ -90,13 +90,13 @@ async def test_concurrency_halves_when_the_provider_pushes_back_and_settles_near
 
 
 WAITS = {
-    "over its limit": (Busy("HTTP 429", 7.0), "ok", 7.35),
-    "over its limit for as long as we are patient": (Busy("HTTP 429", 600.0), "ok", 630.0),
-    "over its limit for longer": (Busy("HTTP 429", 600.1), "asks to wait 600 s", 0.0),
-    "over its limit, which says nothing": (Busy("HTTP 429"), "ok", 0.525),
-    "overloaded": (Broken("HTTP 503", 7.0), "ok", 7.0),
-    "overloaded for less than the usual wait": (Broken("HTTP 503", 0.1), "ok", 0.5),
-    "overloaded for an hour": (Broken("HTTP 503", 3600.0), "ok", 30.0),
+    "over its limit": (RateLimited("HTTP 429", 7.0), "ok", 7.35),
+    "over its limit for as long as we are patient": (RateLimited("HTTP 429", 600.0), "ok", 630.0),
+    "over its limit for longer": (RateLimited("HTTP 429", 600.1), "asks to wait 600 s", 0.0),
+    "over its limit, which says nothing": (RateLimited("HTTP 429"), "ok", 0.525),
+    "overloaded": (TemporaryFault("HTTP 503", 7.0), "ok", 7.0),
+    "overloaded for less than the usual wait": (TemporaryFault("HTTP 503", 0.1), "ok", 0.5),
+    "overloaded for an hour": (TemporaryFault("HTTP 503", 3600.0), "ok", 30.0),
     "refusing this call": (Rejected("too long"), "too long", 0.0),
 }
 
@@ -128,7 +128,7 @@ def test_concurrency_halves_once_when_three_calls_in_a_row_are_refused(refused: 
     async def body(time: Time) -> None:
         scheduler, server = make(time), Server(time)
         await asyncio.gather(*(scheduler.run(server.call) for _ in range(60)))
-        waiting = [asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0)))) for _ in range(refused)]
+        waiting = [asyncio.ensure_future(scheduler.run(failing(RateLimited("429", 10.0)))) for _ in range(refused)]
         for _ in range(8):
             await asyncio.sleep(0)
         assert scheduler.limit == limit
@@ -140,12 +140,12 @@ def test_concurrency_halves_once_when_three_calls_in_a_row_are_refused(refused: 
 @in_virtual_time
 async def test_one_refused_call_does_not_hold_up_the_others_and_three_in_a_row_do(time: Time) -> None:
     scheduler, server = make(time), Server(time)
-    refused = asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0))))
+    refused = asyncio.ensure_future(scheduler.run(failing(RateLimited("429", 10.0))))
     await asyncio.sleep(0)
     await scheduler.run(server.call)
     assert server.starts == [0.0]
     await refused
-    many = [asyncio.ensure_future(scheduler.run(failing(Busy("429", 10.0)))) for _ in range(3)]
+    many = [asyncio.ensure_future(scheduler.run(failing(RateLimited("429", 10.0)))) for _ in range(3)]
     for _ in range(4):
         await asyncio.sleep(0)
     before = time.at
@@ -162,7 +162,7 @@ def test_back_off_doubles_with_jitter_up_to_its_cap(monkeypatch: pytest.MonkeyPa
 
         async def attempt() -> str:
             moments.append(time.at)
-            raise Broken("HTTP 500")
+            raise TemporaryFault("HTTP 500")
 
         with pytest.raises(JudgementFailed, match="no reply after 9 attempts: HTTP 500"):
             await make(time).run(attempt)
@@ -180,7 +180,7 @@ async def test_a_dead_judge_stops_the_run_for_everybody(time: Time) -> None:
     async def attempt() -> str:
         nonlocal calls
         calls += 1
-        raise Broken("connection refused")
+        raise TemporaryFault("connection refused")
 
     scheduler = make(time)
     outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(200)), return_exceptions=True)
@@ -199,7 +199,7 @@ async def test_a_dead_judge_stops_the_run_for_everybody(time: Time) -> None:
 async def test_a_short_outage_costs_no_call(time: Time) -> None:
     async def attempt() -> str:
         if time.at < 4.0:
-            raise Broken("HTTP 500")
+            raise TemporaryFault("HTTP 500")
         return "ok"
 
     scheduler = make(time, concurrency=64)
@@ -255,7 +255,7 @@ async def test_a_call_that_is_refused_now_and_then_costs_the_others_nothing(time
 
     async def attempt() -> str:
         if chance.random() < 0.05:
-            raise Busy("HTTP 429", 1.0)
+            raise RateLimited("HTTP 429", 1.0)
         return await server.call()
 
     assert await asyncio.gather(*(scheduler.run(attempt) for _ in range(400))) == ["ok"] * 400
@@ -270,7 +270,7 @@ def test_a_limit_that_stays_reached_is_asked_seldom_and_ends_the_run(asked_s: fl
         async def attempt() -> str:
             nonlocal calls
             calls += 1
-            raise Busy("HTTP 429", asked_s)
+            raise RateLimited("HTTP 429", asked_s)
 
         scheduler = make(time, patience_s=patience_s)
         outcomes = await asyncio.gather(*(scheduler.run(attempt) for _ in range(20)), return_exceptions=True)

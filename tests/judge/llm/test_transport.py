@@ -20,12 +20,12 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account import Account, looks_random, parse_address
 from ragstone.judge.llm.account_settings import make_account
 from ragstone.judge.llm.features import FeatureRefused
-from ragstone.judge.llm.provider import Broken, Busy, Rejected
+from ragstone.judge.llm.provider import RateLimited, Rejected, TemporaryFault
 from ragstone.judge.llm.transport import (
     body_error,
     connection_error,
     encode_request,
-    refusal,
+    request_error,
     retry_after_s,
     status_error,
     tls_context,
@@ -169,7 +169,7 @@ def test_a_schema_that_is_refused_whatever_the_status_goes_into_the_prompt_once_
     assert [bool(strict & seen.body.keys()) for seen in world.fake.seen] == [True, False, False]
     assert "JSON schema:" in world.fake.seen[-1].data
     assert judge.notes == ("the model has no JSON-schema mode; the schema is in the prompt",)
-    assert judge.sightings.request_modes == {"prompt"}
+    assert judge.observed_judge.request_modes == {"prompt"}
 
 
 def test_a_model_without_a_system_role_gets_the_prompt_in_the_user_s_message(world: Any) -> None:
@@ -195,8 +195,8 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
 @pytest.mark.parametrize(
     ("status", "message", "fault", "says"),
     [
-        (400, NO_JSON, Broken, "HTTP 400"),
-        (422, NO_JSON, Broken, "HTTP 422"),
+        (400, NO_JSON, TemporaryFault, "HTTP 400"),
+        (422, NO_JSON, TemporaryFault, "HTTP 422"),
         (401, NO_JSON, JudgeError, KEY),
         (402, "Payment required", JudgeError, QUOTA),
         (429, "You exceeded your quota: insufficient_quota", JudgeError, QUOTA),
@@ -206,18 +206,18 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
         (400, "The response was filtered: content_filter", Rejected, FILTER),
         (403, "Your input was flagged by the provider", Rejected, FILTER),
         (422, "Your input was flagged by the provider", Rejected, FILTER),
-        (500, "Your input was flagged by the provider", Broken, "HTTP 500"),
+        (500, "Your input was flagged by the provider", TemporaryFault, "HTTP 500"),
         (403, "This key has been revoked", JudgeError, KEY),
         (400, "API key not valid. Please pass a valid API key.", JudgeError, KEY),
         (404, "API key not valid. Please pass a valid API key.", JudgeError, MODEL),
         (300, "", JudgeError, "redirects to an unnamed address"),
         (399, "", JudgeError, "redirects to an unnamed address"),
         (404, "", JudgeError, MODEL),
-        (408, "", Broken, "HTTP 408"),
-        (409, "", Broken, "HTTP 409"),
-        (425, "", Broken, "HTTP 425"),
-        (500, "", Broken, "HTTP 500"),
-        (529, "", Broken, "HTTP 529"),
+        (408, "", TemporaryFault, "HTTP 408"),
+        (409, "", TemporaryFault, "HTTP 409"),
+        (425, "", TemporaryFault, "HTTP 425"),
+        (500, "", TemporaryFault, "HTTP 500"),
+        (529, "", TemporaryFault, "HTTP 529"),
         (499, "", Rejected, OTHER),
         (413, "", Rejected, WINDOW),
         (400, "This model's maximum context length is 8192 tokens", Rejected, WINDOW),
@@ -265,7 +265,7 @@ def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
     ],
 )
 def test_which_refusals_may_be_about_a_feature(status: int, message: str, is_a_feature: bool) -> None:
-    found = refusal(account(), status, {}, {"error": {"message": message}})
+    found = request_error(account(), status, {}, {"error": {"message": message}})
     assert isinstance(found, FeatureRefused) is is_a_feature
 
 
@@ -350,10 +350,10 @@ def limited(body: Any, headers: Mapping[str, str] | None = None, *, status: int 
 )
 def test_the_wait_that_a_body_asks_for_is_read(body: Any, says: float | None) -> None:
     fault = limited(body)
-    assert isinstance(fault, Busy)
+    assert isinstance(fault, RateLimited)
     assert fault.retry_after_s == says
     told = limited(body, {"retry-after": "2"})
-    assert isinstance(told, Busy)
+    assert isinstance(told, RateLimited)
     assert told.retry_after_s == 2.0, "a header counts first"
 
 

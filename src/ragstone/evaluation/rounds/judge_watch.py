@@ -22,7 +22,7 @@ from ragstone.evaluation.rounds.planted import judge_planted
 from ragstone.evaluation.rounds.round import add_cost
 from ragstone.evaluation.writer import update_rounds
 from ragstone.judge.judgements import StatementList, SupportTable, Verdict
-from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, Sightings
+from ragstone.judge.protocol import Call, Judge, JudgementFailed, Ledger, ObservedJudge
 
 
 async def watch_judge(
@@ -41,18 +41,18 @@ async def watch_judge(
     run was resumed. If judgements of the baseline were reused, the models observed
     there are recorded, too.
     """
-    sightings: Sightings | None = getattr(judge, "sightings", None)
+    observed_judge: ObservedJudge | None = getattr(judge, "observed_judge", None)
     facts = run.rounds.judge
     if planted_count and facts.planted is None and run.manifest.cost.calls:
         planted, ledger = await judge_planted(judge, run, baseline, planted_count)
         facts = facts.model_copy(update={"planted": planted})
         run = update_rounds(add_cost(run, Cost.of(ledger)), judge=facts)
-    if sightings is None:  # a judge that can't change
+    if observed_judge is None:  # a judge that can't change
         return run
-    models = set(sightings.models)
+    models = set(observed_judge.models)
     observed = Observed(
         models=tuple(sorted(models)),
-        ways=tuple(sorted(sightings.request_modes)),
+        ways=tuple(sorted(observed_judge.request_modes)),
     )
     earlier = None if baseline is None else baseline.rounds.judge.observed
     if earlier is not None and run.manifest.cost.cached_calls:
@@ -64,15 +64,15 @@ async def watch_judge(
         and baseline is not None
         and baseline.manifest.judge == run.manifest.judge
     ):
-        sightings.models.clear()  # to see which models judge the canaries
+        observed_judge.models.clear()  # to see which models judge the canaries
         canaries = choose_canaries(baseline.records(), canary_count)
         repeated, ledger = await repeat_judgements(judge, canaries)
         if canaries:
             repeated = repeated.model_copy(
-                update={"models": tuple(sorted(sightings.models))}
+                update={"models": tuple(sorted(observed_judge.models))}
             )
             facts = facts.model_copy(update={"canaries": repeated})
-        sightings.models |= models
+        observed_judge.models |= models
         run = add_cost(run, Cost.of(ledger))
     return update_rounds(run, judge=facts)
 

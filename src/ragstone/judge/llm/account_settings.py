@@ -216,7 +216,7 @@ def needs_key(settings: JudgeSettings, environ: Environ) -> bool:
     return is_hosted and not can_sign_in
 
 
-def embeddings_named(
+def embeddings_model(
     settings: JudgeSettings, provider: Provider
 ) -> tuple[str, str] | None:
     """The provider and the model of the embeddings for a judge of `provider`; None if
@@ -264,10 +264,10 @@ def embeddings_account(
 
     Another service or address is never sent the judge's key, identity or headers.
     """
-    named = embeddings_named(settings, account.provider)
-    if named is None:
+    provider_and_model = embeddings_model(settings, account.provider)
+    if provider_and_model is None:
         return None
-    service, model = named
+    service, model = provider_and_model
     key = settings.embeddings_api_key
     url = settings.embeddings_base_url
     if url:

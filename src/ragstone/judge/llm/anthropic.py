@@ -13,7 +13,13 @@ from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.any_json import dict_or_empty, text_or_empty
 from ragstone.judge.llm.features import CACHE_CONTROL, SCHEMA, STRUCTURED, with_schema
-from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Stop, Usage
+from ragstone.judge.llm.provider import (
+    ChatReply,
+    ChatRequest,
+    Stop,
+    TemporaryFault,
+    Usage,
+)
 from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of
 from ragstone.judge.llm.sign_in import job_token
 
@@ -130,7 +136,7 @@ class AnthropicProvider(SdkProvider):
             raise error
         content = document.get("content")
         if not isinstance(content, list):
-            raise Broken("the reply is not a message")
+            raise TemporaryFault("the reply is not a message")
         text = ""
         for block in map(dict_or_empty, content):
             if block.get("type") == "text":

@@ -16,8 +16,8 @@ from ragstone.judge.cache import JudgementCache, NoCache
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.account_settings import embeddings_account, make_account
 from ragstone.judge.llm.completion import Completer
-from ragstone.judge.llm.core import Core
 from ragstone.judge.llm.embedding_similarity import EmbeddingSimilarity
+from ragstone.judge.llm.form_filler import FormFiller
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.paid_calls import PaidCalls
 from ragstone.judge.llm.prices import (
@@ -87,7 +87,7 @@ def assemble(
     )
     # Built here, so that certificates that can't be read are an error in the settings.
     tls_context()
-    known_tariff = _known_tariff(settings, account)
+    known_tariff = _tariff_of_account(settings, account)
     scheduler = Scheduler(
         concurrency=settings.concurrency,
         timeout_s=settings.timeout_s,
@@ -109,8 +109,10 @@ def assemble(
         )
     layout = layout_of(provider, model, settings.prices)
     identity = _identity(settings, account, layout, similarity.label)
-    listed = listed_price(provider, model)
-    known_window = settings.context_window or (listed.window if listed else None)
+    model_price = listed_price(provider, model)
+    known_window = settings.context_window or (
+        model_price.window if model_price else None
+    )
     cache_path = surroundings.cache
     completer = Completer(
         make_provider=partial(_make_provider, account, _parameters(settings, provider)),
@@ -121,10 +123,10 @@ def assemble(
         window=known_window or DEFAULT_WINDOW,
         reasoning_tokens=reasoning_tokens(settings, provider, model),
     )
-    core = Core(completer, notes=() if known_window else (_UNKNOWN_WINDOW,))
+    filler = FormFiller(completer, notes=() if known_window else (_UNKNOWN_WINDOW,))
     return LlmJudge(
         identity=identity,
-        core=core,
+        filler=filler,
         similarity=similarity,
         concurrency=settings.concurrency,
     )
@@ -169,7 +171,7 @@ def _parameters(settings: JudgeSettings, provider: str) -> dict[str, JsonValue]:
     return {**provider_of(provider).parameters, **settings.parameters}
 
 
-def _known_tariff(settings: JudgeSettings, account: Account) -> Tariff | None:
+def _tariff_of_account(settings: JudgeSettings, account: Account) -> Tariff | None:
     """The prices of the account's model; None if they are not known. Raises ConfigError
     if a budget needs them."""
     known = tariff_of(account.service, account.model, settings.prices)
@@ -216,5 +218,5 @@ def _embedding_similarity(
         patience_s=settings.patience_s,
         clock=clock,
     )
-    calls = PaidCalls(scheduler, budget, _known_tariff(settings, account))
+    calls = PaidCalls(scheduler, budget, _tariff_of_account(settings, account))
     return EmbeddingSimilarity(make_embedder=make_embedder, label=label, calls=calls)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragstone.judge.llm.account_settings import embeddings_named
+from ragstone.judge.llm.account_settings import embeddings_model
 from ragstone.judge.llm.prices import (
     CostEstimate,
     Tariff,
@@ -28,7 +28,7 @@ class CallTally:
         self.layout = layout_of(provider, model, settings.prices)
         self._reasoning_tokens = reasoning_tokens(settings, provider, model)
         self._tariff = tariff_of(provider, model, settings.prices)
-        self._embeddings_model = embeddings_named(settings, provider_of(provider))
+        self._embeddings_model = embeddings_model(settings, provider_of(provider))
         self._embeddings_tariff: Tariff | None = None
         if self._embeddings_model is not None:
             self._embeddings_tariff = tariff_of(

@@ -41,7 +41,7 @@ from ragstone.judge.llm.windows import (
     thinking_tokens,
     tokens_at_most,
 )
-from ragstone.judge.protocol import Call, JudgementFailed, Sightings
+from ragstone.judge.protocol import Call, JudgementFailed, ObservedJudge
 
 BASE_OUTPUT_TOKENS = 512
 """Tokens of a reply besides the values of its fields."""
@@ -141,7 +141,7 @@ class Completer(Struct, eq=False, kw_only=True):
     """The model's window, in tokens."""
     reasoning_tokens: int = 0
     """How many reasoning tokens are expected before each reply."""
-    sightings: Sightings = field(default_factory=Sightings)
+    observed_judge: ObservedJudge = field(default_factory=ObservedJudge)
     _provider: Provider | None = None
 
     @property
@@ -285,8 +285,8 @@ class Completer(Struct, eq=False, kw_only=True):
 
         reply = await self.calls.run(attempt, likely_usage, on_late=on_late)
         for names, name in (
-            (self.sightings.models, reply.model),
-            (self.sightings.request_modes, reply.request_mode),
+            (self.observed_judge.models, reply.model),
+            (self.observed_judge.request_modes, reply.request_mode),
         ):
             if name and len(names) < _MAX_REPORTED_NAMES:
                 names.add(name)

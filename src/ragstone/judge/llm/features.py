@@ -63,7 +63,7 @@ SYSTEM = Feature(
 )
 
 
-def output_limit(name: str) -> Feature:
+def output_limit_feature(name: str) -> Feature:
     """The limit of the reply's length, which the provider calls `name`."""
     refusal_words = (
         "max_tokens",
@@ -78,7 +78,7 @@ def output_limit(name: str) -> Feature:
     )
 
 
-def parameter(name: str, *other_words: str) -> Feature:
+def parameter_feature(name: str, *other_words: str) -> Feature:
     """A parameter, refused by an error with its name or one of `other_words`."""
     return Feature(
         name,
@@ -87,13 +87,15 @@ def parameter(name: str, *other_words: str) -> Feature:
     )
 
 
-LOGPROBS = parameter("logprobs", _ANY_PARAMETER)
-PROMPT_CACHE_KEY = parameter("prompt_cache_key")
-PROMPT_CACHE_OPTIONS = parameter("prompt_cache_options", "prompt_cache_breakpoint")
-CACHE_CONTROL = parameter("cache_control", "prompt_caching", "prompt caching")
+LOGPROBS = parameter_feature("logprobs", _ANY_PARAMETER)
+PROMPT_CACHE_KEY = parameter_feature("prompt_cache_key")
+PROMPT_CACHE_OPTIONS = parameter_feature(
+    "prompt_cache_options", "prompt_cache_breakpoint"
+)
+CACHE_CONTROL = parameter_feature("cache_control", "prompt_caching", "prompt caching")
 
 
-def effort(parameters: Mapping[str, object]) -> Feature:
+def effort_feature(parameters: Mapping[str, object]) -> Feature:
     """Parameters that ask the model to reason less."""
     name = _effort_name(parameters)
     refusal_words = tuple(map(str.casefold, parameters))
@@ -130,9 +132,9 @@ class Features:
             # Nested parameters may say how and where the user's data are handled, so
             # they are never left out: if they are refused, the request fails.
             if not isinstance(value, dict | list):
-                self._features.setdefault(name, parameter(name, _ANY_PARAMETER))
+                self._features.setdefault(name, parameter_feature(name, _ANY_PARAMETER))
         for effort_set in effort_parameters:
-            self._features[_effort_name(effort_set)] = effort(effort_set)
+            self._features[_effort_name(effort_set)] = effort_feature(effort_set)
         self._effort_parameters = effort_parameters
         self._parameters = parameters
         self.in_use = frozenset(self._features)

@@ -25,8 +25,8 @@ from ragstone.judge.judgements import (
 from ragstone.judge.llm import merging, reply_schemas
 from ragstone.judge.llm.any_json import list_or_empty
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.core import (
-    Core,
+from ragstone.judge.llm.form_filler import (
+    FormFiller,
     context_blocks,
     named_contexts,
     texts_of,
@@ -61,18 +61,18 @@ class LlmJudge:
         self,
         *,
         identity: JudgeIdentity,
-        core: Core,
+        filler: FormFiller,
         similarity: Similarity,
         concurrency: int,
     ) -> None:
         self.identity = identity
         self.concurrency = concurrency
-        self.cache = core.cache
-        self.budget = core.completer.calls.budget
-        self.sightings = core.completer.sightings
+        self.cache = filler.cache
+        self.budget = filler.completer.calls.budget
+        self.observed_judge = filler.completer.observed_judge
         """What the replies so far reported about the model behind the judge."""
-        self.core = core
-        references = ReferenceJudging(core)
+        self.filler = filler
+        references = ReferenceJudging(filler)
         self.context_use = references.context_use
         self.reference_match = references.reference_match
         self._similarity = similarity
@@ -81,14 +81,14 @@ class LlmJudge:
     def notes(self) -> tuple[str, ...]:
         """Notes for the report, such as that the model does not accept a parameter, or
         that texts were judged in parts."""
-        return self.core.notes
+        return self.filler.notes
 
     async def statements(
         self, question: str, answer: str, *, call: Call
     ) -> StatementList:
         field = reply_schemas.answer_field(answer)
         blocks = [Block("question", question), Block("answer", answer)]
-        reply = await self.core.fill_field("statements", field, blocks, call)
+        reply = await self.filler.fill_field("statements", field, blocks, call)
         statements = [
             Statement(f"s{number}", text)
             for number, text in enumerate(reply["statements"], start=1)
@@ -104,7 +104,7 @@ class LlmJudge:
     ) -> SupportTable:
         context_texts = [context.text for context in contexts]
         named_texts = dict(named_contexts(context_texts))
-        prompt = self.core.prompts["support"]
+        prompt = self.filler.prompts["support"]
         form = Form(prompt, reply_schemas.support_fields(statements, named_texts))
         statement_texts = {item.id: item.text for item in statements}
 
@@ -114,7 +114,7 @@ class LlmJudge:
                 Statement(name, statement_texts[name]) for name in missing_ids
             ]
             missing_texts = [item.text for item in missing_statements]
-            parts = self.core.split_contexts(form, contexts, missing_texts)
+            parts = self.filler.split_contexts(form, contexts, missing_texts)
             is_part = len(parts) > 1
             replies = []
             for part in parts:
@@ -124,7 +124,7 @@ class LlmJudge:
                 render_data = partial(
                     _render_support_data, context_blocks(part), statement_texts
                 )
-                reply = await self.core.completer.fill(
+                reply = await self.filler.completer.fill(
                     Form(prompt, fields), render_data, call, is_part=is_part
                 )
                 replies.append(reply)
@@ -140,7 +140,7 @@ class LlmJudge:
         field_texts = {
             field.path: statement_texts[field.path[1]] for field in form.fields
         }
-        values = await self.core.cached_each(
+        values = await self.filler.get_or_ask_each(
             form,
             field_texts,
             context_texts,
@@ -178,15 +178,15 @@ class LlmJudge:
             name: text for name, text in contexts.items() if name in evidence
         }
         fields = reply_schemas.quote_fields(unquoted, evidence_texts)
-        form = Form(self.core.prompts["quotes"], fields)
+        form = Form(self.filler.prompts["quotes"], fields)
         statement_texts = {item.id: item.text for item in unquoted}
         try:
-            self.core.check_room(
+            self.filler.check_room(
                 form, [*evidence_texts.values(), *statement_texts.values()]
             )
             blocks = context_blocks(list(evidence_texts.items()))
             render_data = partial(_render_support_data, blocks, statement_texts)
-            quotes = await self.core.completer.fill(form, render_data, call)
+            quotes = await self.filler.completer.fill(form, render_data, call)
         except JudgementFailed:
             # The verdicts count without quotes, too.
             return values
@@ -206,8 +206,8 @@ class LlmJudge:
             Field(("questions", f"q{number}"), reply_schemas.check_text)
             for number in range(1, n + 1)
         )
-        form = Form(self.core.prompts["reverse_questions"], fields)
-        values = await self.core.fill_form(form, [Block("answer", answer)], call)
+        form = Form(self.filler.prompts["reverse_questions"], fields)
+        values = await self.filler.fill_form(form, [Block("answer", answer)], call)
         questions = [str(value_of(values, *field.path)["text"]) for field in fields]
         cosines = await self._cosines(question, questions, call)
         return ReverseQuestions(tuple(questions), cosines)
@@ -226,17 +226,17 @@ class LlmJudge:
         """The cosine of `text` with each of `texts`, from the cache if it has all of
         them."""
         content = [self._similarity.label, text, *texts]
-        key = self.core.keys.key("similarity 1", content)
-        async with self.core.lock(key):
+        key = self.filler.keys.key("similarity 1", content)
+        async with self.filler.lock(key):
             field = Field((_SIMILARITIES,), partial(_check_cosines, count=len(texts)))
-            cached_values = read_document(self.core.cache.get(key), [field])
+            cached_values = read_document(self.filler.cache.get(key), [field])
             if cached_values and not call.fresh:
                 call.ledger.cached_calls += 1
                 return cast(Cosines, cached_values[field.path])
 
             def store(cosines: Cosines) -> None:
                 if not call.fresh:
-                    self.core.cache.put(key, {_SIMILARITIES: list(cosines)})
+                    self.filler.cache.put(key, {_SIMILARITIES: list(cosines)})
 
             return await self._similarity.cosines(
                 text, texts, call=call, on_result=store
@@ -259,8 +259,8 @@ class LlmJudge:
         fields = reply_schemas.sentence_fields(sentence_counts)
         values: Values = {}
         if fields:
-            form = Form(self.core.prompts["context_relevance"], fields)
-            values = await self.core.fill_form(form, blocks, call)
+            form = Form(self.filler.prompts["context_relevance"], fields)
+            values = await self.filler.fill_form(form, blocks, call)
         grades = []
         for name, count in sentence_counts.items():
             needed: Sequence[int] = ()
@@ -284,7 +284,7 @@ class LlmJudge:
             Block("answer", answer),
             *context_blocks(named_contexts(contexts)),
         ]
-        reply = await self.core.fill_field(
+        reply = await self.filler.fill_field(
             "direct_score", reply_schemas.GRADE, blocks, call
         )
         return float(reply["value"]) / 10.0
@@ -302,7 +302,7 @@ class LlmJudge:
         for name, (answer, contexts) in (("first", first), ("second", second)):
             blocks.append(Block(f"{name} answer", answer))
             blocks.append(Block(f"{name} contexts", render_numbered(contexts)))
-        reply = await self.core.fill_field(
+        reply = await self.filler.fill_field(
             "direct_preference", reply_schemas.BETTER, blocks, call
         )
         return Preference(reply["which"])
@@ -321,12 +321,12 @@ class LlmJudge:
         if has_no_contexts:
             blocks.append(Block("contexts", "(none were retrieved)"))
         field = reply_schemas.level_field(len(rubric.levels))
-        reply = await self.core.fill_field(RUBRIC, field, blocks, call)
+        reply = await self.filler.fill_field(RUBRIC, field, blocks, call)
         grade = rubric.grade(reply["level"] - 1)
         return Grade(grade.value, f"{grade.note}. {reply['reason']}")
 
     async def entities(self, text: str, *, call: Call) -> EntityList:
-        reply = await self.core.fill_field(
+        reply = await self.filler.fill_field(
             ENTITIES,
             reply_schemas.entities_field(text),
             [Block("text", text)],
@@ -344,7 +344,7 @@ class LlmJudge:
         )
         turns = render_list([(turn.role, turn.text) for turn in history])
         blocks = [Block("conversation", turns), Block("question", question)]
-        reply = await self.core.fill_field(STANDALONE, field, blocks, call)
+        reply = await self.filler.fill_field(STANDALONE, field, blocks, call)
         return str(reply["text"])
 
     async def close(self) -> None:
@@ -352,11 +352,11 @@ class LlmJudge:
         then close the connections and the cache."""
         try:
             await asyncio.gather(
-                self.core.completer.calls.scheduler.drain(), self._similarity.close()
+                self.filler.completer.calls.scheduler.drain(), self._similarity.close()
             )
         finally:
-            await self.core.completer.close()
-            self.core.cache.close()
+            await self.filler.completer.close()
+            self.filler.cache.close()
 
 
 def _render_support_data(

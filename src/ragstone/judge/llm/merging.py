@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ragstone.judge.judgements import Verdict
-from ragstone.judge.llm.core import value_of
+from ragstone.judge.llm.form_filler import value_of
 from ragstone.judge.llm.graded import PROBABILITY
 from ragstone.judge.llm.replies import Values
 from ragstone.judge.llm.reply_schemas import UNQUOTED

@@ -25,17 +25,17 @@ from ragstone.judge.llm.features import (
     SYSTEM_ROLE,
     Feature,
     FeatureRefused,
-    output_limit,
+    output_limit_feature,
     with_schema,
 )
 from ragstone.judge.llm.graded import ALTERNATIVES
 from ragstone.judge.llm.provider import (
-    Broken,
     ChatReply,
     ChatRequest,
     EmbedReply,
     Rejected,
     Stop,
+    TemporaryFault,
     Usage,
 )
 from ragstone.judge.llm.sdk import SdkProvider, client_options, key_of, result_or_error
@@ -102,7 +102,7 @@ class OpenAIProvider(SdkProvider):
             *cache_features,
             LOGPROBS,
             SYSTEM,
-            output_limit(self._limit_name),
+            output_limit_feature(self._limit_name),
         )
         super().__init__(
             account,
@@ -190,7 +190,7 @@ class OpenAIProvider(SdkProvider):
                 raise error
         message = choice.get("message")
         if not isinstance(message, dict):
-            raise Broken("the reply is not a chat completion")
+            raise TemporaryFault("the reply is not a chat completion")
         reason = str(choice.get("finish_reason")).lower()
         stop = _STOPS.get(reason, Stop.COMPLETE)
         if message.get("refusal"):
@@ -256,7 +256,7 @@ class OpenAIEmbedder:
         document = transport.parse_reply(reply.content)
         data = list_or_empty(document.get("data"))
         if len(data) != len(texts):
-            raise Broken("the reply does not contain one embedding per text")
+            raise TemporaryFault("the reply does not contain one embedding per text")
         try:
             embeddings = {
                 item.get("index", position): item["embedding"]
@@ -268,7 +268,7 @@ class OpenAIEmbedder:
             vectors = np.empty(0)
         is_matrix = vectors.ndim == 2 and vectors.size > 0
         if not is_matrix or not np.isfinite(vectors).all():
-            raise Broken(
+            raise TemporaryFault(
                 "the reply contains embeddings that are not vectors of numbers"
             )
         usage = dict_or_empty(document.get("usage"))

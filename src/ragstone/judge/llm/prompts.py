@@ -168,8 +168,8 @@ def layout_of(
     A prompt has all its worked examples if the provider is known to cache it, so that
     it is cheaper than the brief one; otherwise they would be paid for with every call.
     """
-    listed = listed_price(provider, model)
-    cache_from = listed.cache_from if listed else None
+    model_price = listed_price(provider, model)
+    cache_from = model_price.cache_from if model_price else None
     price = tariff_of(provider, model, prices)
     prompts: dict[str, Prompt] = {}
     cached_prompts: set[str] = set()

@@ -92,7 +92,7 @@ class Fault(Exception):  # noqa: N818 - an outcome of one attempt, not a program
         self.reason = reason
 
 
-class Busy(Fault):
+class RateLimited(Fault):
     """A rate limit is reached (status 429). `retry_after_s` is the wait that the
     provider asks for; None if it names none."""
 
@@ -104,7 +104,7 @@ class Busy(Fault):
         self.retry_after_s = retry_after_s
 
 
-class Broken(Fault):
+class TemporaryFault(Fault):
     """An error of the server, a time-out, or a failed connection: worth another try.
     `retry_after_s` is the wait that the provider asks for; None if it names none."""
 

@@ -18,8 +18,8 @@ from ragstone.judge.judgements import (
 )
 from ragstone.judge.llm import merging, reply_schemas
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.core import (
-    Core,
+from ragstone.judge.llm.form_filler import (
+    FormFiller,
     context_blocks,
     texts_of,
     value_of,
@@ -41,8 +41,8 @@ class ReferenceJudging:
     ones.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, filler: FormFiller) -> None:
+        self._filler = filler
         self._listed: dict[bytes, tuple[Statement, ...]] = {}
 
     async def context_use(
@@ -56,7 +56,7 @@ class ReferenceJudging:
     ) -> ContextUse:
         """The use of each context for the reference, or for the answer if there is no
         reference."""
-        core = self._core
+        filler = self._filler
         all_ids = tuple(map(context_id, range(len(contexts))))
         target_name = "reference"
         target_text = reference or ""
@@ -74,12 +74,12 @@ class ReferenceJudging:
             attributions = reply_schemas.attribution_fields(
                 target_text, known, context_ids
             )
-            return Form(core.prompts[prompt], uses + attributions)
+            return Form(filler.prompts[prompt], uses + attributions)
 
         async def ask(known: KnownStatements) -> Values:
             blocks = [Block("question", question), Block(target_name, target_text)]
             fixed = [question, target_text, *_texts(known or ())]
-            parts = core.split_contexts(form(known), contexts, fixed)
+            parts = filler.split_contexts(form(known), contexts, fixed)
             is_part = len(parts) > 1
             replies = []
             for part in parts:
@@ -90,7 +90,7 @@ class ReferenceJudging:
                     context_blocks(part),
                     known,
                 )
-                reply = await core.completer.fill(
+                reply = await filler.completer.fill(
                     part_form, render_data, call, is_part=is_part
                 )
                 replies.append(reply_schemas.with_reference_by_id(reply))
@@ -105,7 +105,7 @@ class ReferenceJudging:
             statements, values = await self._judge(content, form, ask, call)
         else:
             no_statements = ()
-            values = await core.cached(
+            values = await filler.get_or_ask(
                 form(no_statements),
                 content,
                 call,
@@ -138,8 +138,8 @@ class ReferenceJudging:
         call: Call,
     ) -> ReferenceMatch:
         """The comparison of `answer`, with its `statements`, and `reference`."""
-        core = self._core
-        prompt = core.prompts["reference_match"]
+        filler = self._filler
+        prompt = filler.prompts["reference_match"]
         blocks = [
             Block("question", question),
             Block("reference", reference),
@@ -154,7 +154,7 @@ class ReferenceJudging:
             return Form(prompt, fields)
 
         async def ask(known: KnownStatements) -> Values:
-            core.check_room(form(known), [block.text for block in blocks])
+            filler.check_room(form(known), [block.text for block in blocks])
             no_contexts: list[Block] = []
             render_data = partial(
                 _render_data,
@@ -162,7 +162,7 @@ class ReferenceJudging:
                 no_contexts,
                 known,
             )
-            reply = await core.completer.fill(form(known), render_data, call)
+            reply = await filler.completer.fill(form(known), render_data, call)
             return reply_schemas.with_reference_by_id(reply)
 
         answer_statements = [f"{item.id}:{item.text}" for item in statements]
@@ -194,28 +194,28 @@ class ReferenceJudging:
         and others. `form` and `ask` are called with None if the statements are not
         known, so that the model lists them, too.
         """
-        core = self._core
+        filler = self._filler
         question_and_reference = content[:2]
-        list_key = core.keys.key("reference statements 1", question_and_reference)
-        async with core.lock(list_key):
+        list_key = filler.keys.key("reference statements 1", question_and_reference)
+        async with filler.lock(list_key):
             statements = self._listed.get(list_key)
             if not statements:
-                statements = _statements_in(core.cache.get(list_key))
+                statements = _statements_in(filler.cache.get(list_key))
             if not statements:
                 values = await ask(None)
                 statements = reply_schemas.listed_statements(values)
                 self._listed[list_key] = statements
-                core.cache.put(list_key, {"statements": _texts(statements)})
+                filler.cache.put(list_key, {"statements": _texts(statements)})
                 # Cached under the key that the next run, which knows the statements,
                 # looks for.
-                key = core.keys.key(
+                key = filler.keys.key(
                     form(statements).digest,
                     _content_with(content, statements),
                     repeat=call.repeat,
                 )
-                core.cache.put(key, document_of(values))
+                filler.cache.put(key, document_of(values))
                 return statements, values
-        values = await core.cached(
+        values = await filler.get_or_ask(
             form(statements),
             _content_with(content, statements),
             call,

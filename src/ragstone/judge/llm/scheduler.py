@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from msgspec import Struct
 
 from ragstone.errors import JudgeError
-from ragstone.judge.llm.provider import Broken, Busy, Rejected
+from ragstone.judge.llm.provider import RateLimited, Rejected, TemporaryFault
 from ragstone.judge.protocol import DRAIN_S, JudgementFailed
 
 MAX_ATTEMPTS = 5
@@ -54,7 +54,7 @@ class Scheduler:
     halves, once for all calls that were sent before that. From then on it grows by one
     when as many calls as may be in flight have succeeded.
 
-    A call with a broken attempt is tried up to MAX_ATTEMPTS times, after 0.5 s,
+    A call with a temporary fault is tried up to MAX_ATTEMPTS times, after 0.5 s,
     doubling up to 30 s. A call over a rate limit waits as long as the provider asks,
     else from 0.5 s up to 10 s; if several in a row are over it, all calls wait. The run
     ends if no call is accepted for `patience_s`, or the provider asks to wait longer.
@@ -109,7 +109,7 @@ class Scheduler:
             await self._enter()
             try:
                 result = await self._first_success(attempt, on_late)
-            except Busy as fault:
+            except RateLimited as fault:
                 refusals += 1
                 wait_s = self._record_refusal(fault, refusals)
             else:
@@ -122,9 +122,9 @@ class Scheduler:
     async def _first_success(
         self, attempt: Attempt[_T], on_late: LateCallback[_T]
     ) -> _T:
-        """Repeat a broken `attempt` until it succeeds; it stays in flight meanwhile, so
-        that other calls wait. Raises Busy at once."""
-        broken_attempts = 0
+        """Repeat `attempt` after temporary faults until it succeeds; it stays in flight
+        meanwhile, so that other calls wait. Raises RateLimited at once."""
+        failed_attempts = 0
         while True:
             await self._wait_for_end_of_pause()
             self._attempts_sent += 1
@@ -137,18 +137,20 @@ class Scheduler:
                 raise
             except JudgeError as error:
                 self._stop(error)
-            except Busy as fault:
+            except RateLimited as fault:
                 fault.attempt_number = attempt_number
                 raise
-            except Broken as fault:
-                broken_attempts += 1
-                wait_s = self._record_broken(fault, attempt_number, broken_attempts)
+            except TemporaryFault as fault:
+                failed_attempts += 1
+                wait_s = self._record_temporary_fault(
+                    fault, attempt_number, failed_attempts
+                )
             await self._clock.sleep(wait_s)
 
     async def _call_with_timeout(
         self, attempt: Attempt[_T], on_late: LateCallback[_T]
     ) -> _T:
-        """The result of one `attempt`. Raises Broken after the time limit."""
+        """The result of one `attempt`. Raises TemporaryFault after the time limit."""
         task = asyncio.ensure_future(attempt())
         try:
             await asyncio.wait((task,), timeout=self._timeout_s)
@@ -166,7 +168,7 @@ class Scheduler:
         except asyncio.CancelledError:
             if is_in_time:
                 raise
-        raise Broken(f"no reply within {self._timeout_s:g} s")
+        raise TemporaryFault(f"no reply within {self._timeout_s:g} s")
 
     def _await_late(self, task: asyncio.Future[_T], on_late: LateCallback[_T]) -> None:
         """Let the call of a cancelled caller run on for DRAIN_S."""
@@ -249,7 +251,7 @@ class Scheduler:
         self._limit = max(min_limit, self._limit / 2)
         return True
 
-    def _record_refusal(self, fault: Busy, refusals: int) -> float:
+    def _record_refusal(self, fault: RateLimited, refusals: int) -> float:
         """Record that a call was refused because of a rate limit, `refusals` times by
         now; return the seconds that it must wait.
 
@@ -282,19 +284,19 @@ class Scheduler:
         # A little longer, so that the calls don't all come at the same time.
         return wait_s * self._clock.uniform(1.0, 1.05)
 
-    def _record_broken(
-        self, fault: Broken, attempt_number: int, broken_attempts: int
+    def _record_temporary_fault(
+        self, fault: TemporaryFault, attempt_number: int, failed_attempts: int
     ) -> float:
-        """Record that an attempt of a call is broken, `broken_attempts` by now; return
-        the seconds until the next attempt.
+        """Record that an attempt of a call failed, `failed_attempts` by now; return the
+        seconds until the next attempt.
 
         Raises JudgementFailed after the last attempt, and JudgeError if that was the
         last of too many calls.
         """
         self._record_failure(attempt_number)
-        if broken_attempts < MAX_ATTEMPTS:
+        if failed_attempts < MAX_ATTEMPTS:
             backoff_s = min(
-                _MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (broken_attempts - 1)
+                _MAX_BACKOFF_S, _FIRST_BACKOFF_S * 2.0 ** (failed_attempts - 1)
             )
             requested_s = min(_MAX_BACKOFF_S, fault.retry_after_s or 0.0)
             return max(backoff_s * self._clock.uniform(0.5, 1.0), requested_s)

@@ -15,7 +15,7 @@ from ragstone.errors import JudgeError
 from ragstone.judge.llm import transport
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.features import Feature, FeatureRefused, Features
-from ragstone.judge.llm.provider import Broken, ChatReply, ChatRequest, Fault
+from ragstone.judge.llm.provider import ChatReply, ChatRequest, Fault, TemporaryFault
 from ragstone.system.bounded_http import UNCOMPRESSED
 
 _T = TypeVar("_T")
@@ -101,23 +101,23 @@ async def result_or_error(
         status: int | None = error.status_code  # type: ignore[attr-defined]
         reason = f"HTTP {status}: {error}"
         if status in _IDENTITY_REFUSED:
-            return transport.refused_key(account, reason)
-        return Broken(account.safe_line(reason))
+            return transport.refused_key_error(account, reason)
+        return TemporaryFault(account.safe_line(reason))
     except sdk.APIStatusError as error:
-        return transport.refusal(
+        return transport.request_error(
             account, error.status_code, error.response.headers, error.body
         )
     # aiohttp's own error if the reply is not HTTP.
     except (sdk.APIConnectionError, aiohttp.ClientError) as error:
         return transport.connection_error(account, error)
     except any_sdk_error as error:
-        return Broken(account.safe_line(error))
+        return TemporaryFault(account.safe_line(error))
     except Exception as error:
         # A cloud's library signs in, and raises errors of its own.
         if account.provider.cloud is None:
             raise
         reason = f"can't sign in to {account.service}: {account.safe_line(error)}"
-        return Broken(reason)
+        return TemporaryFault(reason)
 
 
 class SdkProvider(ABC):
@@ -154,7 +154,7 @@ class SdkProvider(ABC):
     def read(
         self, document: Mapping[str, Any], headers: Mapping[str, str]
     ) -> ChatReply:
-        """Parse a reply. Raises the fault that an error reply stands for, and Broken if
+        """Parse a reply. Raises the fault that an error reply stands for, and TemporaryFault if
         it is no chat reply."""
 
     async def chat(self, request: ChatRequest) -> ChatReply:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from ragstone.errors import ConfigError, JudgeError
-from ragstone.judge.llm.provider import Broken
+from ragstone.judge.llm.provider import TemporaryFault
 from ragstone.judge.providers import Environ, variable
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def job_token(account: Account, audience: str) -> str:
     the provider.
 
     Blocks until GitHub replies. Raises JudgeError if the job may not have one, and
-    Broken if another try may succeed.
+    TemporaryFault if another try may succeed.
     """
     import httpx2
 
@@ -63,7 +63,9 @@ def job_token(account: Account, audience: str) -> str:
         KeyError,
         TypeError,
     ) as error:
-        raise Broken(f"no ID token of this job ({type(error).__name__})") from None
+        raise TemporaryFault(
+            f"no ID token of this job ({type(error).__name__})"
+        ) from None
     if reply.status_code in (400, 401, 403, 404):
         raise JudgeError(
             f"the job got no ID token: HTTP {reply.status_code}.",
@@ -71,6 +73,6 @@ def job_token(account: Account, audience: str) -> str:
             hint=PERMISSION_HINT,
         )
     if not isinstance(token, str):
-        raise Broken(f"no ID token of this job (HTTP {reply.status_code})")
+        raise TemporaryFault(f"no ID token of this job (HTTP {reply.status_code})")
     account.tokens.add(token)
     return token

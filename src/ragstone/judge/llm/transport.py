@@ -20,7 +20,7 @@ from ragstone.errors import ConfigError, JudgeError
 from ragstone.judge.llm.account import Account
 from ragstone.judge.llm.any_json import dict_or_empty, list_or_empty, text_or_empty
 from ragstone.judge.llm.features import FeatureRefused
-from ragstone.judge.llm.provider import Broken, Busy, Fault, Rejected
+from ragstone.judge.llm.provider import Fault, RateLimited, Rejected, TemporaryFault
 from ragstone.judge.names import suggested_model
 
 if TYPE_CHECKING:
@@ -121,14 +121,14 @@ async def limit_reply_size(reply: httpx2.Response) -> None:
 
 
 def parse_reply(content: bytes) -> dict[str, Any]:
-    """A reply's body as a JSON object. Raises Broken for anything else (a proxy's page,
+    """A reply's body as a JSON object. Raises TemporaryFault for anything else (a proxy's page,
     half a body)."""
     try:
         document = from_json(content, allow_inf_nan=False)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise Broken("the reply is not a JSON object")
+        raise TemporaryFault("the reply is not a JSON object")
     return document
 
 
@@ -159,28 +159,30 @@ def status_error(
     text = f"{codes} {message}".lower()
     match status:
         case 400 | 422 if _contains_any(text, _NOT_JSON):
-            return Broken(reason)
+            return TemporaryFault(reason)
         case 402:
-            return _out_of_quota(account, reason)
+            return _out_of_quota_error(account, reason)
         case 400 | 403 | 429 if _contains_any(text, _OUT_OF_QUOTA):
-            return _out_of_quota(account, reason)
+            return _out_of_quota_error(account, reason)
         case 429 if _QUOTA_PER_DAY.search(_beginning_as_json(body)):
-            return _out_of_quota(account, reason)
+            return _out_of_quota_error(account, reason)
         case 400 | 403 | 422 if _contains_any(text, _FILTERED):
             return Rejected("the provider's content filter stopped the request")
         case 401 | 403:
-            return refused_key(account, reason)
+            return refused_key_error(account, reason)
         case 400 if _contains_any(text, _BAD_KEY):
-            return refused_key(account, reason)
+            return refused_key_error(account, reason)
         case 404:
-            return _unknown_model(account, reason)
+            return _unknown_model_error(account, reason)
         case 429:
-            return Busy(reason, _requested_wait_s(headers, body, message))
+            return RateLimited(reason, _requested_wait_s(headers, body, message))
         case _ if 300 <= status < 400:
-            return _redirected(account, headers.get("location", "an unnamed address"))
+            return _redirect_error(
+                account, headers.get("location", "an unnamed address")
+            )
         # Time-out, conflict and too early: as errors of the server, they may pass.
         case _ if status in (408, 409, 425) or status >= 500:
-            return Broken(reason, _requested_wait_s(headers, body, message))
+            return TemporaryFault(reason, _requested_wait_s(headers, body, message))
         case _ if status == 413 or _contains_any(text, _TOO_LONG):
             return Rejected(
                 f"the request is longer than the judge's window ({reason}); set judge.context_window to the model's "
@@ -190,7 +192,7 @@ def status_error(
             return Rejected(f"the judge rejected the request ({reason})")
 
 
-def _out_of_quota(account: Account, reason: str) -> JudgeError:
+def _out_of_quota_error(account: Account, reason: str) -> JudgeError:
     return JudgeError(
         f"the {account.service} account is out of quota: {reason}",
         where="judge",
@@ -198,7 +200,7 @@ def _out_of_quota(account: Account, reason: str) -> JudgeError:
     )
 
 
-def _redirected(account: Account, location: str) -> JudgeError:
+def _redirect_error(account: Account, location: str) -> JudgeError:
     target, _, _ = account.safe_line(location).partition("?")
     return JudgeError(
         f"the address {account.address.endpoint} redirects to {target}; the key is not sent there.",
@@ -207,7 +209,7 @@ def _redirected(account: Account, location: str) -> JudgeError:
     )
 
 
-def _unknown_model(account: Account, reason: str) -> JudgeError:
+def _unknown_model_error(account: Account, reason: str) -> JudgeError:
     address_setting = "judge.embeddings_base_url"
     suggestion = None
     if account.setting == "judge.name":
@@ -225,7 +227,7 @@ def _contains_any(text: str, parts: Sequence[str]) -> bool:
     return any(part in text for part in parts)
 
 
-def refused_key(account: Account, reason: str) -> JudgeError:
+def refused_key_error(account: Account, reason: str) -> JudgeError:
     """The error if the provider does not accept the key, or the identity of this
     job."""
     if account.job_identity is not None:
@@ -256,12 +258,12 @@ def body_error(
         return None
     code = str(dict_or_empty(error).get("code"))
     status = int(code) if re.fullmatch(r"[45]\d\d", code) else 502
-    return refusal(account, status, headers={}, body=document)
+    return request_error(account, status, headers={}, body=document)
 
 
 def connection_error(
     account: Account, error: BaseException
-) -> Broken | Rejected | JudgeError:
+) -> TemporaryFault | Rejected | JudgeError:
     """The exception to raise for a request without a reply, by the cause of the SDK's
     `error`.
 
@@ -280,26 +282,28 @@ def connection_error(
         causes.append(causes[-1].__cause__)
     for cause in causes:
         match cause:
-            case JudgeError() | Broken():
+            case JudgeError() | TemporaryFault():
                 # Raised while getting a token, and wrapped by the SDK.
                 return copy.copy(cause)
             case ReplyTooLarge():
                 return Rejected(f"the judge's reply has {cause.reason}")
             case aiohttp.ClientProxyConnectionError():
-                return Broken(
+                return TemporaryFault(
                     f"no connection to the proxy {cause.host}:{cause.port} that HTTPS_PROXY or HTTP_PROXY names: "
                     f"{cause.os_error}"
                 )
             case aiohttp.ClientResponseError():
                 message = account.safe_line(cause.message)
-                return Broken(f"the judge's reply is not HTTP: {message}")
+                return TemporaryFault(f"the judge's reply is not HTTP: {message}")
             case httpx2.DecodingError() | aiohttp.ClientPayloadError():
-                return Broken(
+                return TemporaryFault(
                     f"the judge's reply broke off: {account.safe_line(cause)}"
                 )
     if any(isinstance(cause, TimeoutError) for cause in causes):
-        return Broken(f"no connection or no reply within {account.timeout_s:g} s")
-    return Broken(
+        return TemporaryFault(
+            f"no connection or no reply within {account.timeout_s:g} s"
+        )
+    return TemporaryFault(
         f"no connection to {account.address.host}: {account.safe_line(causes[-1])}"
     )
 
@@ -350,7 +354,7 @@ def _beginning_as_json(body: object) -> str:
     return json.dumps(body, default=str)[:_MAX_ERROR_CHARACTERS]
 
 
-def refusal(
+def request_error(
     account: Account, status: int, headers: Mapping[str, str], body: object
 ) -> Fault | JudgeError:
     """The exception to raise for an error reply to a request with features: a
@@ -360,7 +364,7 @@ def refusal(
     message, codes = _message_and_codes(body)
     text = f"{codes} {message}".lower()
     if (
-        isinstance(error, Busy)
+        isinstance(error, RateLimited)
         or status in (401, 402)
         or _NEGATIVE_LIMIT in text
         or _contains_any(text, _NOT_JSON)

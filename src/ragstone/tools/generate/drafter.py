@@ -12,7 +12,7 @@ from pydantic import Field as Limits
 from ragstone.errors import ConfigError
 from ragstone.judge.llm import prompts
 from ragstone.judge.llm.completion import Form
-from ragstone.judge.llm.core import value_of
+from ragstone.judge.llm.form_filler import value_of
 from ragstone.judge.llm.judge import LlmJudge
 from ragstone.judge.llm.replies import Field
 from ragstone.judge.llm.reply_schemas import as_object
@@ -131,7 +131,7 @@ class Drafter:
     def __init__(self, judge: Judge) -> None:
         if not isinstance(judge, LlmJudge):
             raise cannot_write(judge.identity.label())
-        self._core = judge.core
+        self._filler = judge.filler
 
     async def question(
         self,
@@ -156,7 +156,7 @@ class Drafter:
             ]
             blocks.append(Block("asked", render_list(numbered)))
         field = Field(("draft",), _check(model, "possible"), _TEXT_TOKENS)
-        reply = await self._core.fill_field(prompt, field, blocks, call)
+        reply = await self._filler.fill_field(prompt, field, blocks, call)
         if reply["possible"] == "no":
             return None
         return DraftedQuestion.model_validate(reply)
@@ -167,7 +167,9 @@ class Drafter:
         """Answer `question` by nothing but `passages`; None if they don't answer it."""
         field = Field(("attempt",), _check(_Attempt, "answerable"), _TEXT_TOKENS)
         blocks = [Block("question", question), *_passage_blocks(passages)]
-        reply = await self._core.fill_field(prompts.DRAFT_ATTEMPT, field, blocks, call)
+        reply = await self._filler.fill_field(
+            prompts.DRAFT_ATTEMPT, field, blocks, call
+        )
         answer: str | None = reply.get("answer")
         return answer
 
@@ -184,9 +186,9 @@ class Drafter:
             name = f"a{number}"
             blocks.append(Block(f"answer {name}", answer))
             fields.append(Field(("answers", name), _check(_Match), _MATCH_TOKENS))
-        prompt = self._core.prompts[prompts.DRAFT_INSPECTION]
+        prompt = self._filler.prompts[prompts.DRAFT_INSPECTION]
         form = Form(prompt, tuple(fields))
-        values = await self._core.fill_form(form, blocks, call)
+        values = await self._filler.fill_form(form, blocks, call)
         matches = tuple(
             value_of(values, *field.path)["match"] == "same" for field in fields[1:]
         )
@@ -203,7 +205,7 @@ class Drafter:
             Block("reference", reference),
             *_passage_blocks(passages),
         ]
-        reply = await self._core.fill_field(prompts.DRAFT_WORSE, field, blocks, call)
+        reply = await self._filler.fill_field(prompts.DRAFT_WORSE, field, blocks, call)
         return WorseAnswers.model_validate(reply)
 
 

@@ -15,7 +15,12 @@ from ragstone.errors import ConfigError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.record import SampleRecord
 from ragstone.judge.collect import collect_judgements
-from ragstone.judge.fitted import FittedFile, FittedModel, Graded, features_of
+from ragstone.judge.fitted import (
+    FittedFile,
+    FittedModel,
+    PredictionQuality,
+    features_of,
+)
 from ragstone.judge.judgements import JudgementKind, StatementList, SupportTable
 from ragstone.judge.offline.judge import OfflineJudge
 from ragstone.judge.protocol import Call
@@ -127,9 +132,9 @@ def fit_model(
     _check_labels(passes, group_count)
     table = np.array([list(row.values()) for row in rows], dtype=np.float64)
 
-    def grade(probabilities: Floats) -> Graded:
+    def grade(probabilities: Floats) -> PredictionQuality:
         ranking = estimate(auroc, probabilities, passes, groups)
-        return Graded(
+        return PredictionQuality(
             auroc=ranking.value,
             low=ranking.low,
             high=ranking.high,

@@ -29,7 +29,7 @@ _VALUE = "value"
 """The name of a value that is cached by itself."""
 
 
-class Core:
+class FormFiller:
     """Fills in forms: looks in the cache before it asks the model, and splits contexts
     to fit the model's window."""
 
@@ -57,7 +57,7 @@ class Core:
             )
         return notes
 
-    async def cached(
+    async def get_or_ask(
         self,
         form: Form,
         content: Sequence[str],
@@ -82,7 +82,7 @@ class Core:
             self.cache.put(key, document_of(values))
             return values
 
-    async def cached_each(
+    async def get_or_ask_each(
         self,
         form: Form,
         field_texts: Mapping[FieldPath, str],
@@ -153,7 +153,7 @@ class Core:
             return await self.completer.fill(form, lambda _pending: data, call)
 
         content = [f"{block.name}:{block.text}" for block in blocks]
-        return await self.cached(form, content, call, ask)
+        return await self.get_or_ask(form, content, call, ask)
 
     async def fill_field(
         self, prompt: str, field: Field, blocks: Sequence[Block], call: Call
