@@ -2,11 +2,11 @@
 into chunks.
 
 Texts are compared without case, punctuation and white space. A character of the
-evidence is found if it is in a run of RUN characters that a context has too, or in a
+evidence is found if it is in a run of RUN_CHARACTERS that a context has too, or in a
 shorter run at an end of a context, because chunks may be cut anywhere. A word is found
 if all its characters are. The first k contexts *have* the evidence if together they
-have nearly all of it: at least MIN_SHARE of its words, with fewer than GAP missing in a
-row. So it doesn't matter whether it is in one chunk or split over several.
+have nearly all of it: at least MIN_FOUND_SHARE of its words, without a gap of
+MIN_GAP_WORDS. So it doesn't matter whether it is in one chunk or split over several.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-MIN_SHARE = 0.9
+MIN_FOUND_SHARE = 0.9
 """The share of its words from which evidence is retrieved."""
 
-GAP = 5
-"""Evidence is not retrieved if this many words in a row are missing: a sentence of it
-may be gone."""
+MIN_GAP_WORDS = 5
+"""Evidence is not retrieved if this many words in a row are missing: that may be a
+sentence."""
 
-OVERLAP = 0.5
+MIN_COMMON_SHARE = 0.5
 """A context carries evidence if they have this share of the characters of the shorter
 of the two in common."""
 
-RUN = 16
+RUN_CHARACTERS = 16
 """A common run of this many characters is no accident."""
 
 RUN_WORDS = 3
@@ -85,7 +85,7 @@ def locate(
     """The place of each text of `evidence` in `contexts`, which are in rank order. A
     text without a word is in no context."""
     plain_contexts = list(map(_plain, contexts))
-    runs = [_character_runs(context, RUN) for context in plain_contexts]
+    runs = [_character_runs(context, RUN_CHARACTERS) for context in plain_contexts]
     return tuple(_place(_plain(text), plain_contexts, runs) for text in evidence)
 
 
@@ -138,21 +138,21 @@ def _character_runs(text: str, size: int) -> Set[str]:
 def _place(
     evidence: str, contexts: Sequence[str], runs: Sequence[Set[str]]
 ) -> EvidencePlace:
-    """The place of plain `evidence` in plain `contexts`; `runs` are those of RUN
-    characters in each context."""
+    """The place of plain `evidence` in plain `contexts`; `runs` are those of
+    RUN_CHARACTERS in each context."""
     if not evidence.strip():
         return EvidencePlace(0.0, complete_rank=0, carrier_ranks=())
-    size = min(RUN, len(evidence))
+    size = min(RUN_CHARACTERS, len(evidence))
     # The characters found in any context so far, as flags.
     found = bytearray(len(evidence))
     complete_rank = 0
     carrier_ranks: list[int] = []
     for rank, context in enumerate(contexts, start=1):
         context_runs = runs[rank - 1]
-        if size < RUN:
+        if size < RUN_CHARACTERS:
             context_runs = _character_runs(context, size)
         found_here = _common(evidence, context, context_runs, size)
-        if found_here.count(1) >= OVERLAP * min(len(evidence), len(context)):
+        if found_here.count(1) >= MIN_COMMON_SHARE * min(len(evidence), len(context)):
             carrier_ranks.append(rank)
         found = bytearray(map(max, found, found_here))
         if not complete_rank and _is_retrieved(_word_flags(evidence, found)):
@@ -195,4 +195,7 @@ def _word_flags(evidence: str, found: bytearray) -> bytes:
 
 def _is_retrieved(flags: bytes) -> bool:
     """Whether enough words are found, and no gap is too long."""
-    return flags.count(1) >= MIN_SHARE * len(flags) and bytes(GAP) not in flags
+    return (
+        flags.count(1) >= MIN_FOUND_SHARE * len(flags)
+        and bytes(MIN_GAP_WORDS) not in flags
+    )

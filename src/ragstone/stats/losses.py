@@ -318,6 +318,7 @@ class Draws:
         draws: int = _DRAWS,
     ) -> None:
         n = len(weights)
+        # The falls and their parts are four arrays of this size.
         count = int(np.clip(_MAX_DRAWN_SCORES // (4 * n), _MIN_DRAWS, draws))
         self._means = means
         self.components = drawn_choices(weights, count, rng).T
@@ -360,6 +361,7 @@ def standardised(falls: Floats, variance: float) -> Floats:
 def standard_scores(sums: Floats, squared_gains: Floats, variance: float) -> Floats:
     """`sums` of falls divided by the larger of two standard errors: of noise, and of
     the questions that got better."""
+    # A change that is as likely to harm as to help has losses as large as its gains.
     return sums / np.sqrt(np.maximum(variance, 2.0 * squared_gains) + 1e-12)
 
 
