@@ -27,7 +27,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.decide import decide_gate
 from ragstone.gate.eligibility import eligibility
 from ragstone.gate.verdict import GateVerdict, Status
-from ragstone.history.codes import compact
+from ragstone.history.codes import compact_scores
 from ragstone.history.drift import find_cause, measure_drift
 from ragstone.history.file import History
 from ragstone.history.level import at_level, past_of, runs_before
@@ -53,7 +53,7 @@ class Branch:
         """Decide a run of main, and add it to the history."""
         run, decided = confirmed(self.system.ask, self._decide, METRICS)
         eligible, _ = eligibility(decided)
-        line, codes = self._line(eligible=eligible), compact(run, METRICS)
+        line, codes = self._line(eligible=eligible), compact_scores(run, METRICS)
         drift = measure_drift(self.history, line, codes, run, POLICY, decided=decided.checks)
         self.history = self.history.with_run(line.model_copy(update={"below": drift.below}), codes)
         if eligible:
@@ -63,7 +63,7 @@ class Branch:
 
     def _decide(self, run: RunScores) -> GateVerdict:
         line = self._line(eligible=False)
-        drift = measure_drift(self.history, line, compact(run, METRICS), run, POLICY)
+        drift = measure_drift(self.history, line, compact_scores(run, METRICS), run, POLICY)
         level = self.baseline
         if level is not None:
             runs = runs_before(self.history, line)

@@ -193,8 +193,8 @@ def test_a_sample_with_a_floor_can_not_be_left_out(tmp_path: Path, text: str) ->
 @pytest.mark.parametrize(
     ("rows", "says", "line"),
     [
-        ([{"question": f"What is {name}?"} for name in "AXY"], "no sample matches the row: 'What is X", 3),
-        ([{"id": name} for name in ("qA", "qX", "qB")], "no sample matches the row: 'qX'", 3),
+        ([{"question": f"What is {name}?"} for name in "AXY"], "no sample matches 'What is X", 3),
+        ([{"id": name} for name in ("qA", "qX", "qB")], "no sample matches 'qX'", 3),
     ],
 )
 def test_a_row_of_no_sample_is_refused(tmp_path: Path, rows: list[dict[str, object]], says: str, line: int) -> None:

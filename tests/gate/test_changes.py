@@ -9,7 +9,7 @@ import pytest
 
 from ragstone.evaluation.manifest import Manifest
 from ragstone.evaluation.record import Answer, SampleRecord
-from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, without_drafts
+from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts, split_drafts
 from ragstone.gate.changes import CorpusChange, changes_since
 from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.findings import Level
@@ -122,7 +122,7 @@ def asked(questions: Asked, *, drafts: tuple[str, ...] = (), group: str | None =
 
 
 def change(now: RunScores, then: RunScores) -> tuple[str, ...]:
-    current, drafts = without_drafts(now)
+    current, drafts = split_drafts(now)
     baseline, _ = with_ids_of(current, then)
     return golden_set_change(current, baseline, drafts=drafts).counts
 

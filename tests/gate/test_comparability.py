@@ -11,7 +11,7 @@ from ragstone.evaluation.scores import RunScores
 from ragstone.gate.comparability import new_ids, pair_runs, with_ids_of, with_lost_contexts
 from ragstone.gate.grouping import group_labels, with_groups_of
 from ragstone.gate.verdict import Status
-from ragstone.history.codes import compact
+from ragstone.history.codes import compact_scores
 from ragstone.system.response import NO_CONTEXTS, NO_TEXTS
 from tests.gate.conftest import build_run as run
 from tests.gate.conftest import decide
@@ -195,7 +195,7 @@ def test_a_sample_is_in_its_group_or_in_the_one_that_has_its_id_or_alone() -> No
     assert labels[2] == labels[3]
     assert len(set(labels)) == 3
     assert group_labels(run({"faithfulness": [1.0] * 2}), ["s0", "s1"]) is None
-    codes = compact(scores, ()).samples.groups
+    codes = compact_scores(scores, ()).samples.groups
     assert codes is not None
     assert len(set(codes)) == 3
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
-from ragstone.history.codes import Compact, compact
+from ragstone.history.codes import CompactScores, compact_scores
 from ragstone.history.lines import MeanPart, RunLine
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -58,5 +58,5 @@ def line(number: int, *, time: datetime | None = None, metrics: Sequence[str] = 
     )
 
 
-def compacted(run: RunScores) -> Compact:
-    return compact(run, tuple(run.metrics))
+def compacted(run: RunScores) -> CompactScores:
+    return compact_scores(run, tuple(run.metrics))

@@ -32,7 +32,7 @@ MAX_WORDS_BESIDE_QUESTION = 5
 MIN_ORDERED_WORDS = 7
 """The order of fewer words shows nothing."""
 MIN_KNOWN_SHARE = 0.7
-"""With a smaller share of words that are in the contexts, their order is not known."""
+"""If a smaller share of the words is in the source, their order can't be judged."""
 MIN_CHANCE_PAIRS = 0.3
 """If fewer pairs would be neighbours by chance, their number shows nothing."""
 MIN_CUT_WORDS = 3

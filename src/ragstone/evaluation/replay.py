@@ -51,7 +51,7 @@ def same_score(recorded: Score | None, replayed: Score) -> bool:
     return type(recorded) is type(replayed)
 
 
-def recomputable(
+def recomputable_metrics(
     manifest: Manifest, custom: Sequence[Metric] = ()
 ) -> tuple[list[Metric], dict[str, str]]:
     """The metrics of a run that this version can recompute, and the names of the
@@ -76,7 +76,7 @@ def confirmed_scores(run: RunDirectory, custom: Sequence[Metric] = ()) -> RunSco
     `custom` are the project's own metrics. Metrics that can't be recomputed are not
     checked.
     """
-    metrics, _ = recomputable(run.manifest, custom)
+    metrics, _ = recomputable_metrics(run.manifest, custom)
 
     def replay(record: SampleRecord) -> None:
         try:
@@ -130,7 +130,7 @@ def vouch(
     """Compare an untrusted `run`, which passed `confirm`, with the golden set and the
     metrics of a trusted checkout."""
     scores = run.scores()
-    _, unverified = recomputable(run.manifest, custom)
+    _, unverified = recomputable_metrics(run.manifest, custom)
     doubts = [
         f"{name} is unverified and left out: {reason}."
         for name, reason in unverified.items()

@@ -189,9 +189,10 @@ def _sample_id(
         return row_id
     elif question:
         return derived_id(question, None, ())
-    subject = question or row_id or "it has no id and no question"
+    text = question or row_id
+    problem = f"no sample matches {text[:80]!r}." if text else "no id and no question."
     raise ConfigError(
-        f"no sample matches the row: {subject[:80]!r}.",
+        problem,
         where=where,
         hint="Name the golden set that was scored with --golden, or give the rows its ids.",
     )

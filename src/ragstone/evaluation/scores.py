@@ -243,7 +243,7 @@ NO_RUN = RunScores("no run", {}, {})
 """Stands for a missing run: it has no samples and no scores."""
 
 
-def rekeyed(run: RunScores, new_id: Callable[[str], str | None]) -> RunScores:
+def rekey_samples(run: RunScores, new_id: Callable[[str], str | None]) -> RunScores:
     """`run` with the ids that `new_id` returns for its samples; samples for which it
     returns None are left out."""
 
@@ -270,13 +270,13 @@ def rekeyed(run: RunScores, new_id: Callable[[str], str | None]) -> RunScores:
     )
 
 
-def without_drafts(run: RunScores) -> tuple[RunScores, RunScores]:
+def split_drafts(run: RunScores) -> tuple[RunScores, RunScores]:
     """`run` without its drafts, and `run` with its drafts alone."""
     draft_ids = {name for name, facts in run.samples.items() if facts.draft}
     if not draft_ids:
         return run, NO_RUN
-    without = rekeyed(run, lambda name: None if name in draft_ids else name)
-    return without, rekeyed(run, lambda name: name if name in draft_ids else None)
+    without = rekey_samples(run, lambda name: None if name in draft_ids else name)
+    return without, rekey_samples(run, lambda name: name if name in draft_ids else None)
 
 
 def means(metrics: Mapping[str, MetricScores]) -> str:

@@ -119,8 +119,8 @@ class StoredAnswers:
     def response(self, sample_id: str, number: int = 0) -> Response:
         """The stored response to a sample with this `number`, from 0.
 
-        Raises KeyError for a sample without a stored answer, and RunDirectoryError if the file
-        can't be read, or was changed.
+        Raises KeyError for a sample without a stored answer, and RunDirectoryError if
+        the file can't be read, or was changed.
         """
         record = self._record_of(sample_id)
         if record is None:
@@ -168,8 +168,7 @@ class StoredAnswers:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[StoredAnswers]:
-        """A session, which plays back answers of one time that the conversation was
-        asked."""
+        """A session, which plays back the answers of one session that was recorded."""
         yield copy(self)
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from ragstone.evaluation.scores import RunScores, SampleFacts, rekeyed
+from ragstone.evaluation.scores import RunScores, SampleFacts, rekey_samples
 from ragstone.gate.observed_judge import observed_difference
 from ragstone.gate.verdict import Comparability
 from ragstone.golden.sample import LABELS, Label, Sample
@@ -240,7 +240,7 @@ def with_ids_of(
                 free_id = baseline_ids[free_id]
             renamed[new_id] = free_id
             baseline_ids[free_id] = new_id
-    rekeyed_baseline = rekeyed(
+    rekeyed_baseline = rekey_samples(
         baseline, lambda sample_id: renamed.get(sample_id, sample_id)
     )
     return rekeyed_baseline, baseline_ids

@@ -1,4 +1,4 @@
-"""Compact per-sample scores for the history: a sample is identified by eight
+"""CompactScores per-sample scores for the history: a sample is identified by eight
 characters, and a score is encoded in two bytes."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_SCORE = 0xFFFF
 """Encodes a missing score."""
 
 
-class Compact(Struct, frozen=True):
+class CompactScores(Struct, frozen=True):
     """The per-sample scores of a run."""
 
     samples: SamplesLine
@@ -36,7 +36,7 @@ class Compact(Struct, frozen=True):
         return line.model_copy(update=update)
 
 
-def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
+def compact_scores(run: RunScores, metrics: Sequence[str]) -> CompactScores:
     """The scores of `metrics` in `run`, for all samples or as many as MAX_SCORES
     allows."""
     coded = sorted(
@@ -53,7 +53,7 @@ def compact(run: RunScores, metrics: Sequence[str]) -> Compact:
         metric: encode(list(map(run.metrics[metric].values.get, sample_ids)))
         for metric in metrics
     }
-    return Compact(SamplesLine(key=key, ids=ids, groups=groups), scores)
+    return CompactScores(SamplesLine(key=key, ids=ids, groups=groups), scores)
 
 
 def sample_code(sample_id: str, content_hash: str | None) -> str:

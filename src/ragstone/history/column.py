@@ -14,7 +14,7 @@ from ragstone.gate.accepted import title_of
 from ragstone.gate.bounds import mean_score
 from ragstone.gate.direction import HIGHER, Direction
 from ragstone.gate.verdict import Action, Check, CheckKind, Status
-from ragstone.history.file import NEWEST
+from ragstone.history.file import NEWEST_RUNS
 from ragstone.history.level import ScoredRun
 from ragstone.history.lines import BelowPart, RunLine
 from ragstone.stats.steps import Series, Step, mean_series
@@ -69,7 +69,7 @@ class Column(Struct, frozen=True):
         loss at this error rate."""
         steps = self.series.steps(self.allowed)
         if any(step.shows(self.rule.max_drift, error_rate) for step in steps):
-            return self.series.likely_first_runs(NEWEST)[0].index
+            return self.series.likely_first_runs(NEWEST_RUNS)[0].index
         return None
 
     def shows_loss_since(self, start: int, error_rate: float) -> bool:
@@ -100,7 +100,7 @@ class Column(Struct, frozen=True):
             slice=self.slice,
             since=first.run,
             commit=first.commit,
-            loss=round(min(1.0, max(0.0, loss)), 5),
+            loss=round(min(1.0, max(0.0, loss)), 5),  # as precise as stored means
             shown=shown,
             merges=self.merges_since(start),
             until=until,
@@ -171,7 +171,7 @@ def cause_of(runs: Sequence[ScoredRun], series: Series) -> tuple[RunLine, ...]:
     probability `_MIN_CAUSE_PROBABILITY`. They need not be neighbours."""
     suspects: list[int] = []
     probability = 0.0
-    for first_run in series.likely_first_runs(NEWEST):
+    for first_run in series.likely_first_runs(NEWEST_RUNS):
         suspects.append(first_run.index)
         probability += first_run.probability
         if probability >= _MIN_CAUSE_PROBABILITY:

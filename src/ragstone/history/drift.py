@@ -24,9 +24,9 @@ from ragstone.gate.policy import Policy
 from ragstone.gate.policy_table import MetricRule
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import CHANGE_KINDS, Action, Check, Status
-from ragstone.history.codes import Compact, sample_code
+from ragstone.history.codes import CompactScores, sample_code
 from ragstone.history.column import Column, DriftRule, cause_of, mean_columns, since
-from ragstone.history.file import NEWEST, History
+from ragstone.history.file import NEWEST_RUNS, History
 from ragstone.history.level import (
     MetricPast,
     ScoredRun,
@@ -67,7 +67,7 @@ class Drift(Struct, frozen=True):
 def measure_drift(
     history: History,
     line: RunLine,
-    scores: Compact,
+    scores: CompactScores,
     run: RunScores,
     policy: Policy,
     *,
@@ -156,7 +156,7 @@ class _Comparison:
         self,
         history: History,
         line: RunLine,
-        scores: Compact,
+        scores: CompactScores,
         run: RunScores,
         rules: Mapping[str, DriftRule],
         days: float,
@@ -186,7 +186,7 @@ class _Comparison:
         }
 
     def follow_losses(self) -> list[tuple[Check, BelowPart]]:
-        """Say of each loss that was not over whether it is over with this run."""
+        """Decide for each open loss whether it is over with this run."""
         groups: dict[_LossKey, list[tuple[Column, BelowPart]]] = {}
         for metric, past in self.pasts.items():
             for loss in past.open_losses:
@@ -194,9 +194,9 @@ class _Comparison:
                 # A drop accepted before the loss moved the level that it fell from.
                 is_level_moved = past.accepted_at < first
                 healthy = past.level_candidates if is_level_moved else past.healthy
-                before = [index for index in healthy if index < first][-NEWEST:]
+                before = [index for index in healthy if index < first][-NEWEST_RUNS:]
                 after = range(first, len(past.runs) + len(self.new_runs))
-                indexes = [*before, *after[-NEWEST:]]
+                indexes = [*before, *after[-NEWEST_RUNS:]]
                 column = self.column(metric, indexes, loss.slice)
                 start = min(len(before), column.newest)
                 key = (loss.slice, _fingerprints(column), start)
@@ -211,8 +211,8 @@ class _Comparison:
     def _follow_loss(
         self, column: Column, start: int, loss: BelowPart, means: Sequence[Column]
     ) -> tuple[Check, BelowPart]:
-        """Say whether a loss since the run `start` is over; `means` has the mean of the
-        metrics that fell together, if there are several."""
+        """Decide whether a loss since the run `start` is over; `means` has the mean of
+        the metrics that fell together, if there are several."""
         status = Status.FAIL if loss.shown else Status.INCONCLUSIVE
         if not self.new_runs:
             return column.loss_check(start, status), loss
@@ -261,7 +261,7 @@ class _Comparison:
             ]
             if recent:
                 newest = len(past.runs) + len(self.new_runs) - 1
-                indexes = {*recent[:MAX_RUNS_BEFORE], *recent[-NEWEST:], newest}
+                indexes = {*recent[:MAX_RUNS_BEFORE], *recent[-NEWEST_RUNS:], newest}
                 column = self.column(metric, sorted(indexes))
                 groups.setdefault(_fingerprints(column), []).append(column)
         if not groups:
@@ -370,7 +370,7 @@ def _losses(columns: Sequence[Column], error_rate: float) -> list[tuple[Column, 
     largest_loss = min(changes)
     losing_columns = []
     for column, start, change in zip(columns, starts, changes, strict=True):
-        # It fell by half of what its rule allows; if none did, it fell most.
+        # Half of what its rule allows; if no metric fell so far, the largest loss.
         limit = max(largest_loss, -column.rule.max_drift / 2.0)
         if start is not None or change <= limit:
             losing_columns.append(column)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ragstone.errors import RunDirectoryError
 from ragstone.evaluation.files import replace_text, writing_to
 from ragstone.files import open_regular
-from ragstone.history.codes import Compact, decode
+from ragstone.history.codes import CompactScores, decode
 from ragstone.history.lines import (
     AnyLine,
     RunLine,
@@ -28,7 +28,7 @@ MAX_DAMAGED_LINES = 100_000
 lines, in 5 MB."""
 MAX_WRITTEN_BYTES = 5 * 1024 * 1024
 
-NEWEST = 24
+NEWEST_RUNS = 24
 """Number of the newest runs in which a loss is looked for; they are dropped last."""
 
 
@@ -54,7 +54,7 @@ class History(Struct, frozen=True):
         """The windows of production."""
         return tuple(run for run in self.runs if run.window is not None)
 
-    def with_run(self, line: RunLine, scores: Compact | None) -> History:
+    def with_run(self, line: RunLine, scores: CompactScores | None) -> History:
         """This history with `line` and its `scores` added, replacing a line of the same
         run."""
         samples = dict(self.samples)
@@ -72,9 +72,9 @@ class History(Struct, frozen=True):
         can't be judged.
         """
         excess_bytes = len(self.text()) - max_bytes
-        old = sorted(self.runs[:-NEWEST], key=lambda run: run.eligible)
+        old = sorted(self.runs[:-NEWEST_RUNS], key=lambda run: run.eligible)
         dropped: set[int] = set()
-        for run in (*old, *self.runs[-NEWEST:]):
+        for run in (*old, *self.runs[-NEWEST_RUNS:]):
             if excess_bytes <= 0:
                 break
             excess_bytes -= len(line_text(run)) + 1  # with its line end
@@ -128,7 +128,7 @@ def parse_history(body: bytes, where: str) -> History:
     MAX_DAMAGED_LINES such lines.
     """
     if len(body) > MAX_READ_BYTES:
-        raise _no_history(f"larger than {MAX_READ_BYTES:,} bytes", where)
+        raise _not_a_history(f"larger than {MAX_READ_BYTES:,} bytes", where)
     damaged: list[str] = []
     samples: dict[str, SamplesLine] = {}
     runs: dict[tuple[str, int | None, str | None], tuple[str, RunLine]] = {}
@@ -142,7 +142,7 @@ def parse_history(body: bytes, where: str) -> History:
             damaged.append(f"{place}: {error}; left out.")
             if len(damaged) > MAX_DAMAGED_LINES:
                 reason = f"more than {MAX_DAMAGED_LINES:,} of its lines are damaged"
-                raise _no_history(reason, where) from None
+                raise _not_a_history(reason, where) from None
             continue
         if isinstance(line, SamplesLine):
             samples[line.key] = line
@@ -160,7 +160,7 @@ def parse_history(body: bytes, where: str) -> History:
     return History(_by_time(checked), samples, tuple(damaged))._with_samples_in_use()
 
 
-def _no_history(reason: str, where: str) -> RunDirectoryError:
+def _not_a_history(reason: str, where: str) -> RunDirectoryError:
     return RunDirectoryError(
         f"{reason}, so it is probably not a history.",
         where=where,

@@ -1,5 +1,5 @@
-"""The level of the main branch in a metric: the runs that form it, and the losses since
-which the branch is below it."""
+"""The level of the main branch in a metric: the runs that form it, and the losses that
+the branch has not recovered from."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def was_run(runs: Iterable[ScoredRun], line: RunLine) -> bool:
 
 
 def past_of(runs: Sequence[ScoredRun], line: RunLine, metric: str) -> MetricPast:
-    """The past of `metric`: those of `runs` that the run of `line` is comparable with in
-    it, and their losses."""
+    """The past of `metric`: those of `runs` whose scores can be compared with those of
+    `line`, and their losses."""
     comparable = tuple(
-        run for run in runs if incomparable(run.line, line, metric) is None
+        run for run in runs if why_incomparable(run.line, line, metric) is None
     )
     open_by_slice: dict[str | None, BelowPart] = {}
     below_level: set[int] = set()
@@ -179,7 +179,7 @@ def at_level(
     return replace(baseline, metrics=metrics)
 
 
-def incomparable(earlier: RunLine, current: RunLine, metric: str) -> str | None:
+def why_incomparable(earlier: RunLine, current: RunLine, metric: str) -> str | None:
     """Why the scores of `metric` in two runs can't be compared; None if they can."""
     if earlier.part != current.part:
         return "earlier runs evaluated another half of the system"

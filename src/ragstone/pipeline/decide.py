@@ -18,7 +18,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.lineage import lasting_fingerprint, oracle_half
 from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
-from ragstone.evaluation.scores import NO_RUN, RunScores, means, without_drafts
+from ragstone.evaluation.scores import NO_RUN, RunScores, means, split_drafts
 from ragstone.formatting import counted, join_first
 from ragstone.gate.accepted import EntriesInForce, accepted_in, offers, title_of
 from ragstone.gate.changes import CorpusChange, changes_since
@@ -83,7 +83,7 @@ class ComparedRun(Struct, frozen=True):
     @classmethod
     def of(cls, run: RunDirectory) -> ComparedRun:
         """The run in a directory. Raises RunDirectoryError."""
-        scores, drafts = without_drafts(run.scores())
+        scores, drafts = split_drafts(run.scores())
         return cls(scores, run, drafts=drafts)
 
     @classmethod

@@ -19,7 +19,7 @@ from ragstone.errors import BaselineError, RunDirectoryError
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import GoldenManifest, Manifest, SystemManifest
 from ragstone.evaluation.redact import Redactor
-from ragstone.evaluation.replay import confirmed_scores, recomputable
+from ragstone.evaluation.replay import confirmed_scores, recomputable_metrics
 from ragstone.evaluation.round_facts import ConfirmFacts, JudgeFacts, RoundFacts
 from ragstone.formatting import counted, join_first
 from ragstone.gate.findings import ACCEPT
@@ -86,7 +86,7 @@ def decide_again(run: RunDirectory, terms: DecisionTerms, redact: Redactor) -> D
     where, manifest, golden = str(run.path), run.manifest, terms.golden
     require_run(manifest, terms.part, terms.commit, where)
     require_judge(manifest.judge, terms.judge, where)
-    _, unverified = recomputable(manifest, terms.metrics)
+    _, unverified = recomputable_metrics(manifest, terms.metrics)
     measured = manifest.metrics.keys() - unverified.keys()
     require_metrics(measured, terms.required, unverified, where)
     require_questions(run.records(), golden, where)
@@ -151,7 +151,7 @@ def _confirm(
     confirmed_scores(trusted_run, terms.metrics)
     compared = ComparedRun.of(trusted_run)
     metrics = {**compared.scores.metrics}
-    for name in recomputable(manifest, terms.metrics)[1]:
+    for name in recomputable_metrics(manifest, terms.metrics)[1]:
         del metrics[name]
     scores = replace(compared.scores, metrics=metrics, label=str(run.path))
     return replace(compared, scores=scores)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from ragstone.errors import RunDirectoryError, parse_errors
 from ragstone.evaluation.directory import HISTORY, RunDirectory
 from ragstone.evaluation.manifest import AcceptedDrop
-from ragstone.evaluation.scores import RunScores, without_drafts
+from ragstone.evaluation.scores import RunScores, split_drafts
 from ragstone.formatting import counted
 from ragstone.gate.policy import Policy
 from ragstone.gate.verdict import Check
-from ragstone.history.codes import Compact, compact
+from ragstone.history.codes import CompactScores, compact_scores
 from ragstone.history.drift import Drift, measure_drift
 from ragstone.history.entry import run_line
 from ragstone.history.file import History, write_history
@@ -163,15 +163,17 @@ def add_runs(
                 f"this run can't be added: {run.manifest.standing.reason}.",
                 where=str(path),
             )
-        scores, _ = without_drafts(run.scores())
+        scores, _ = split_drafts(run.scores())
         line = past.line(run, scores, policy)
         history = history.with_run(line, _codes(scores))
         added.append(line)
     return history.trimmed(), added
 
 
-def _codes(scores: RunScores) -> Compact:
+def _codes(scores: RunScores) -> CompactScores:
     """The scores of each sample in the metrics that have scores, as the history stores
     them."""
     metrics = scores.metrics.items()
-    return compact(scores, tuple(name for name, measured in metrics if measured.values))
+    return compact_scores(
+        scores, tuple(name for name, measured in metrics if measured.values)
+    )

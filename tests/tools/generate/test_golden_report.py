@@ -12,7 +12,7 @@ import pytest
 
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.golden.sample import ConversationTurn, GoldenSet, GoldenSize, Review, Sample
-from ragstone.history.codes import compact
+from ragstone.history.codes import compact_scores
 from ragstone.history.file import History, write_history
 from ragstone.tools.generate.golden_report import check_references, golden_report, records_of
 from tests.cli.project import Completed, ragstone, write_rows
@@ -36,7 +36,7 @@ def history_of(golden: GoldenSet, runs: int, score: Score, **fields: Callable[[i
             scored = {name: value for name, value in values.items() if value is not None}
             metrics[metric] = MetricScores(scored, version="1")
         facts = {sample.id: SampleFacts(content_hash=sample.content_hash()) for sample in golden}
-        scores = compact(RunScores("run", metrics, facts), METRICS)
+        scores = compact_scores(RunScores("run", metrics, facts), METRICS)
         given: dict[str, Any] = {name: value(number) for name, value in fields.items()}
         history = history.with_run(seasons.line(number, metrics=METRICS, **given), scores)
     return history

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ragstone.evaluation.manifest import AcceptedDrop
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
 from ragstone.gate.policy import policy_from_mapping
-from ragstone.history.codes import compact
+from ragstone.history.codes import compact_scores
 from ragstone.history.file import History
 from ragstone.history.lines import MeanPart
 from ragstone.stats.intervals import mean_interval
@@ -74,7 +74,7 @@ def make_history(count: int = 40, *, groups: int = 0, runs_with_scores: int | No
                 name: MetricScores(dict(zip(facts, column.tolist(), strict=True)), version="1")
                 for name, column in by_metric.items()
             }
-            compacted = compact(RunScores("run", scores, facts), HEADLINE)
+            compacted = compact_scores(RunScores("run", scores, facts), HEADLINE)
             samples_by_key[compacted.samples.key] = compacted.samples
             run = run.model_copy(update={"samples": compacted.samples.key, "scores": dict(compacted.scores)})
         lines.append(run)

@@ -11,7 +11,7 @@ import numpy as np
 from ragstone.errors import RagstoneError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Manifest
-from ragstone.evaluation.scores import RunScores, without_drafts
+from ragstone.evaluation.scores import RunScores, split_drafts
 from ragstone.files import read_table
 from ragstone.gate.policy_table import DEFAULT_MAX_DROP, OFFLINE_BLOCKING_METRICS
 from ragstone.report.templates import render_text_template
@@ -36,7 +36,7 @@ def measured_floors(run: Path) -> tuple[list[MeasuredFloor], str]:
     none if the run can't be read, is not finished, or has few scores."""
     try:
         directory = RunDirectory.open(run)
-        scores, _ = without_drafts(directory.scores())
+        scores, _ = split_drafts(directory.scores())
     except RagstoneError:
         return [], ""  # the first command that needs the run says what is wrong with it
     floors = floors_of(scores) if directory.manifest.state == "finished" else []

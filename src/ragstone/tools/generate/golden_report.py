@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from ragstone.golden.sample import GoldenSet, Sample
 from ragstone.history.codes import sample_code
 from ragstone.history.file import History
-from ragstone.history.level import ScoredRun, incomparable, scores_of
+from ragstone.history.level import ScoredRun, scores_of, why_incomparable
 from ragstone.metrics.registry import is_relative, lower_is_better
 from ragstone.pipeline.plan import PlannedMetric
 from ragstone.report.templates import render_text_template
@@ -224,7 +224,7 @@ def records_of(history: History, golden: GoldenSet) -> Records:
         rows = [
             row
             for row, run in enumerate(scored_runs)
-            if incomparable(run.line, newest, metric) is None
+            if why_incomparable(run.line, newest, metric) is None
         ]
         scores = scores_of([scored_runs[row] for row in rows], codes, metric)
         if lower_is_better(metric):

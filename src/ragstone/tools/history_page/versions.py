@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ragstone.errors import ConfigError, suggestion
 from ragstone.history.file import History
-from ragstone.history.level import ScoredRun, incomparable, scores_of
+from ragstone.history.level import ScoredRun, scores_of, why_incomparable
 from ragstone.history.lines import RunLine
 from ragstone.stats.arrays import Floats
 from ragstone.stats.estimate import Estimate
@@ -67,7 +67,7 @@ def why_not_paired(before: RunLine, after: RunLine, metric: str) -> str | None:
             return "not measured"
         if run.samples is None or metric not in run.scores:
             return "the scores of single questions are no longer stored"
-    return incomparable(before, after, metric)
+    return why_incomparable(before, after, metric)
 
 
 def paired_changes(
