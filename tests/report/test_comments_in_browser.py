@@ -12,7 +12,7 @@ from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Status
 from ragstone.report.parts import Document, StatementPart
 from ragstone.report.render import render
-from ragstone.report.summary import CHARACTERS, LINES, SUBJECT
+from ragstone.report.summary import GATE_CHANGE_PREFIX, MAX_CHARACTERS, MAX_LINES
 from tests.report.browser import Page
 from tests.report.comments import comments, framed
 from tests.report.conftest import helpdesk_report, with_findings, with_samples
@@ -54,7 +54,9 @@ def above(page: Page, folder: Path, markdown: str, width: int = 900) -> Any:
 def stuffed(report: Document, size: int) -> Document:
     """`report` with everything at once: warnings, changes of the gate, findings, failing rows and a long answer."""
     long = "The index lacks most of the documents that this question needs; " * size
-    changes = [f"{SUBJECT}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(4 * size)]
+    changes = [
+        f"{GATE_CHANGE_PREFIX}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(4 * size)
+    ]
     worst = [
         replace(
             one,
@@ -81,8 +83,8 @@ def test_whatever_happens_twenty_lines_are_above_the_fold(
 ) -> None:
     report = stuffed(helpdesk_report(status), size)
     found = above(page, tmp_path, render(report, "md"))
-    assert found["lines"] <= LINES, found["text"]
-    assert len(found["text"]) <= CHARACTERS
+    assert found["lines"] <= MAX_LINES, found["text"]
+    assert len(found["text"]) <= MAX_CHARACTERS
     assert "lowers metrics.metric_0.min" in found["text"].replace("\u200b", "")
     assert not above(page, tmp_path, render(report, "md"), width=390)["wide"]
 
@@ -102,8 +104,8 @@ def test_eleven_comments_say_first_whether_they_block_and_what_is_worse(page: Pa
             assert not found["wide"], name
         first, *rest = found["text"].splitlines()
         assert begins.get(name, "Blocked:") in first, (name, first)
-        assert found["lines"] <= LINES, name
-        assert len(found["text"]) <= CHARACTERS, name
+        assert found["lines"] <= MAX_LINES, name
+        assert len(found["text"]) <= MAX_CHARACTERS, name
         assert len(markdown) <= 12_000, name
         if name.startswith("fail") and name != "fail-must-pass":
             assert any(line.startswith("Look at ") for line in rest), name

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ragstone.gate.findings import Level
 from ragstone.gate.verdict import Status
-from ragstone.report.markdown import length
+from ragstone.report.markdown import utf16_length
 from ragstone.report.parts import Document, FailedSamplePart, FailurePart, StatementPart
 from ragstone.report.render import render
 from tests.report.conftest import Text, helpdesk_report, with_findings, with_samples
@@ -64,7 +64,7 @@ def check_tables(markdown: str) -> None:
 @given(st.integers(min_value=2_000, max_value=70_000))
 def test_a_huge_report_fits_any_limit_with_whole_tables(limit: int) -> None:
     markdown = render(HUGE, "md", limit=limit)
-    assert length(markdown) <= limit
+    assert utf16_length(markdown) <= limit
     assert "Blocked" in markdown.splitlines()[0]
     check_tables(markdown)
 

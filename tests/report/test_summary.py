@@ -16,7 +16,15 @@ from ragstone.report.html import render_html
 from ragstone.report.markdown import render_markdown
 from ragstone.report.parts import Document, FindingPart
 from ragstone.report.render import FORMATS, Format, render
-from ragstone.report.summary import CHARACTERS, LINES, ROOMS, SUBJECT, Room, cut, cut_summary, summary_of
+from ragstone.report.summary import (
+    GATE_CHANGE_PREFIX,
+    MAX_LINES,
+    SUMMARY_LIMITS,
+    SummaryLimits,
+    cut,
+    cut_summary,
+    summary_of,
+)
 from ragstone.report.terminal import render_text
 from tests.report.conftest import helpdesk_report, with_findings
 
@@ -103,22 +111,23 @@ def test_findings_repeat_neither_line_one_nor_the_row_of_a_metric() -> None:
 
 def test_a_report_with_too_much_to_say_is_cut_to_the_fold() -> None:
     long = [f"{number}: {'the index lacks a document; ' * 20}" for number in range(30)]
-    gate = [f"{SUBJECT}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(30)]
+    gate = [f"{GATE_CHANGE_PREFIX}lowers metrics.metric_{number}.min from 0.85 to 0.8." for number in range(30)]
     summary = summary_of(with_findings(busy(), Level.WARNING, *long, *gate))
-    lines, characters = summary.size()
-    assert lines <= LINES
-    assert characters <= CHARACTERS
+    assert summary.fits(MAX_LINES)
     assert summary.warnings_omitted + len(summary.warnings) == 31, "what changes the gate is one sentence"
     assert "lowers metrics.metric_0.min" in summary.warnings[1]
     assert {*long[len(summary.warnings) :], *gate} <= {*summary.folded}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_long_change_of_the_gate_hides_no_other(room: Room) -> None:
-    accepted = f"{SUBJECT}accepts a drop of faithfulness of up to 0.05 (a1): {'half the latency ' * 100}."
-    changed = [f"{SUBJECT}changes {key} from one to two." for key in ("system.entrypoint", "the judge", "run.repeats")]
+@pytest.mark.parametrize("limits", SUMMARY_LIMITS)
+def test_a_long_change_of_the_gate_hides_no_other(limits: SummaryLimits) -> None:
+    accepted = f"{GATE_CHANGE_PREFIX}accepts a drop of faithfulness of up to 0.05 (a1): {'half the latency ' * 100}."
+    changed = [
+        f"{GATE_CHANGE_PREFIX}changes {key} from one to two."
+        for key in ("system.entrypoint", "the judge", "run.repeats")
+    ]
     report = with_findings(busy(), Level.WARNING, accepted, *changed, *[accepted] * 30)
-    sentence = cut_summary(report, room).warnings[-1]
+    sentence = cut_summary(report, limits).warnings[-1]
     for change in (
         "accepts a drop of faithfulness",
         "changes system.entrypoint",
@@ -152,8 +161,8 @@ def test_that_the_code_changed_is_no_news_and_no_label_stands_alone() -> None:
     report = helpdesk_report()
     changes = (lost, Changed("code", "1f3c9aa → 7d2e0b1"))
     report = replace(report, explanation=replace(report.explanation, changes=changes))
-    for room in ROOMS:
-        since = cut_summary(report, room).since
+    for limits in SUMMARY_LIMITS:
+        since = cut_summary(report, limits).since
         assert "1f3c9aa" not in since
         assert not since.endswith("baseline.")
 

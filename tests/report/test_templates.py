@@ -13,7 +13,7 @@ from jinja2 import DictLoader, Environment, FileSystemBytecodeCache
 from ragstone.errors import ConfigError
 from ragstone.report import template_cache
 from ragstone.report.html_page import html_environment
-from ragstone.report.markdown import LEVELS, context, filters
+from ragstone.report.markdown import DETAIL_LEVELS, template_filters, template_values
 from ragstone.report.render import render
 from ragstone.report.templates import (
     PACKAGE,
@@ -197,7 +197,7 @@ def test_a_template_can_not_run_away(tmp_path: Path, source: str, monkeypatch: p
     def use() -> None:
         own = with_template(tmp_path, source)
         report = helpdesk_report()
-        render_template(REPORT, context(report, LEVELS[0]), filters(LEVELS[0]), own)
+        render_template(REPORT, template_values(report, DETAIL_LEVELS[0]), template_filters(DETAIL_LEVELS[0]), own)
 
     with pytest.raises(ConfigError):
         use()

@@ -23,7 +23,7 @@ from ragstone.github.api.event import EventKind
 from ragstone.github.checkout import Checkout
 from ragstone.github.commit_files import BaseFiles, CommitFiles
 from ragstone.golden.sample import Bound, GoldenSet, Texts
-from ragstone.report.summary import SUBJECT
+from ragstone.report.summary import GATE_CHANGE_PREFIX
 from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
@@ -77,7 +77,7 @@ def changes_to_the_gate(
             f"Can't compare the gate's files with the base branch ({_reason(error)})."
         )
     else:
-        sentences += [f"{SUBJECT}{phrase}." for phrase in phrases]
+        sentences += [f"{GATE_CHANGE_PREFIX}{phrase}." for phrase in phrases]
     return unproven
 
 
@@ -105,7 +105,9 @@ def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) ->
     # The verdict uses the files of this checkout, so no change of the policy counts
     # here; but the fork ran its system.
     uncounted = [f"{phrase} (not counted in this report)" for phrase in decided]
-    return tuple(f"{SUBJECT}{phrase}." for phrase in in_turns(measured, uncounted))
+    return tuple(
+        f"{GATE_CHANGE_PREFIX}{phrase}." for phrase in in_turns(measured, uncounted)
+    )
 
 
 def _metric_changes(

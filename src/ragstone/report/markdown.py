@@ -1,4 +1,4 @@
-"""Markdown for a comment or a job summary, rendered with less and less detail until it
+"""Renders Markdown for a comment or a job summary, with less and less detail until it
 fits."""
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from ragstone.report import escape
 from ragstone.report.filters import FILTERS, ICONS, importance
 from ragstone.report.parts import Document
 from ragstone.report.sandbox import SafeText, to_text
-from ragstone.report.summary import ROOMS, cut_summary, summary_of
+from ragstone.report.summary import SUMMARY_LIMITS, cut_summary, summary_of
 from ragstone.report.templates import (
-    OURS,
     REPORT,
+    SHIPPED_REPORT,
     Templates,
     render_template,
 )
 
 
 class Detail(Struct, frozen=True):
-    """How much a report shows. Counts are upper bounds."""
+    """How much a report shows at most. Templates use these names."""
 
     rows: int
     worst: int
     statements: int
     text: int
-    """Characters of a text."""
+    """The number of characters of a text."""
     answer: int
-    """Characters of an answer."""
+    """The number of characters of an answer."""
     groups: int
-    """Of failed samples, and ids in each."""
+    """The number of groups of failed samples, and of ids in each."""
     checks: int
     notes: int
-    """And warnings."""
+    """The number of notes, and of warnings."""
 
 
-LEVELS = (
+DETAIL_LEVELS = (
     Detail(200, 3, 5, 600, 400, 10, 60, 20),
     Detail(60, 3, 3, 240, 400, 6, 30, 20),
     Detail(12, 3, 1, 160, 0, 2, 0, 6),
@@ -49,55 +49,61 @@ LEVELS = (
 )
 
 
-def length(text: str) -> int:
-    """Length by the strictest measure: in UTF-16 units, where an emoji counts as
-    two."""
+def utf16_length(text: str) -> int:
+    """Return the length in UTF-16 units, where an emoji counts as two: the strictest way
+    in which GitHub may count."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def render_markdown(
     report: Document, *, limit: int, templates: Templates | None
 ) -> str:
-    """The report in at most `limit` characters: the most detailed of LEVELS that fits.
+    """Render the report in at most `limit` characters, with the most detailed of
+    DETAIL_LEVELS that fits.
 
-    `templates` are the user's. If they do not fit at any level, the built-in one is
+    `templates` are the user's; if they don't fit at any level, the shipped template is
     used. The line with the verdict comes before the template's output, so that no
     template can omit or replace it. Raises ConfigError for an invalid template,
-    ValueError if not even the verdict fits into `limit`.
+    ValueError if not even the verdict fits.
     """
     line_one = verdict_line(report)
-    for name in [REPORT, OURS] if templates is not None else [OURS]:
-        for detail in LEVELS:
-            values = context(report, detail)
-            text = render_template(name, values, filters(detail), templates)
-            whole = without_commands(f"{line_one}\n\n{text}")
-            if length(whole) <= limit:
-                return whole
+    names = [SHIPPED_REPORT]
+    if templates is not None:
+        names = [REPORT, SHIPPED_REPORT]
+    for name in names:
+        for detail in DETAIL_LEVELS:
+            values = template_values(report, detail)
+            body = render_template(name, values, template_filters(detail), templates)
+            text = without_commands(f"{line_one}\n\n{body}")
+            if utf16_length(text) <= limit:
+                return text
     raise ValueError(f"a limit of {limit} characters is too small for a verdict")
 
 
 def verdict_line(report: Document) -> str:
-    """Line one, as a heading."""
+    """Return line one as a heading."""
     line_one = escape.clip(report.verdict.headline, 300)
     icon = ICONS[str(report.verdict.status)]
     return f"## {icon} {escape.markdown_inline(line_one)}"
 
 
-def context(report: Document, detail: Detail) -> dict[str, object]:
-    """What a template finds: the document with as many metrics and samples as the level
-    of detail allows."""
+def template_values(report: Document, detail: Detail) -> dict[str, object]:
+    """Return what a template can use by name, with as many metrics and samples as the
+    level of detail allows."""
     metrics = report.metrics
     if len(metrics) > detail.rows:
         metrics = tuple(sorted(metrics, key=importance)[: detail.rows])
     worst = report.samples.worst[: detail.worst]
     failures = report.samples.failures[: detail.groups]
-    left_out = report.samples.worst_total - len(worst)
     samples = replace(
-        report.samples, worst=worst, worst_omitted=left_out, failures=failures
+        report.samples,
+        worst=worst,
+        worst_omitted=report.samples.worst_total - len(worst),
+        failures=failures,
     )
     summary = summary_of(report)
     if not detail.rows:
-        summary = cut_summary(report, ROOMS[-1])
+        summary = cut_summary(report, SUMMARY_LIMITS[-1])
     return {
         "report": replace(report, metrics=metrics, samples=samples),
         "summary": summary,
@@ -109,15 +115,15 @@ def context(report: Document, detail: Detail) -> dict[str, object]:
     }
 
 
-def filters(detail: Detail) -> Mapping[str, Callable[..., Any]]:
-    """Filters for templates. What they return is escaped when it is printed, unless it
-    is `SafeText`."""
+def template_filters(detail: Detail) -> Mapping[str, Callable[..., Any]]:
+    """Return the filters of templates, by name. Their results are escaped when they are
+    printed, except for `SafeText`."""
     return {
         **FILTERS,
         "clip": lambda text, size=detail.text: escape.clip(to_text(text), int(size)),
         "code": lambda text: SafeText(escape.markdown_code(to_text(text))),
         "fence": lambda text: SafeText(
-            escape.markdown_fence(wrapped(escape.clip(to_text(text), detail.answer)))
+            escape.markdown_fence(wrap_lines(escape.clip(to_text(text), detail.answer)))
         ),
         "lines": lambda lines: SafeText(
             escape.markdown_fence("\n".join(map(to_text, lines)))
@@ -129,8 +135,8 @@ def filters(detail: Detail) -> Mapping[str, Callable[..., Any]]:
     }
 
 
-def wrapped(text: str, width: int = 100) -> str:
-    """`text` with long lines wrapped: a fence doesn't wrap them."""
+def wrap_lines(text: str, width: int = 100) -> str:
+    """Wrap long lines, which GitHub doesn't wrap inside a fence."""
     lines = clean(text).split("\n")
     return "\n".join(
         textwrap.fill(line, width, replace_whitespace=False) for line in lines

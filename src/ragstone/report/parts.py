@@ -1,7 +1,7 @@
-"""The parts of a report: raw text and numbers, as `report.json` has them.
+"""The parts of a report: text and numbers, as `report.json` has them.
 
-Every string may be foreign (written by a user, a system under test or a judge). Whoever
-renders it escapes it.
+Every string may be foreign (written by a user, a system under test or a judge), and must
+be escaped when it is rendered.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class Links(Struct, frozen=True):
     baseline: str | None = None
     """The page of the baseline's run."""
     baseline_name: str | None = None
-    """Shown for the baseline in place of its path."""
+    """What reports call the baseline; None for its path."""
 
 
 NO_LINKS = Links()
 
 
 class Place(Struct, frozen=True):
-    """A place in the golden set: an `Origin` with an address."""
+    """A place in the golden set: an `Origin` with a link."""
 
     file: str
     line: int | None = None
     url: str | None = None
-    """Its address."""
+    """The address of the place."""
 
     def __str__(self) -> str:
         return str(Origin(self.file, self.line))
@@ -76,27 +76,27 @@ class VerdictPart(Struct, frozen=True, kw_only=True):
 
 
 class FindingPart(Struct, frozen=True):
-    """One thing that is said of the run beside its checks."""
+    """A finding about the run, beside its checks."""
 
     kind: str
-    """What found it."""
+    """The kind of the finding, such as ``drop`` or ``step_changes``."""
     level: Level
-    """How much it matters. An alert stands below line one of every report."""
+    """How much the finding matters. Alerts come directly below line one of every report."""
     text: str
     """One sentence, or a command."""
     where: str | None = None
-    """The metric, slice, sample, turn, hop or tool that it is about."""
+    """The metric, slice, sample, turn, hop or tool that the finding is about."""
 
 
 class Limit(Struct, frozen=True):
-    """What a metric must keep to."""
+    """A limit of a metric."""
 
     kind: str
     """``floor``, ``ceiling``, ``drop`` or ``rise``."""
     value: float
     """The lowest or highest score, or the largest loss."""
     warns: bool
-    """Being beyond it only warns."""
+    """Whether a value beyond the limit only warns."""
 
 
 class MetricPart(Struct, frozen=True, kw_only=True):
@@ -110,20 +110,20 @@ class MetricPart(Struct, frozen=True, kw_only=True):
     change: float | None
     """Current minus baseline, over the samples that both runs have."""
     current: float | None
-    """The score over the samples that both runs have, where their change is checked or
-    nothing is."""
+    """The score over the samples that both runs have; None if other checks cover the
+    metric, but none of its change."""
     baseline: float | None
     limits: tuple[Limit, ...]
     lower_is_better: bool
     status: Status | None
-    """It is None if no check covers the metric."""
+    """None if no check covers the metric."""
     action: Action | None
     state: str
     """The status in a few words."""
     check: str | None
     """The name of the check that the status comes from."""
     n: int
-    """The samples behind the score."""
+    """The number of samples behind the score."""
     not_applicable: int
     failed: int
     offline_reliability: str | None
@@ -131,17 +131,17 @@ class MetricPart(Struct, frozen=True, kw_only=True):
 
     @property
     def loss(self) -> float:
-        """By how much the score got worse."""
+        """By how much the score got worse; negative if it got better."""
         change = self.change or 0.0
         return change if self.lower_is_better else -change
 
     def limit(self, kinds: Collection[str]) -> float | None:
-        """The limit of one of these kinds."""
+        """Return the limit of one of these kinds, None if there is none."""
         return next((limit.value for limit in self.limits if limit.kind in kinds), None)
 
 
 class CheckPart(Check, frozen=True, kw_only=True):
-    """A check, with the words for it."""
+    """A check, with its title, and with its numbers as text."""
 
     title: str
     shown: str
@@ -165,7 +165,7 @@ class StatementPart(Struct, frozen=True):
     text: str
     verdict: Literal["unsupported", "contradicted"]
     quote: str | None = None
-    """The passage that contradicts it, if the judge quoted one."""
+    """The passage that contradicts the statement, if the judge quoted one."""
 
 
 class SamplePart(Struct, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ class SamplePart(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     changes: tuple[ChangePart, ...] = ()
     detailed: bool = False
-    """Whether its answer and statements are here."""
+    """Whether the part has the answer and the statements."""
     answer: str = ""
     baseline_answer: str | None = None
     reference: str | None = None
@@ -185,7 +185,7 @@ class SamplePart(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     """The statements of the reference that no context supports."""
     cause: str | None = None
-    """Why it is worse, in words."""
+    """The title of the cause, if one was found."""
 
     @property
     def same_answer(self) -> bool:
@@ -208,8 +208,8 @@ class FailurePart(Struct, frozen=True):
     metrics: tuple[str, ...]
     samples: tuple[FailedSamplePart, ...]
     trace: tuple[str, ...] = ()
-    """Where the system raised it for the first of them, in the user's code, and the
-    error; or its last words."""
+    """For the first of the samples, the last lines of the user's code in the traceback,
+    and the error; or the last lines that the system printed."""
 
 
 class Cell(Struct, frozen=True):
@@ -221,7 +221,7 @@ class Cell(Struct, frozen=True):
     reason: str | None = None
     """Why there is no value."""
     worse: bool = False
-    """Whether it got worse."""
+    """Whether the score got worse."""
 
 
 class SampleRow(Struct, frozen=True):
@@ -232,7 +232,7 @@ class SampleRow(Struct, frozen=True):
     tags: tuple[str, ...]
     place: Place | None
     cells: tuple[Cell, ...]
-    """In the order of `metrics` of the table."""
+    """One for each of `SamplesPart.metrics`."""
     latency_s: float | None
     failure: str | None
     cause: str | None = None
@@ -243,9 +243,9 @@ class SamplesPart(Struct, frozen=True, kw_only=True):
 
     total: int = 0
     worst: tuple[SamplePart, ...] = ()
-    """Those that lost most, or fall short of their floors by most."""
+    """The samples that lost most, or fall short of their floors by most."""
     worst_omitted: int = 0
-    """Samples that lost but are not in `worst`."""
+    """The number of samples that lost but are not in `worst`."""
     failures: tuple[FailurePart, ...] = ()
     metrics: tuple[str, ...] = ()
     """The columns of `rows`."""
@@ -258,20 +258,20 @@ class SamplesPart(Struct, frozen=True, kw_only=True):
 
 
 class ExplanationPart(Struct, frozen=True, kw_only=True):
-    """What the samples tell of the reasons."""
+    """What the samples show about the reasons."""
 
     attribution: Attribution | None = None
     """Where to look first."""
     diagnosis: Diagnosis | None = None
     """The causes of the worse samples, counted."""
     oracle: OracleShares | None = None
-    """What is lost in retrieval, and what in generation."""
+    """How much is lost in retrieval, and how much in generation."""
     changes: tuple[Changed, ...] = ()
-    """What is not as it was in the baseline."""
+    """What changed since the baseline."""
     golden_set_change: GoldenSetChange | None = None
-    """What became of the baseline's questions."""
+    """How many of the baseline's questions changed."""
     usage_changes: tuple[UsageChange, ...] = ()
-    """What an answer took and cost in the baseline, and does now."""
+    """What an answer took and cost in the baseline, and in this run."""
 
 
 class ComparisonPart(Struct, frozen=True, kw_only=True):
@@ -280,7 +280,7 @@ class ComparisonPart(Struct, frozen=True, kw_only=True):
     baseline: str | None
     comparable: bool = False
     paired: int = 0
-    """The samples that were compared."""
+    """The number of samples that were compared."""
     total: int = 0
     notes: tuple[str, ...] = ()
     commit: str | None = None
@@ -288,11 +288,11 @@ class ComparisonPart(Struct, frozen=True, kw_only=True):
 
 
 class JudgePart(Struct, frozen=True, kw_only=True):
-    """Who judged."""
+    """The judge of the run."""
 
     label: str
     offline: bool
-    """Whether it is no language model."""
+    """Whether the judge is not a language model."""
 
 
 class RunPart(Struct, frozen=True, kw_only=True):
@@ -313,7 +313,7 @@ class RunPart(Struct, frozen=True, kw_only=True):
     state: str | None = None
     stop_reason: str | None = None
     usage: SystemUsage | None = None
-    """It is None if the system reports no tokens."""
+    """None if the system reports no tokens."""
     judge: JudgePart | None = None
     cost: Cost | None = None
     """What judging cost."""
@@ -330,7 +330,7 @@ class Document(Struct, frozen=True, kw_only=True):
     title: str = "Ragstone"
     verdict: VerdictPart
     findings: tuple[FindingPart, ...]
-    """All that is said beside the checks, in the order in which reports say it."""
+    """The findings, in the order in which reports show them."""
     metrics: tuple[MetricPart, ...]
     checks: tuple[CheckPart, ...]
     explanation: ExplanationPart
@@ -339,15 +339,14 @@ class Document(Struct, frozen=True, kw_only=True):
     run: RunPart
 
     def texts(self, level: Level) -> tuple[str, ...]:
-        """The sentences of a level."""
+        """Return the sentences of the findings of a level."""
         return tuple(
             finding.text for finding in self.findings if finding.level is level
         )
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """What stands below line one, whatever the verdict; a pass has it in line
-        one."""
+        """The alerts that line one doesn't have: it has those of a run that passes."""
         return tuple(
             text
             for text in self.texts(Level.ALERT)
@@ -356,7 +355,7 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def resolution(self) -> str | None:
-        """What the golden set could have shown; None if a warning says it."""
+        """What loss the golden set could have shown; None if a warning says it."""
         for finding in self.findings:
             if finding.level is Level.FACT and finding.kind == SENSITIVITY:
                 return finding.text
@@ -364,5 +363,5 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """On what is not guarded or needs a decision, then the asides."""
+        """The warnings, then the asides."""
         return (*self.texts(Level.WARNING), *self.texts(Level.ASIDE))

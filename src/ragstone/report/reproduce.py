@@ -37,9 +37,9 @@ def reproduce_lines(
         baseline_flag = f"--baseline-commit={base_commit}"
     elif used is not None and used.artifact and used.artifact_run_id is not None:
         baseline_flag = f"--baseline={BASELINE_FOLDER}"
-        download = ["gh", "run", "download", str(used.artifact_run_id)]
-        options = ["--name", used.artifact, "--dir", BASELINE_FOLDER]
-        lines.append(shell_command([*download, *options]))
+        run_id = str(used.artifact_run_id)
+        download = ["gh", "run", "download", run_id, "--name", used.artifact]
+        lines.append(shell_command([*download, "--dir", BASELINE_FOLDER]))
     flags = list(invocation.flags)
     if invocation.config is not None:
         flags.insert(0, f"--config={invocation.config}")

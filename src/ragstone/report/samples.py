@@ -219,11 +219,9 @@ class RunSamples:
             is_worse = self._loss(metric, change or 0.0) > 0.0
             return Cell(value, change, "scored", worse=is_worse)
         if sample_id in scores.failed:
-            reason = scores.failed[sample_id].reason
-            return Cell(None, None, "failed", reason)
+            return Cell(None, None, "failed", scores.failed[sample_id].reason)
         if sample_id in scores.not_applicable:
-            reason = scores.not_applicable[sample_id]
-            return Cell(None, None, "not_applicable", reason)
+            return Cell(None, None, "not_applicable", scores.not_applicable[sample_id])
         return Cell(None, None, "absent")
 
 

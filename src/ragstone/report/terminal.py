@@ -1,4 +1,4 @@
-"""The report for a terminal or a log: what matters on one screen, or all of it."""
+"""Renders the report for a terminal or a log: a summary on one screen, or all of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragstone.metrics.score import FAILED_BY
 from ragstone.printable import ZERO_WIDTH_SPACE
 from ragstone.report.filters import FILTERS
 from ragstone.report.parts import Document
-from ragstone.report.summary import LINES, summary_of
+from ragstone.report.summary import MAX_LINES, summary_of
 from ragstone.report.templates import PACKAGE, render_lines, text_environment
 
 STYLES = {
@@ -37,26 +37,30 @@ MARKS = {
     "error": "✘",
     "not gated": "·",
 }
-WIDTH = 120
-"""Columns if there is no terminal."""
-COLUMNS = 80
-"""Of what is printed without --verbose; fewer on a narrower terminal."""
+DEFAULT_WIDTH = 120
+"""Number of columns if there is no terminal."""
 
-_UNBROKEN = "\x06"
-"""Before a line that is not wrapped. No foreign text can have it: it is shown without
-control characters."""
+MAX_SUMMARY_WIDTH = 80
+"""Number of columns of a summary; fewer on a narrower terminal."""
+
+_MIN_WIDTH = 40
+
+_NO_WRAP = "\x06"
+"""Written before a line that must not be wrapped. Foreign text can't have this character:
+control characters are replaced in it."""
 
 
-def _style(word: str, text: str) -> str:
-    """`text` in a style of rich, or in that of a status word."""
-    return Style.parse(STYLES.get(word, word)).render(
+def _apply_style(style: str, text: str) -> str:
+    """Return `text` in the style of a status word, or in another style of rich."""
+    return Style.parse(STYLES.get(style, style)).render(
         text, color_system=ColorSystem.STANDARD
     )
 
 
+# All text templates of this package share one environment.
 text_environment(PACKAGE).filters.update(FILTERS, mark=MARKS.__getitem__)
 text_environment(PACKAGE).globals.update(
-    UNBROKEN=_UNBROKEN, FAILED_BY=FAILED_BY, style=_style
+    NO_WRAP=_NO_WRAP, FAILED_BY=FAILED_BY, style=_apply_style
 )
 
 
@@ -68,21 +72,23 @@ def render_text(
     colour: bool = False,
     files: Sequence[str] = (),
 ) -> str:
-    """The whole report in lines of at most `width` columns, apart from commands, which
-    are on one line each; or without `verbose` what matters, on one screen if line one
-    leaves room for more.
+    """Render the whole report, or without `verbose` a summary on one screen, in lines of
+    at most `width` columns. Commands are not wrapped.
 
-    `colour` only adds ANSI styles. `files` are lines about files, above the last line.
+    With `colour`, the text is the same, with ANSI styles. `files` are lines about files,
+    which come before the last line.
     """
     if verbose:
-        return _printed("report.txt.j2", report, width, colour, files=files)
-    columns = min(width or WIDTH, COLUMNS)
-    return _printed(
+        return _render("report.txt.j2", report, width, colour, files=files)
+    columns = min(width or DEFAULT_WIDTH, MAX_SUMMARY_WIDTH)
+    # Line one is printed twice, which may take two more lines.
+    summary = summary_of(report, MAX_LINES - 2)
+    return _render(
         "summary.txt.j2",
         report,
         columns,
         colour,
-        summary=summary_of(report, LINES - 2),  # line one stands at both ends
+        summary=summary,
         columns=columns,
         files=files,
     )
@@ -91,37 +97,38 @@ def render_text(
 def print_report(
     report: Document, *, verbose: bool = False, files: Sequence[str] = ()
 ) -> None:
-    """Print what matters of the report, or all of it, to standard output.
+    """Print the summary of a report, or with `verbose` all of it, to standard output: in
+    colour, and as wide as the terminal, if it is one.
 
-    In colour, and as wide as the terminal, if it is one. `files` are lines about files,
-    above the last line.
+    `files` are lines about files, which come before the last line.
     """
     out = sys.stdout
     width = None
     colour = False
     if out.isatty():
-        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
         colour = "NO_COLOR" not in os.environ
     text = render_text(report, verbose=verbose, width=width, colour=colour, files=files)
-    # What keeps a log from running commands is only in the way on a terminal.
+    # These keep a runner from taking text for commands; a terminal doesn't need them.
     out.write(text.replace(ZERO_WIDTH_SPACE, "") if out.isatty() else text)
 
 
-def _printed(
+def _render(
     template: str, report: Document, width: int | None, colour: bool, **values: object
 ) -> str:
     out = io.StringIO()
     console = Console(
         file=out,
-        width=max(width or WIDTH, 40),
+        width=max(width or DEFAULT_WIDTH, _MIN_WIDTH),
         force_terminal=colour,
         color_system="standard" if colour else None,
         markup=False,
     )
     for text in render_lines(template, PACKAGE, report=report, **values):
-        if text.startswith(_UNBROKEN):
-            console.print(Text.from_ansi(text.removeprefix(_UNBROKEN)), soft_wrap=True)
+        if text.startswith(_NO_WRAP):
+            console.print(Text.from_ansi(text.removeprefix(_NO_WRAP)), soft_wrap=True)
             continue
+        # A wrapped line keeps its indent.
         words = text.lstrip(" ")
         indent = len(text) - len(words)
         console.print(Padding(Text.from_ansi(words), (0, 0, 0, indent)))

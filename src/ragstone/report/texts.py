@@ -304,10 +304,10 @@ def _match_contexts(
                 is_same = identity is not None and identity == getattr(
                     context, attribute
                 )
-                is_free = (
-                    baseline_position not in positions
+                if (
+                    is_same
+                    and baseline_position not in positions
                     and position not in positions.values()
-                )
-                if is_same and is_free:
+                ):
                     positions[baseline_position] = position
     return positions

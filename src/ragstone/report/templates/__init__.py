@@ -1,5 +1,5 @@
-"""The shipped templates, and the one place that loads and renders a template, ours or a
-user's."""
+"""The shipped templates, and the functions that load and render them and a project's
+own."""
 
 from __future__ import annotations
 
@@ -29,11 +29,18 @@ from ragstone.report.sandbox import ReportEnvironment, SafeText
 from ragstone.report.template_cache import TemplateCache
 
 REPORT = "report.md.j2"
-FOLDER = "templates"
-PACKAGE = __name__
-OURS = f"ragstone/{REPORT}"
+"""The name of the template of the Markdown report."""
 
-_SHOWN = (
+SHIPPED_REPORT = f"ragstone/{REPORT}"
+"""The name by which a project's template can extend the shipped one."""
+
+FOLDER = "templates"
+"""The folder of a project's own templates, next to its config file."""
+
+PACKAGE = __name__
+"""The package of the shipped templates of reports."""
+
+_FORMATTING_FUNCTIONS = (
     "change",
     "counted",
     "dollars",
@@ -42,20 +49,21 @@ _SHOWN = (
     "seconds",
 )
 FILTERS: Mapping[str, Callable[..., str]] = {
-    **{name: getattr(formatting, name) for name in _SHOWN},
+    **{name: getattr(formatting, name) for name in _FORMATTING_FUNCTIONS},
     "some": formatting.join_first,
     "whole": formatting.rounded,
     "shown_name": shown_name,
 }
-"""How templates write numbers, and the names of files."""
+"""The filters of all templates for numbers, lists and the names of files."""
 
 ENDING = ".j2"
-_MAX_SIZE = 256 * 1024
+
+_MAX_TEMPLATE_BYTES = 256 * 1024
+
 _MAX_FILES = 200
-"""In a folder of templates, of any kind."""
+"""Maximum number of files, of any kind, in a folder of templates."""
 
-
-_ERRORS = (
+_TEMPLATE_ERRORS = (
     TemplateError,
     SyntaxError,
     TypeError,
@@ -64,54 +72,55 @@ _ERRORS = (
     ArithmeticError,
     RecursionError,
 )
-"""What a wrong template raises."""
+"""The errors that rendering an invalid template raises."""
 
 
 class Templates(Struct, frozen=True):
-    """A project's own templates as they were read: their texts by name. Nothing is
-    looked up on disk after that."""
+    """A project's own templates, which are read once."""
 
     folder: Path
     sources: Mapping[str, str]
+    """The text of each template, by its path in the folder."""
 
 
 def own_templates(project: Path, within: Path | None = None) -> Templates | None:
-    """The templates of `project`, or None where it has no report template of its own.
-    As `read_templates`."""
+    """Read the own templates of `project` (see `read_templates`)."""
     return read_templates(project / FOLDER, within)
 
 
 def read_templates(folder: Path, within: Path | None = None) -> Templates | None:
-    """The templates (``*.j2``) in `folder`, or None where there is no report template
-    among them.
+    """Read the templates (``*.j2``) in `folder`; None if it has no template of the
+    report.
 
-    Raises ConfigError for one that can't be read, leads out of the folder, is not
-    UTF-8, or is too large.
+    Raises ConfigError if the folder is outside `within` or has too many files, or for a
+    template that can't be read, leads out of the folder, is not UTF-8 or is too large.
     """
     if not os.path.lexists(folder / REPORT):
         return None
     root = Path(os.path.realpath(folder))
     if within is not None and not root.is_relative_to(os.path.realpath(within)):
-        raise _unusable("it is outside the workspace", str(folder / REPORT))
-    files_here = list(islice(folder.rglob("*"), _MAX_FILES + 1))
-    if len(files_here) > _MAX_FILES:
+        raise _template_error("it is outside the workspace", str(folder / REPORT))
+    files = list(islice(folder.rglob("*"), _MAX_FILES + 1))
+    if len(files) > _MAX_FILES:
         raise ConfigError(
-            f"more than {_MAX_FILES} files in a folder of templates.", where=str(folder)
+            f"more than {_MAX_FILES} files in a folder of templates.",
+            where=str(folder),
+            hint="Keep only templates in this folder.",
         )
     paths = sorted(
-        path for path in files_here if path.name.endswith(ENDING) and not path.is_dir()
+        path for path in files if path.name.endswith(ENDING) and not path.is_dir()
     )
-    return Templates(
-        folder,
-        {path.relative_to(folder).as_posix(): _source(path, root) for path in paths},
-    )
+    sources = {
+        path.relative_to(folder).as_posix(): _read_source(path, root) for path in paths
+    }
+    return Templates(folder, sources)
 
 
-def _source(path: Path, folder: Path) -> str:
+def _read_source(path: Path, folder: Path) -> str:
     with disk_errors(path, "the template can't be read"):
-        body = read_regular(path, within=folder, limit=_MAX_SIZE)
+        body = read_regular(path, within=folder, limit=_MAX_TEMPLATE_BYTES)
     try:
-        # Nothing that a log would act upon: the text of a template is printed as it is.
+        # The text of a template is printed without escaping.
         return clean(body.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ConfigError("the template is not UTF-8.", where=str(path)) from None
@@ -122,17 +131,16 @@ def read_template(name: str, package: str = PACKAGE) -> str:
 
 
 def render_text_template(name: str, package: str, **values: object) -> str:
-    """The shipped template of plain text called `name`, of `package`, without the last
-    line break.
+    """Render the text template `name` of `package`, without the last line break.
 
-    Filters are FILTERS, and `line`. Nothing else is escaped: what prints the text makes
-    it harmless.
+    Only what the filter `line` returns is escaped; the caller escapes the text before it
+    is printed.
     """
     return text_environment(package).get_template(name).render(values).rstrip("\n")
 
 
 def render_lines(name: str, package: str, **values: object) -> list[str]:
-    """The lines of `render_text_template`; none if it writes nothing."""
+    """Return the lines of a text template; none if it is empty."""
     text = render_text_template(name, package, **values)
     if not text:
         return []
@@ -141,7 +149,7 @@ def render_lines(name: str, package: str, **values: object) -> list[str]:
 
 @cache
 def text_environment(package: str) -> Environment:
-    """Renders the templates of plain text of `package`."""
+    """Return the environment of the text templates of `package`."""
     environment = Environment(  # noqa: S701 - no HTML
         loader=FunctionLoader(partial(read_template, package=package)),
         bytecode_cache=TemplateCache(package),
@@ -159,39 +167,41 @@ def render_template(
     filters: Mapping[str, Callable[..., SafeText | str]],
     own: Templates | None,
 ) -> str:
-    """Render the Markdown template `name` in a sandbox.
+    """Render the Markdown template `name` in a sandbox: SHIPPED_REPORT, or one of the
+    project's `own`.
 
-    Raises ConfigError with file and line for anything that is wrong with the template.
+    Raises ConfigError, with file and line, if the template is invalid.
     """
 
-    def source_of(name: str) -> tuple[str, str | None, None] | None:
-        """``ragstone/NAME`` is ours; any other name is one of the user's templates."""
-        if name == OURS:
-            return read_template(REPORT), OURS, None
+    def load(name: str) -> tuple[str, str | None, None] | None:
+        """Return text and file of a template, as Jinja expects; None if there is none."""
+        if name == SHIPPED_REPORT:
+            return read_template(REPORT), SHIPPED_REPORT, None
         if own is None or name not in own.sources:
             return None
         return own.sources[name], str(own.folder / name), None
 
-    loader = FunctionLoader(source_of)
+    loader = FunctionLoader(load)
     environment = ReportEnvironment(loader, markdown_inline, filters)
     if own is None:
         environment.bytecode_cache = TemplateCache("sandbox")
     try:
         return str(environment.get_template(name).render(context))
-    except _ERRORS as error:
+    except _TEMPLATE_ERRORS as error:
         message = str(error)
         if isinstance(error, TemplateNotFound):
             message = f"no template called '{error.name}'"
+        # The last frame of a template is where the error was raised.
         where = name
         for frame, line in walk_tb(error.__traceback__):
             if frame.f_code.co_filename.endswith(ENDING):
                 where = f"{frame.f_code.co_filename}:{line}"
-        raise _unusable(message, where) from None
+        raise _template_error(message, where) from None
 
 
-def _unusable(message: str, where: str) -> ConfigError:
+def _template_error(message: str, where: str) -> ConfigError:
     return ConfigError(
         f"the report template can't be used: {clean_line(message)}.",
         where=where,
-        hint=f"Extend '{OURS}' and override its blocks; docs/reports.md lists them and what they may use.",
+        hint=f"Extend '{SHIPPED_REPORT}' and override its blocks; docs/reports.md lists them and what they may use.",
     )
