@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragstone.errors import ConfigError
-from ragstone.github.api.commands import appending
+from ragstone.github.api.commands import open_to_append
 from ragstone.github.container.confinement import Confinement, confine
 from ragstone.github.container.runner_folders import RunnerFolders
 from tests.github.api.test_command_files import FAKES
@@ -97,7 +97,7 @@ def test_the_users_code_does_not_get_at_the_runners_folders(host: Host, line: st
 @needs_root
 def test_if_the_gate_is_killed_the_runner_goes_on_and_finds_what_is_ours(host: Host) -> None:
     host.folders.close(host.confinement)
-    with appending(host.output) as file:
+    with open_to_append(host.output) as file:
         file.write(b"verdict=error\n")  # and nothing after it
     assert host.runner("grep -q verdict=error _runner_file_commands/set_output_1")
     assert host.runner("touch _runner_file_commands/set_output_2 _github_workflow/event.json _github_home/x script.sh")

@@ -42,7 +42,12 @@ class Main:
         self, branch: str | None = "main", workflow: str | None = "gate.yml", named: str | None = None
     ) -> tuple[TrustedBaseline | None, BaselineSearch]:
         store = GitHubArtifacts(
-            self.api, run_id=OWN_RUN, workflow=workflow, branch=branch, artifact_name="ragstone-run", named=named
+            self.api,
+            run_id=OWN_RUN,
+            workflow=workflow,
+            branch=branch,
+            artifact_name="ragstone-run",
+            baseline_workflow=named,
         )
         search = BaselineSearch(store, self.folder / uuid4().hex)
         return search.find(), search
@@ -380,7 +385,7 @@ def test_an_archive_is_downloaded_up_to_a_size_whatever_github_says_of_it(
 def test_a_storage_host_is_asked_by_https_or_as_the_api_is(main: Main, scheme: str, plain_http: bool) -> None:
     main.api.allows_http = plain_http
     with pytest.raises(GitHubApiError, match="not https"):
-        fetch_without_token(main.api, f"{main.github.storage_url}/blob/1".replace("http", scheme), deadline=1.0)
+        fetch_without_token(main.api, f"{main.github.storage_url}/blob/1".replace("http", scheme), deadline_s=1.0)
     assert main.github.storage_seen == []
 
 

@@ -89,7 +89,7 @@ def find_comparison(
         workflow=workflow,
         branch=inputs.baseline_branch or job.base.branch,
         artifact_name=inputs.artifact_name,
-        named=inputs.baseline_workflow,
+        baseline_workflow=inputs.baseline_workflow,
     )
     comparison = open_baseline_in(store, job.temporary / "baseline")
     trusted = comparison.trusted

@@ -244,7 +244,12 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
             return None
     folder = job.temporary / "earlier"
     return find_earlier_run(
-        job.api, job.event.run_id, job.inputs.artifact_name, tree, folder, write
+        job.api,
+        job.event.run_id,
+        job.inputs.artifact_name,
+        tree=tree,
+        folder=folder,
+        write=write,
     )
 
 

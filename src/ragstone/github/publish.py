@@ -20,8 +20,8 @@ from ragstone.github.api.commands import (
     write_outputs,
     write_summary,
 )
-from ragstone.github.api.comment_writer import SEVERAL, CommentWriter, writer_of
-from ragstone.github.api.posts import MAX_BODY, marker, post_comment
+from ragstone.github.api.comment_writer import SEVERAL_JOBS, CommentWriter, writer_of
+from ragstone.github.api.posts import MAX_BODY_CHARACTERS, marker, post_comment
 from ragstone.github.inputs import CommentMode
 from ragstone.github.job import Job
 from ragstone.github.job_report import Report
@@ -118,11 +118,9 @@ def _comment(job: Job, report: Report, notices: list[str]) -> str:
             return None
         if only_update and not existing:
             return None
-        text = report.markdown(MAX_BODY - _ROOM)
+        text = report.markdown(MAX_BODY_CHARACTERS - _ROOM)
         if is_shared:
-            return (
-                f"{replace(writer, job=SEVERAL).marker}> [!NOTE]\n> {_SHARED}\n\n{text}"
-            )
+            return f"{replace(writer, job=SEVERAL_JOBS).marker}> [!NOTE]\n> {_SHARED}\n\n{text}"
         return writer.marker + text
 
     return post_comment(job.api, report.pull_request, mark, body_for)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.github.api.commands import appending, write_outputs, write_summary
+from ragstone.github.api.commands import open_to_append, write_outputs, write_summary
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX")
 FAKES: dict[str, Callable[[Path, Path], None]] = {
@@ -45,7 +45,7 @@ def test_a_pipe_that_somebody_reads_is_not_written_to(tmp_path: Path) -> None:
     reader.start()
     while not held and reader.is_alive():
         try:
-            with appending(path) as file:
+            with open_to_append(path) as file:
                 file.write(b"verdict=fail\n")
         except OSError as error:
             if error.strerror == "it is not a regular file":

@@ -13,7 +13,7 @@ from ragstone.evaluation.directory import MANIFEST, SAMPLES, RunDirectory
 from ragstone.evaluation.manifest import Invocation
 from ragstone.evaluation.writer import update_manifest
 from ragstone.github.api.client import GitHubApi
-from ragstone.github.api.earlier_runs import MAX_READ, find_earlier_run
+from ragstone.github.api.earlier_runs import MAX_READ_ARTIFACTS, find_earlier_run
 from tests.github.api.fake import FORK_ID, FakeGitHub
 from tests.github.runs import files_of, make_run
 
@@ -47,7 +47,7 @@ class Pull:
         return self.github.add_run(run_id, event="pull_request", branch="topic", tree=tree, artifact=artifact)
 
     def earlier(self) -> RunDirectory | None:
-        return find_earlier_run(self.api, OWN, NAME, MERGED, self.folder, self.said.append)
+        return find_earlier_run(self.api, OWN, NAME, tree=MERGED, folder=self.folder, write=self.said.append)
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ def test_a_commit_with_other_files_whose_artifact_claims_these_is_not_looked_at(
 
 
 DAMAGED: dict[str, Callable[[dict[str, bytes]], Mapping[str, bytes] | bytes]] = {
-    "it is of other files": lambda files: changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
-    "is of other files": lambda files: changed(files, invocation=None),
+    "it is a run of other files": lambda files: changed(files, invocation={"command": "gate", "tree": OTHER_MERGED}),
+    "a run of other files": lambda files: changed(files, invocation=None),
     "not a readable zip archive": lambda _: b"no archive",
     "not a valid manifest": lambda files: {**files, MANIFEST: b"{}"},
     "does not follow from the recorded": lambda files: {**files, SAMPLES: files[SAMPLES].replace(b"1.0", b"0.5")},
@@ -151,10 +151,10 @@ def test_what_does_not_count_is_left_out_with_a_reason_for_the_one_before(
 
 
 def test_downloads_are_bounded(pull: Pull, files: dict[str, bytes]) -> None:
-    for run_id in range(800, 800 + 2 * MAX_READ):
+    for run_id in range(800, 800 + 2 * MAX_READ_ARTIFACTS):
         pull.ran(run_id, b"no archive")
     assert pull.earlier() is None
-    assert len(pull.github.storage_seen) == len(pull.said) == MAX_READ
+    assert len(pull.github.storage_seen) == len(pull.said) == MAX_READ_ARTIFACTS
 
 
 @pytest.mark.parametrize("path", [f"/actions/runs/{OWN}$", "/runs$", "/artifacts$", "/zip$"])

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.github.api.commands import (
-    MAX_BYTES,
-    MAX_MESSAGE,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_SUMMARY_BYTES,
     Annotation,
     Level,
     commands_stopped,
@@ -74,9 +74,9 @@ def test_an_annotation_is_one_line_up_to_a_size_whatever_it_says() -> None:
     assert render_annotation(hostile) == (
         "::error file=golden/a%2Cb.jsonl,line=12,title=a%2Cb%3Ac::50%25 of%0Athem ::set-output name=x::y"
     )
-    for length in (MAX_MESSAGE, MAX_MESSAGE + 1):
+    for length in (MAX_MESSAGE_CHARACTERS, MAX_MESSAGE_CHARACTERS + 1):
         shown = render_annotation(Annotation(Level.ERROR, "x" * length)).removeprefix("::error::")
-        assert (len(shown), shown.endswith("…")) == (MAX_MESSAGE, length > MAX_MESSAGE)
+        assert (len(shown), shown.endswith("…")) == (MAX_MESSAGE_CHARACTERS, length > MAX_MESSAGE_CHARACTERS)
 
 
 @pytest.mark.attack(by="text", tries="forge an output or an annotation", stopped_by="random delimiters, escaping")
@@ -147,7 +147,7 @@ def test_a_mask_covers_each_line() -> None:
 
 def test_the_summary_takes_a_text_that_fits(tmp_path: Path) -> None:
     path = tmp_path / "summary"
-    room = MAX_BYTES - 4096
+    room = MAX_SUMMARY_BYTES
     assert not write_summary(path, "x" * room)
     assert not write_summary(path, "\u00e9" * (room // 2))
     assert write_summary(path, "short")

@@ -1,5 +1,5 @@
-"""Run directories as artifacts: lists those of a run, and downloads them without
-leaking the token."""
+"""Lists the artifacts of a run, and downloads them without sending the token to the
+storage host."""
 
 from __future__ import annotations
 
@@ -27,34 +27,32 @@ MAX_DOWNLOAD_S = 120.0
 MAX_PAGES = 5
 """Of the artifacts of one run, which has at most 500."""
 
-_CHUNK = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 
 
 def newest_artifact(api: GitHubApi, run_id: int, name: str) -> Artifact | None:
-    """The newest artifact called `name` of run `run_id`. Raises GitHubApiError."""
+    """The newest artifact called `name` of run `run_id`; None if there is none. Raises
+    GitHubApiError."""
     return next(iter(artifacts_of(api, run_id, name)), None)
 
 
 @reply_errors()
 def artifacts_of(api: GitHubApi, run_id: int, name: str) -> list[Artifact]:
-    """The artifacts called `name` of run `run_id`, of which every attempt adds one; the
-    newest first.
-
-    Raises GitHubApiError.
-    """
-    # `WorkflowRun.get_artifacts` can't name what it wants.
+    """The artifacts called `name` of run `run_id`, the newest first. Each attempt of
+    the run adds one. Raises GitHubApiError."""
+    # Not by `WorkflowRun.get_artifacts`, which can't filter by name.
     path = f"{api.path}/actions/runs/{run_id}/artifacts"
     artifacts = PaginatedList(
         Artifact, api, path, {"name": name}, list_item="artifacts"
     )
-    # The server filters by name and run, and so do we.
-    of_run = [
+    # GitHub's filters are checked.
+    matching = [
         artifact
         for artifact in listed(artifacts, max_pages=MAX_PAGES)
         if artifact.name == name
         and getattr(artifact.workflow_run, "id", None) == run_id
     ]
-    return sorted(of_run, key=lambda artifact: artifact.id, reverse=True)
+    return sorted(matching, key=lambda artifact: artifact.id, reverse=True)
 
 
 @reply_errors()
@@ -65,18 +63,18 @@ def read_artifact(
     *,
     max_bytes: int | None = None,
 ) -> dict[str, bytes]:
-    """The members of `artifact` that `limits` names, each of at most that many bytes,
-    checked against its digest.
+    """Download `artifact`, check its digest, and return the members that `limits`
+    names, each with its largest size in bytes.
 
-    Raises GitHubApiError if it can't be downloaded, ArchiveRefused if it is not valid,
-    or larger than `max_bytes`.
+    Raises GitHubApiError if the artifact can't be downloaded, and ArchiveRefused if it
+    is not valid, or larger than `max_bytes` (by default MAX_ARCHIVE_BYTES).
     """
     algorithm, _, digest = (artifact.digest or "").partition(":")
     max_bytes = max_bytes or MAX_ARCHIVE_BYTES
     if artifact.expired:
         raise ArchiveRefused("the artifact has expired")
     if algorithm != "sha256":
-        raise ArchiveRefused("GitHub gives no digest for it")
+        raise ArchiveRefused("GitHub gives no SHA-256 digest for it")
     if artifact.size_in_bytes > max_bytes:
         raise ArchiveRefused(f"it is larger than {max_bytes:,} bytes")
     archive = download(api, f"actions/artifacts/{artifact.id}/zip")
@@ -86,36 +84,38 @@ def read_artifact(
 
 
 def download(api: GitHubApi, path: str) -> bytes:
-    """What the address to which `path` below the repository redirects serves, at most
-    MAX_ARCHIVE_BYTES.
+    """Download at most MAX_ARCHIVE_BYTES from the storage host, to which GitHub
+    redirects `path` of the repository.
 
-    A transfer that fails is begun again with a new address. Raises GitHubApiError,
+    A transfer that fails is begun again, from a new address. Raises GitHubApiError and
     ArchiveRefused.
     """
-    deadline = time.monotonic() + MAX_DOWNLOAD_S
+    deadline_s = time.monotonic() + MAX_DOWNLOAD_S
     attempt = 1
     while True:
         with reply_errors():
-            # The redirect is not followed here.
+            # PyGithub doesn't follow the redirect here.
             headers, _ = api.requestJsonAndCheck("GET", f"{api.path}/{path}")
             location = str(headers["location"])
         try:
-            return fetch_without_token(api, location, deadline)
+            return fetch_without_token(api, location, deadline_s)
         except GitHubApiError:
-            if attempt == api.retry_policy.attempts or time.monotonic() > deadline:
+            is_late = time.monotonic() > deadline_s
+            if is_late or attempt == api.retry_policy.attempts:
                 raise
         api.sleep(api.retry_policy.first_pause_s * 2 ** (attempt - 1))
         attempt += 1
 
 
-def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes:
-    """GET `location` on the storage host by `deadline`, of the monotonic clock, without
-    credentials or redirects.
+def fetch_without_token(api: GitHubApi, location: str, deadline_s: float) -> bytes:
+    """Download `location` on the storage host, without credentials, and without
+    following redirects. `deadline_s` is a time of the monotonic clock.
 
-    Raises GitHubApiError, ArchiveRefused.
+    Raises GitHubApiError and ArchiveRefused.
     """
     target = urlsplit(location)
-    if target.scheme != "https" and not (target.scheme == "http" and api.allows_http):
+    is_allowed_http = target.scheme == "http" and api.allows_http
+    if target.scheme != "https" and not is_allowed_http:
         raise GitHubApiError(ApiErrorKind.BROKEN, "the download's address is not https")
     host = f"the storage host {target.hostname or '?'}"
     unreachable = ApiErrorKind.UNREACHABLE
@@ -137,13 +137,13 @@ def fetch_without_token(api: GitHubApi, location: str, deadline: float) -> bytes
             status = response.status_code
             if status != 200:
                 raise GitHubApiError(unreachable, f"{host} refused", status=status)
-            for chunk in response.raw.stream(_CHUNK, decode_content=False):
+            for chunk in response.raw.stream(_CHUNK_BYTES, decode_content=False):
                 body += chunk
                 if len(body) > MAX_ARCHIVE_BYTES:
                     raise ArchiveRefused(
                         f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes"
                     )
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline_s:
                     raise GitHubApiError(unreachable, f"{host} is too slow")
     except (HTTPError, OSError, ValueError) as error:
         raise GitHubApiError(unreachable, f"{host}: {type(error).__name__}") from None

@@ -1,7 +1,7 @@
-"""The whole tree of another commit of this repository, downloaded through GitHub's API.
+"""Downloads all files of another commit of this repository through GitHub's API.
 
-Nothing in the checkout is used, which belongs to the pull request, and no depth of a
-clone is needed.
+The clone in the checkout is not used: it belongs to the pull request, and may lack the
+commit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MAX_TREE_BYTES = 2 * 1024**3
 
 
 def tree_of(api: GitHubApi, sha: str) -> str | None:
-    """Git's name for all files of commit `sha`; None if GitHub doesn't tell."""
+    """The SHA of the tree of commit `sha`, which is the same for the same files; None
+    if GitHub can't be asked."""
     with suppress(GitHubApiError), reply_errors():
         return api.repository.get_git_commit(sha).tree.sha
     return None
@@ -40,29 +41,27 @@ def tree_of(api: GitHubApi, sha: str) -> str | None:
 
 @reply_errors()
 def compared_commit(api: GitHubApi, reviewed: ReviewedBase) -> str | None:
-    """The commit that what this job checked out is to be compared with; None on the
-    default branch itself.
-
-    What is checked out for a pull request is a merge, whose first parent is the base as
-    it was merged with: the base that the event names may be older. Raises
-    GitHubApiError.
-    """
-    base, pull = base_commit(api, reviewed), reviewed.event.pull_request
+    """The base commit that the job's checkout is compared with; None on the default
+    branch itself. Raises GitHubApiError."""
+    base = base_commit(api, reviewed)
+    pull = reviewed.event.pull_request
     if pull is None or base is None:
         return base
+    # The checkout of a pull request is a merge. Its first parent is the commit of the
+    # base that was merged, which may be newer than the one that the event names.
     merge = if_present(lambda: api.repository.get_git_commit(reviewed.event.sha))
     parents = [] if merge is None else [parent.sha for parent in merge.parents]
     return parents[0] if parents[1:] == [pull.head_sha] else base
 
 
 def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> None:
-    """Write the files of commit `sha` to `folder`, which must not exist yet and whose
-    parent nobody else writes to.
+    """Write the files of commit `sha` to `folder`, which must not exist yet, and whose
+    parent folder nobody else may write to.
 
-    Of files that Git LFS keeps elsewhere, only the pointers are included. Raises
-    GitHubApiError, also if GitHub doesn't list all files of the commit; ArchiveRefused
-    for more than MAX_FILES files, or MAX_TREE_BYTES in total, and if GitHub's archive
-    lacks a file of the commit, or a submodule that is checked out in `workspace`.
+    Files in Git LFS are written as their pointers. Raises GitHubApiError, also if
+    GitHub doesn't list all files of the commit. Raises ArchiveRefused for more than
+    MAX_FILES files or MAX_TREE_BYTES, and if GitHub's archive lacks a file of the
+    commit, or a submodule that is checked out in `workspace`.
     """
     archive = download(api, f"tarball/{quote(sha, safe='')}")
     folder.mkdir(mode=0o700)
@@ -76,8 +75,10 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> No
     with reply_errors():
         for file in list_commit_files(api, sha):
             if file.mode == SUBMODULE:
+                # Archives never have the files of submodules.
                 is_missing = is_filled(workspace / file.path)
-            else:  # `export-ignore` in .gitattributes leaves it out
+            else:
+                # .gitattributes can leave files out of archives by `export-ignore`.
                 is_missing = not os.path.lexists(folder / file.path)
             if is_missing:
                 raise ArchiveRefused(
@@ -86,14 +87,15 @@ def download_tree(api: GitHubApi, sha: str, folder: Path, workspace: Path) -> No
 
 
 def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
-    """Regular files first, links last, so that nothing is written through a link."""
+    """Write the files and links of an archive to `folder`. Raises ArchiveRefused."""
+    # Links are written last, so that nothing is written through them.
     links = []
     remaining_bytes = MAX_TREE_BYTES
-    for count, member in enumerate(opened):
+    for index, member in enumerate(opened):
         # The first part is named after the repository and the commit.
         parts = PurePosixPath(member.name).parts[1:]
         remaining_bytes -= max(0, member.size)
-        if count >= MAX_FILES or remaining_bytes < 0:
+        if index >= MAX_FILES or remaining_bytes < 0:
             raise ArchiveRefused(
                 f"it has more than {MAX_FILES:,} files, or is larger than {MAX_TREE_BYTES:,} bytes"
             )
@@ -113,7 +115,8 @@ def _unpack(opened: tarfile.TarFile, folder: Path) -> None:
             with source, target.open("xb") as out:
                 shutil.copyfileobj(source, out)
             target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
-    # Of a link and one below it, that comes first, and then a folder is in the way.
-    for target, where in sorted(links, reverse=True):
+    # In reverse order, a path comes before its parents. So if an archive has a link
+    # and a path below that link, a folder is there already, and the link is refused.
+    for target, destination in sorted(links, reverse=True):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(where)
+        target.symlink_to(destination)

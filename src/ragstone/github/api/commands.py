@@ -1,7 +1,7 @@
-"""What GitHub's runner reads: commands, as which no foreign text can act, and files,
-never written through a link.
+"""Writes what GitHub's runner reads: commands in the log, and files.
 
-GitHub drops a summary over 1 MiB entirely, so ours is always smaller.
+Text of others, such as answers, can't act as a command, and files are never written
+through a link.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ COMMAND_FILES = (
     "GITHUB_STATE",
     "GITHUB_STEP_SUMMARY",
 )
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags to open neither a link nor, waiting for its reader, a pipe. Windows lacks
+them."""
 
 
 @contextmanager
-def appending(path: Path) -> Iterator[BinaryIO]:
-    """Open the regular file `path`, which is created if it doesn't exist, to append to
-    it.
+def open_to_append(path: Path) -> Iterator[BinaryIO]:
+    """Open the regular file `path` to append to it, and create it if it doesn't exist.
 
-    Raises OSError, also for a link, a pipe or a file with several names, which could
-    lead elsewhere or block.
+    Raises OSError, also for a link, a pipe or a file with several hard links, which
+    could lead elsewhere or block.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o644)
+    descriptor = os.open(path, _APPEND | _NO_LINK, 0o644)
     with os.fdopen(descriptor, "ab") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
@@ -52,21 +54,18 @@ def appending(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_OUTPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def is_output_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
+    return _OUTPUT_NAME.fullmatch(name) is not None
 
 
 def format_output(
     name: str, value: str, *, token: Callable[[], str] = lambda: secrets.token_hex(16)
 ) -> str:
-    """One entry of the output file, with a random delimiter that does not occur in
-    `value`.
-
-    Raises ValueError for an invalid name.
-    """
+    """An entry of the output file, with a random delimiter that doesn't occur in
+    `value`. Raises ValueError for an invalid name."""
     if not is_output_name(name):
         raise ValueError(f"not a valid output name: {name!r}")
     delimiter = f"ragstone_{token()}"
@@ -76,8 +75,8 @@ def format_output(
 
 
 def write_outputs(path: Path | None, values: Mapping[str, str]) -> None:
-    """Append `values` to the output file; None (not in a step): do nothing. Raises
-    OSError, also if the file is not regular."""
+    """Append `values` to the output file `path`; without one, as outside of a step, do
+    nothing. Raises OSError, also if the file is not regular."""
     if path is None:
         return
     entries = ""
@@ -85,42 +84,42 @@ def write_outputs(path: Path | None, values: Mapping[str, str]) -> None:
         text = value.encode("utf-8", "replace").decode("utf-8")
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         entries += format_output(name, text)
-    with appending(path) as file:
+    with open_to_append(path) as file:
         file.write(entries.encode("utf-8"))
 
 
 def output_path(environ: Environ, variable: str = "GITHUB_OUTPUT") -> Path | None:
-    """The file in a runner's file variable, None if it is not set."""
+    """The file that a variable of the runner names; None if it is not set."""
     value = environ.get(variable, "")
     return Path(value) if value else None
 
 
-MAX_BYTES = 1024 * 1024
-_MARGIN = 4096
+MAX_SUMMARY_BYTES = 1024 * 1024 - 4096
+"""GitHub drops a step's whole summary if it is larger than 1 MiB."""
 
 
 def write_summary(path: Path | None, text: str) -> bool:
-    """Append `text` if it fits next to what the step has already written; None (not in
-    a step): do nothing.
+    """Append `text` to the summary `path`; without one, as outside of a step, do
+    nothing.
 
-    Returns False if there is no room; nothing is ever truncated. Raises OSError, also
-    if the file is not regular.
+    Returns False, and writes nothing, if the summary would become too large. Raises
+    OSError, also if the file is not regular.
     """
     if path is None:
         return True
-    with appending(path) as file:
+    with open_to_append(path) as file:
         used_bytes = os.fstat(file.fileno()).st_size
         body = (text.removesuffix("\n") + "\n").encode("utf-8", "replace")
-        if used_bytes + len(body) + 1 > MAX_BYTES - _MARGIN:
+        if used_bytes + len(body) + 1 > MAX_SUMMARY_BYTES:
             return False
         file.write(b"\n" + body if used_bytes else body)
     return True
 
 
 MAX_PER_LEVEL = 10
-"""GitHub shows 10 annotations per level and step, and silently drops the rest."""
+"""GitHub shows 10 annotations per level and step, and silently drops any more."""
 
-MAX_MESSAGE = 4_000
+MAX_MESSAGE_CHARACTERS = 4_000
 
 
 class Level(StrEnum):
@@ -130,13 +129,13 @@ class Level(StrEnum):
 
 
 class Annotation(Struct, frozen=True):
-    """An annotation for a `line` of a `file`, relative to the workspace; without a
-    `file`, for the job."""
+    """An annotation for a line of a file, or for the whole job."""
 
     level: Level
     message: str
     title: str | None = None
     file: str | None = None
+    """The path relative to the workspace; None for the whole job."""
     line: int | None = None
 
 
@@ -146,24 +145,25 @@ def escape_data(text: str) -> str:
 
 
 def render_annotation(annotation: Annotation) -> str:
+    """The command that makes GitHub show `annotation`."""
     properties = {"title": annotation.title or ""}
     # A name that can't be written verbatim would refer to another file, or none.
     if annotation.file is not None and _plain(annotation.file) == annotation.file:
-        place = {"file": annotation.file, "line": str(annotation.line or "")}
-        properties = {**place, **properties}
-    listed = []
+        location = {"file": annotation.file, "line": str(annotation.line or "")}
+        properties = {**location, **properties}
+    assignments = []
     for name, value in properties.items():
         if value:
             # Colons and commas separate properties.
             escaped = escape_data(_plain(value)).replace(":", "%3A").replace(",", "%2C")
-            listed.append(f"{name}={escaped}")
-    command = f"{annotation.level} {','.join(listed)}".strip()
-    message = clipped(_plain(annotation.message), MAX_MESSAGE)
+            assignments.append(f"{name}={escaped}")
+    command = f"{annotation.level} {','.join(assignments)}".strip()
+    message = clipped(_plain(annotation.message), MAX_MESSAGE_CHARACTERS)
     return f"::{command}::{escape_data(message)}"
 
 
 def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
-    """Write the first ten `annotations` of each level as commands."""
+    """Write the first MAX_PER_LEVEL `annotations` of each level as commands."""
     written: Counter[Level] = Counter()
     for annotation in annotations:
         written[annotation.level] += 1
@@ -173,13 +173,13 @@ def print_annotations(annotations: Iterable[Annotation], out: TextIO) -> None:
 
 
 def mask(secret: str, out: TextIO) -> None:
-    """Make GitHub mask `secret` in the log. Multi-line secrets are masked line by line,
-    like GitHub does."""
-    out.write(_masks(secret))
+    """Make GitHub mask `secret` in the log, each of its lines by itself, as GitHub
+    masks its own secrets."""
+    out.write(_mask_commands(secret))
     out.flush()
 
 
-def _masks(secret: str) -> str:
+def _mask_commands(secret: str) -> str:
     return "".join(
         f"::add-mask::{escape_data(line)}\n"
         for line in secret.splitlines()
@@ -187,13 +187,12 @@ def _masks(secret: str) -> str:
     )
 
 
-class Stopped:
-    """Writes text while commands are stopped, until `word` is written as a command;
-    masks secrets as they appear."""
+class UntrustedWriter:
+    """Writes text while commands are stopped. The command `token` starts them again."""
 
-    def __init__(self, out: TextIO, word: str) -> None:
+    def __init__(self, out: TextIO, token: str) -> None:
         self._out = out
-        self._word = word
+        self._token = token
 
     def __call__(self, text: str) -> None:
         if text:
@@ -207,29 +206,26 @@ class Stopped:
         """Make GitHub mask `secret` from now on. Thread-safe."""
         # In one piece, so that nothing else can be written while commands are active.
         self._out.write(
-            f"\n::{self._word}::\n{_masks(secret)}::stop-commands::{self._word}\n"
+            f"\n::{self._token}::\n{_mask_commands(secret)}::stop-commands::{self._token}\n"
         )
         self._out.flush()
 
 
 @contextmanager
-def commands_stopped(out: TextIO) -> Iterator[Stopped]:
-    """Within the block, no written text acts as a command, neither ``::x::`` nor
-    ``##[x]``.
-
-    Yields the writer. The token is random and never passed to anything that produces
-    such text.
-    """
-    word = f"ragstone-{secrets.token_hex(24)}"
-    out.write(f"::stop-commands::{word}\n")
+def commands_stopped(out: TextIO) -> Iterator[UntrustedWriter]:
+    """Stop commands within the block: neither ``::x::`` nor ``##[x]`` acts as one.
+    Yields a writer for text of others."""
+    # Random, and unknown to everything whose text is written.
+    token = f"ragstone-{secrets.token_hex(24)}"
+    out.write(f"::stop-commands::{token}\n")
     try:
-        yield Stopped(out, word)
+        yield UntrustedWriter(out, token)
     finally:
-        out.write(f"\n::{word}::\n")
+        out.write(f"\n::{token}::\n")
         out.flush()
 
 
 def _plain(text: str) -> str:
-    """Remove invisible, reordering and control characters, and commands in the old
-    form."""
+    """Remove invisible, reordering and control characters from `text`, and commands in
+    the old form ``##[x]``."""
     return without_commands(clean(text))

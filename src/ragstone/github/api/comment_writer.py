@@ -1,5 +1,5 @@
-"""The job that wrote a comment: a comment of another job on the same commit is not
-taken for an older one of its own."""
+"""Identifies the job that wrote a comment, so that a job doesn't replace the comment of
+another one on the same commit."""
 
 from __future__ import annotations
 
@@ -7,39 +7,37 @@ import re
 
 from msgspec import Struct
 
-SEVERAL = "several"
-"""In place of a job: several have the same `comment-id`."""
+SEVERAL_JOBS = "several"
+"""The `job` in a comment of several jobs with the same `comment-id`."""
 
 _MARKER = re.compile(r"<!-- ragstone:job:(\w+):(\w+):(\d+):(\d+) -->\n")
 
 
 class CommentWriter(Struct, frozen=True):
-    """The job that wrote a comment, as a hidden line of it says."""
+    """The job that wrote a comment."""
 
     commit: str
     job: str
-    """A digest of the job's identity: two jobs of one matrix may have the same."""
+    """A digest of the job's identity. Jobs of one matrix may have the same."""
     run_id: int
     attempt: int
 
     @property
     def marker(self) -> str:
+        """The hidden line of a comment that names its writer."""
         return f"<!-- ragstone:job:{self.commit}:{self.job}:{self.run_id}:{self.attempt} -->\n"
 
     def is_other_job(self, new: CommentWriter) -> bool:
-        """Whether it is another job than `new`, on the same commit.
-
-        A run that is repeated replaces what its job said before, and a new commit
-        replaces all. What one job said in the same attempt of the same run is of
-        another job of a matrix.
-        """
+        """Whether this is another job than `new`, for the same commit."""
+        # A job writes once in each attempt of a run, so a comment of the same attempt
+        # is of another job of its matrix.
         is_same_attempt = (self.run_id, self.attempt) == (new.run_id, new.attempt)
         is_other = self.job != new.job or is_same_attempt
         return self.commit == new.commit and is_other
 
 
 def writer_of(body: str) -> CommentWriter | None:
-    """The job whose marker `body` begins with."""
+    """The job whose marker `body` begins with; None if it begins with none."""
     match = _MARKER.match(body.replace("\r\n", "\n"))
     if match is None:
         return None

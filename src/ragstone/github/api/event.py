@@ -1,5 +1,5 @@
-"""The event that started this job: its payload and the runner's variables, read once
-into a typed Event."""
+"""Reads the event that started this job, from its payload and the runner's variables,
+into an Event."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ HOSTS = (
     ),
     *("*.blob.core.windows.net", "ghcr.io", "pkg-containers.githubusercontent.com"),
 )
-"""What a job on github.com needs for its checkout, image, artifacts and comment."""
+"""Hosts that a job on github.com must reach for its checkout, image, artifacts and
+comment."""
 
 DEPENDABOT = "dependabot[bot]"
 
@@ -49,7 +50,8 @@ class EventKind(StrEnum):
         return cls.OTHER
 
 
-def _of(*path: str) -> Any:
+def _optional(*path: str) -> Any:
+    """A field at `path` in the payload; None if there is nothing."""
     return Field(None, validation_alias=AliasPath(*path))
 
 
@@ -58,38 +60,37 @@ class _Payload(BaseModel):
 
 
 class PullRequest(_Payload):
-    """A pull request, as a payload describes it. A repository without id no longer
-    exists."""
+    """A pull request, as a payload describes it."""
 
     number: int = Field(gt=0)
     head_sha: str = Field(validation_alias=AliasPath("head", "sha"))
-    head_repository_id: int | None = _of("head", "repo", "id")
+    head_repository_id: int | None = _optional("head", "repo", "id")
+    """None if the repository no longer exists."""
     base_branch: str = Field(validation_alias=AliasPath("base", "ref"))
     base_sha: str = Field(validation_alias=AliasPath("base", "sha"))
-    base_repository_id: int | None = _of("base", "repo", "id")
-    author: str | None = _of("user", "login")
+    base_repository_id: int | None = _optional("base", "repo", "id")
+    author: str | None = _optional("user", "login")
 
     @property
     def is_fork(self) -> bool:
-        """Whether the head's repository is another one, or no longer exists. By id:
-        names change, and can be reused."""
+        """Whether the head's repository is another one, or no longer exists."""
+        # Compared by id, because names change, and can be reused.
         head_id = self.head_repository_id
         return head_id is None or head_id != self.base_repository_id
 
 
 class UpstreamRun(_Payload):
-    """The run that a workflow_run job follows. Read from GitHub's payload, never from
-    that run's artifacts."""
+    """The run that a workflow_run job follows, as GitHub's payload describes it."""
 
     run_id: int = Field(gt=0, validation_alias="id")
     event: str
     head_sha: str
-    head_owner: str | None = _of("head_repository", "owner", "login")
+    head_owner: str | None = _optional("head_repository", "owner", "login")
     """The login of the owner of the run's repository."""
 
 
 class Event(_Payload):
-    """What started this job: the runner's variables, and what its payload says."""
+    """The event that started this job."""
 
     kind: EventKind
     name: str
@@ -105,21 +106,23 @@ class Event(_Payload):
     actor: str | None
     server_url: str
     api_url: str
-    default_branch: str | None = _of("payload", "repository", "default_branch")
-    merge_base_ref: str | None = _of("queue", "merge_group", "base_ref")
-    merge_base_sha: str | None = _of("queue", "merge_group", "base_sha")
-    pull_request: PullRequest | None = _of("payload", "pull_request")
-    upstream: UpstreamRun | None = _of("payload", "workflow_run")
-    message: str | None = _of("payload", "head_commit", "message")
+    default_branch: str | None = _optional("payload", "repository", "default_branch")
+    merge_base_ref: str | None = _optional("queue", "merge_group", "base_ref")
+    merge_base_sha: str | None = _optional("queue", "merge_group", "base_sha")
+    pull_request: PullRequest | None = _optional("payload", "pull_request")
+    upstream: UpstreamRun | None = _optional("payload", "workflow_run")
+    message: str | None = _optional("payload", "head_commit", "message")
+    """The message of the commit that was pushed."""
 
     @property
     def merge_base_branch(self) -> str | None:
+        """The branch that a merge queue merges into; None for other events."""
         return (self.merge_base_ref or "").removeprefix("refs/heads/") or None
 
     @property
     def report_sha(self) -> str:
-        """The commit that links in reports should point at: a pull request's head, not
-        the merge commit, which vanishes."""
+        """The commit that links in reports point to. For a pull request it is the head,
+        not the commit of the merge, which GitHub deletes later."""
         return self.pull_request.head_sha if self.pull_request else self.sha
 
     @property
@@ -127,13 +130,13 @@ class Event(_Payload):
         return self.address_of("actions", "runs", str(self.run_id))
 
     def address_of(self, *path: str) -> str:
-        """The address of something of this repository, for readers."""
+        """The address of a page of this repository, for readers."""
         return "/".join((self.server_url, self.repository, *path))
 
     @property
     def without_secrets(self) -> bool:
-        """True if GitHub provides neither secrets nor a write token: for pull requests
-        from forks and Dependabot."""
+        """Whether GitHub gives this job neither secrets nor a write token: for pull
+        requests from forks and from Dependabot."""
         pull = self.pull_request
         if self.kind is not EventKind.PULL_REQUEST or pull is None:
             return False
@@ -143,14 +146,14 @@ class Event(_Payload):
 def load_event(environ: Environ) -> Event:
     """Read the payload in GITHUB_EVENT_PATH, and build the Event.
 
-    Raises ConfigError outside a GitHub job, or if the payload can't be read.
+    Raises ConfigError outside of a GitHub job, or if the payload can't be read.
     """
     variables = Variables(environ)
     path = variables.get("GITHUB_EVENT_PATH")
     if not path or not variables.get("GITHUB_REPOSITORY"):
         raise ConfigError(
             "this is not a GitHub Actions job: GITHUB_EVENT_PATH or GITHUB_REPOSITORY is not set.",
-            hint="Remove --github, or run inside a job.",
+            hint="Leave out --github, or run Ragstone in a job of GitHub Actions.",
         )
     try:
         payload = json.loads(read_regular(Path(path), limit=MAX_PAYLOAD_BYTES))
@@ -162,17 +165,17 @@ def load_event(environ: Environ) -> Event:
 
 
 def build_event(environ: Environ, payload: Any) -> Event:
-    """The Event of `payload` (decoded JSON) under the runner's variables. Raises
-    ConfigError for a wrong shape."""
+    """Make the Event of `payload` (decoded JSON) and the runner's variables in
+    `environ`. Raises ConfigError for a payload of another shape."""
     variables = Variables(environ)
-    name, ref = variables.get("GITHUB_EVENT_NAME"), variables.get("GITHUB_REF")
+    name = variables.get("GITHUB_EVENT_NAME")
+    ref = variables.get("GITHUB_REF")
     kind = EventKind(name)
-    is_on_branch = ref.startswith("refs/heads/") and kind not in (
-        EventKind.PULL_REQUEST,
-        EventKind.MERGE_GROUP,
-    )
+    # The refs of these events are no branches of the repository's own.
+    has_other_ref = kind in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP)
+    is_on_branch = ref.startswith("refs/heads/") and not has_other_ref
     run_id = variables.get("GITHUB_RUN_ID")
-    # ``owner/name/.github/workflows/gate.yml@refs/heads/x``
+    # Such as ``owner/name/.github/workflows/gate.yml@refs/heads/x``.
     workflow = variables.get("GITHUB_WORKFLOW_REF").partition("@")[0]
     server_url = variables.get("GITHUB_SERVER_URL") or "https://github.com"
     api_url = variables.get("GITHUB_API_URL") or "https://api.github.com"
@@ -196,7 +199,7 @@ def build_event(environ: Environ, payload: Any) -> Event:
         event = Event.model_validate(fields)
     needs_pull = kind in (EventKind.PULL_REQUEST, EventKind.PULL_REQUEST_TARGET)
     if needs_pull and event.pull_request is None:
-        raise ConfigError(f"a {name} event without a pull request in its payload.")
+        raise ConfigError(f"the payload of this {name} event has no pull request.")
     if kind is EventKind.WORKFLOW_RUN and event.upstream is None:
-        raise ConfigError("a workflow_run event without a workflow run in its payload.")
+        raise ConfigError("the payload of this workflow_run event has no workflow run.")
     return event

@@ -1,4 +1,4 @@
-"""The comment of a gate on a pull request: marked, owned, and the only one."""
+"""The one comment of a gate on a pull request, found again by its marker and author."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ragstone.github.api.client import (
 )
 
 ACTIONS_BOT = "github-actions[bot]"
-MAX_BODY = 65_000
-"""GitHub allows 65,536 characters; the rest is reserved for the marker."""
+MAX_BODY_CHARACTERS = 65_000
+"""GitHub allows 65,536; the others are for the marker."""
 
-_LOOKS = 3
-"""Number of checks for a write with unknown outcome before it is sent again."""
+_MAX_SEARCHES = 3
+"""How often a comment with unknown outcome is searched for before it is sent again."""
 
 
 @reply_errors()
 def own_login(api: GitHubApi) -> str | None:
-    """Who posts with our token. None: an installation (as that of a workflow's token),
-    which may not query its own name: then we are some bot."""
+    """The login of the user whose token this is; None if it is the token of an
+    installation, such as a workflow's own, which can't query its name."""
     try:
         return AuthenticatedUser(api, url="/user").login
     except GitHubApiError as api_error:
@@ -41,8 +41,8 @@ def own_login(api: GitHubApi) -> str | None:
 
 
 def marker(identifier: str) -> str:
-    """The hidden first line of a comment. `identifier` was validated, so it can't close
-    the HTML comment."""
+    """The hidden first line of a comment. `identifier` is the input `comment-id`, whose
+    pattern admits nothing that could close the HTML comment."""
     digest = hashlib.sha256(f"comment\0{identifier}".encode()).hexdigest()[:16]
     return f"<!-- ragstone:comment:{identifier}:{digest} -->"
 
@@ -51,22 +51,24 @@ def marker(identifier: str) -> str:
 def own_comments(
     listing: PaginatedList[IssueComment], mark: str, login: str | None
 ) -> list[IssueComment]:
-    """Our comments in a listing, by mark and author, from all pages; the one to keep
+    """The gate's comments in a listing, by their first line and author, the one to keep
     first. Raises GitHubApiError."""
     own = []
-    for post in listed(listing):
-        # Text further down may come from anyone.
-        body = post.body or ""
+    for comment in listed(listing):
+        # The text below the first line may have marks that others wrote.
+        body = comment.body or ""
         first_line = body.replace("\r\n", "\n").partition("\n")[0]
-        if first_line == mark and _is_by(post.user, login):
-            own.append(post)
-    # The workflow's own bot first, then by age.
-    return sorted(own, key=lambda post: (post.user.login != ACTIONS_BOT, post.id))
+        if first_line == mark and _is_author(comment.user, login):
+            own.append(comment)
+    # Those of the workflow's bot come first, the oldest before others.
+    return sorted(
+        own, key=lambda comment: (comment.user.login != ACTIONS_BOT, comment.id)
+    )
 
 
-def _is_by(author: NamedUser | Organization | None, login: str | None) -> bool:
-    """A user's token owns that user's posts; an installation's token owns posts of bots
-    (users can't be bots)."""
+def _is_author(author: NamedUser | Organization | None, login: str | None) -> bool:
+    """Whether `author` may be the user of our token: the one called `login`, or any bot
+    if the token's user is not known. Accounts of people are never bots."""
     if author is None:
         return False
     if login is not None:
@@ -79,30 +81,30 @@ def create_once(
     create: Callable[[], IssueComment],
     find: Callable[[], list[IssueComment]],
 ) -> IssueComment:
-    """Create a comment and make sure that it is unique: the first that `find` returns
-    stays, others are deleted.
+    """Create a comment, and delete all that `find` then returns but the first. Returns
+    the comment that stays.
 
-    A POST with unknown outcome is searched for several times before it is sent again,
-    once. Raises GitHubApiError.
+    If the outcome of `create` is unknown, the comment is searched for several times
+    before `create` is called again. Raises GitHubApiError.
     """
     try:
         created = create()
     except GitHubApiError as api_error:
         if not api_error.may_have_succeeded:
             raise
-        for look in range(_LOOKS):
-            api.sleep(api.retry_policy.settle_s * (look + 1))
+        for search in range(1, _MAX_SEARCHES + 1):
+            api.sleep(api.retry_policy.settle_s * search)
             own = find()
             if own:
                 return own[0]
         created = create()
-    # Two concurrent jobs, or a first attempt that appears late: the next run cleans up
-    # what is not visible yet.
+    # Another job may have created one at the same time, or the first attempt appears
+    # late. What is not visible yet is deleted by the next run.
     with suppress(GitHubApiError):
         own = find()
         if own:
-            for double in own[1:]:
-                double.delete()
+            for duplicate in own[1:]:
+                duplicate.delete()
             return own[0]
     return created
 
@@ -113,35 +115,39 @@ def post_comment(
     mark: str,
     body_for: Callable[[str], str | None],
 ) -> str:
-    """Update our comment on pull request `number`, or create one. Returns its address,
-    "" if nothing was posted.
+    """Update the gate's comment on pull request `number`, or create it. Returns its
+    address, "" if nothing was posted.
 
-    `body_for` makes its text from the text that it has, "" if there is none; None
-    changes nothing. Doubles of earlier races are deleted. Raises GitHubApiError.
+    `body_for` is called with the text below the mark of the existing comment, "" if
+    there is none, and returns the new one; None posts nothing. Duplicates, of jobs that
+    ran at the same time, are deleted. Raises GitHubApiError.
     """
-    thread = api.repository.get_issue(number)
+    issue = api.repository.get_issue(number)
     login = own_login(api)
 
     def find() -> list[IssueComment]:
-        return own_comments(thread.get_comments(), mark, login)
+        return own_comments(issue.get_comments(), mark, login)
 
-    def text_after(body: str) -> str | None:
-        new_body = body_for(body.partition("\n")[2])
+    def updated(text: str) -> str | None:
+        new_body = body_for(text.partition("\n")[2])
         return None if new_body is None else f"{mark}\n{new_body}"
 
     own = find()
-    text = text_after(own[0].body or "" if own else "")
+    current_text = ""
+    if own:
+        current_text = own[0].body or ""
+    text = updated(current_text)
     if text is None:
         return ""
     if own:
         comment = own[0]
         comment.edit(text)
     else:
-        comment = create_once(api, lambda: thread.create_comment(text), find)
+        comment = create_once(api, lambda: issue.create_comment(text), find)
         # A comment that another job created at the same time stays in place of ours.
         if comment.body not in (None, text):
-            comment.edit(text_after(comment.body) or comment.body)
+            comment.edit(updated(comment.body) or comment.body)
     with suppress(GitHubApiError):
-        for double in own[1:]:
-            double.delete()
+        for duplicate in own[1:]:
+            duplicate.delete()
     return comment.html_url

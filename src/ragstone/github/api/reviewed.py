@@ -1,9 +1,9 @@
-"""Which branch of a job counts as reviewed: its settings, files and runs are trusted.
-Nothing else decides that.
+"""Decides which branch of a job counts as reviewed, so that its settings, files and
+runs are trusted.
 
-Whoever may push can push a branch and propose a change for it, so the base of a pull
-request says nothing about review. Only the default branch counts, and a branch that
-GitHub reports as protected.
+Who can push can push a branch and propose a change for it, so a branch is not reviewed
+just because it is the base of a pull request. Only the default branch counts, and
+branches that GitHub reports as protected.
 """
 
 from __future__ import annotations
@@ -22,44 +22,42 @@ from ragstone.github.api.event import Event
 
 
 class ReviewedBase(Struct, frozen=True):
-    """What a job trusts, decided once.
-
-    `branch` is the one whose runs can be baselines; None: the default branch, which the
-    event doesn't name. `proposed` is the commit that a change is proposed for.
-    `refusal` says of a change that is proposed for a branch which doesn't count as
-    reviewed why nothing of it is evaluated.
-    """
+    """What a job trusts."""
 
     event: Event
     branch: str | None
-    proposed: str | None = None
+    """The branch whose runs can be baselines; None for the default branch if the event
+    doesn't name it."""
+    base_commit: str | None = None
+    """The commit that a change is proposed for; None if the job is not for a change."""
     refusal: str | None = None
+    """Why a change is not evaluated, if it is proposed for a branch that doesn't count
+    as reviewed."""
 
 
 def reviewed_base(api: GitHubApi | None, event: Event) -> ReviewedBase:
-    """What is trusted for `event`. If GitHub can't be asked about a branch, it doesn't
-    count. Never raises."""
+    """What a job for `event` trusts. A branch that GitHub can't be asked about doesn't
+    count as reviewed. Never raises."""
     pull = event.pull_request
     if pull is not None:
         return base_of_change(api, event, pull.base_branch, pull.base_sha)
-    branch, commit = event.merge_base_branch, event.merge_base_sha
-    if branch or commit:
-        return base_of_change(api, event, branch, commit)
+    if event.merge_base_branch or event.merge_base_sha:
+        return base_of_change(api, event, event.merge_base_branch, event.merge_base_sha)
     return ReviewedBase(event, event.default_branch)
 
 
 def base_of_change(
     api: GitHubApi | None, event: Event, branch: str | None, commit: str | None
 ) -> ReviewedBase:
-    """What is trusted for a change that is proposed for `branch` at `commit`. Never
+    """What a job for a change trusts that is proposed for `branch` at `commit`. Never
     raises."""
-    unreviewed = why_unreviewed(api, event, branch)
+    reason = why_unreviewed(api, event, branch)
     refusal = None
-    if unreviewed is not None:
-        named = clipped(branch or "", 100)
+    if reason is not None:
+        name = clipped(branch or "", 100)
         refusal = (
-            f"'{named}', the branch that this change is proposed for, {unreviewed}, so whoever wrote the change may have "
-            "written what it is compared with, too."
+            f"'{name}', the branch that this change is proposed for, {reason}. Its author may have written what the change "
+            "is compared with, too."
         )
     return ReviewedBase(event, branch, commit, refusal)
 
@@ -81,12 +79,12 @@ def why_unreviewed(
             if branch == (default_branch or api.repository.default_branch):
                 return None
             encodable = branch.encode(errors="replace").decode()
-            answer = if_present(lambda: api.repository.get_branch(encodable))
-            # Asked for a branch that was renamed, GitHub answers with the new one.
+            found_branch = if_present(lambda: api.repository.get_branch(encodable))
+            # For a branch that was renamed, GitHub returns the one with the new name.
             if (
-                answer is not None
-                and answer.name == branch
-                and answer.protected is True
+                found_branch is not None
+                and found_branch.name == branch
+                and found_branch.protected is True
             ):
                 return None
     except GitHubApiError as api_error:
@@ -96,13 +94,11 @@ def why_unreviewed(
 
 @reply_errors()
 def base_commit(api: GitHubApi, base: ReviewedBase) -> str | None:
-    """The commit whose files are trusted; None: it is the one that is checked out.
-
-    This is the base of a change, or the default branch for a run on another branch or a
-    tag. A run on the default branch is its own base. Raises GitHubApiError.
-    """
-    if base.proposed is not None:
-        return base.proposed
+    """The commit whose files are trusted: the base of a change, or the newest commit of
+    the default branch for a run on another branch or a tag. None for a run on the
+    default branch, which trusts its checkout. Raises GitHubApiError."""
+    if base.base_commit is not None:
+        return base.base_commit
     branch = base.event.default_branch or api.repository.default_branch
     if base.event.branch == branch:
         return None
