@@ -13,7 +13,7 @@ from ragstone.progress import BarProgress, LineProgress
 def logged(total: int | None, states: Sequence[str], *, every_s: float, waits_s: float = 1.0) -> list[str]:
     """The lines of a log of so many samples, each of which takes as long."""
     out, now = io.StringIO(), 100.0
-    progress = LineProgress(out, every_s=every_s, clock=lambda: now)
+    progress = LineProgress(out, interval_s=every_s, clock=lambda: now)
     progress.start(total)
     for state in states:
         now += waits_s

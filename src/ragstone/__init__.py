@@ -51,7 +51,7 @@ __all__ = [
     "log_interaction",
 ]
 
-_MODULES = {
+_NAMES_BY_MODULE = {
     "api": (
         "GoldenSet",
         "Report",
@@ -74,8 +74,9 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    # Loaded on first use, so that `import ragstone` and `ragstone --help` stay fast.
-    for module, names in _MODULES.items():
+    # Modules are imported when a name is first used, so that `import ragstone` and
+    # `ragstone --help` stay fast.
+    for module, names in _NAMES_BY_MODULE.items():
         if name in names:
             value: object = getattr(import_module(f"{__name__}.{module}"), name)
             globals()[name] = value

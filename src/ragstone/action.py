@@ -1,12 +1,10 @@
-"""Entry point of the action: inputs in, exit code out. Runs as the container's
-entrypoint."""
+"""The entrypoint of the action's container: inputs in, exit code out."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import pwd
-import re
 import signal
 import sys
 import tempfile
@@ -16,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from ragstone.errors import ENDING_SIGNALS, ConfigError
+from ragstone.errors import ENDING_SIGNALS, ConfigError, Interrupted
 from ragstone.github.api.commands import mask
 from ragstone.github.container.confinement import (
     confine,
@@ -30,37 +28,42 @@ from ragstone.github.inputs import ActionInputs, read_inputs
 from ragstone.github.run_job import end_job, run_on_github, workspace_of
 from ragstone.settings.load import load_settings
 from ragstone.settings.settings import Settings
+from ragstone.settings.variables import SECRET_NAME
 
-_SECRET = re.compile(
-    r"^(INPUT_|ACTIONS_|RAGSTONE_)|KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE
-)
+_JOB_PREFIXES = ("INPUT_", "ACTIONS_", "RAGSTONE_")
+"""Variables of the action, of the runner and of Ragstone, which may hold secrets."""
 
 
 def main() -> None:
+    """Run the job that the environment describes, and exit with its code."""
     environ = dict(os.environ)
-    wipe_environment(name for name in environ if _SECRET.search(name))
-    # HOME (/github/home) and a TMPDIR set by the workflow may belong to the user's
-    # code: our own files go elsewhere.
+    wipe_environment(filter(_may_be_secret, environ))
+    # The user's code may write to HOME (/github/home) and to a TMPDIR of the workflow.
+    # Ragstone's own files go elsewhere.
     os.environ["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
     for name in ("TMPDIR", "TEMP", "TMP", "NETRC"):
         os.environ.pop(name, None)
     sys.exit(run(environ, sys.stdout))
 
 
+def _may_be_secret(name: str) -> bool:
+    """Whether the variable `name` may hold a secret."""
+    return name.startswith(_JOB_PREFIXES) or SECRET_NAME.search(name) is not None
+
+
 def run(environ: Mapping[str, str], out: TextIO) -> int:
-    """One job: read the inputs, handle the event, and return the exit code. Raises only
-    for signals."""
-    _end_on_signals()
-    return end_job(lambda: _run(environ, out), environ, out)
+    """Run one job, and return its exit code. Raises only SystemExit, for signals."""
+    _exit_on_signals()
+    return end_job(lambda: _run_job(environ, out), environ, out)
 
 
-def _run(environ: Mapping[str, str], out: TextIO) -> int:
+def _run_job(environ: Mapping[str, str], out: TextIO) -> int:
     workspace = workspace_of(environ)
     inputs = read_inputs(environ)
     mask(inputs.github_token.get_secret_value(), out)
     settings = action_settings(inputs, environ, workspace)
     with tempfile.TemporaryDirectory(prefix="ragstone-private-") as private:
-        container = _container(inputs, environ, workspace, Path(private))
+        container = _open_container(inputs, environ, workspace, Path(private))
         with nullcontext() if container is None else container.guarding():
             job = run_on_github(
                 settings, environ=environ, out=out, inputs=inputs, container=container
@@ -79,7 +82,7 @@ def action_settings(
     directory = _inside(workspace, inputs.working_directory, "working-directory")
     if not directory.is_dir():
         raise ConfigError(
-            f"no such folder: {inputs.working_directory}",
+            f"there is no folder '{inputs.working_directory}'.",
             where="input 'working-directory'",
         )
     config = None
@@ -88,8 +91,8 @@ def action_settings(
     overrides = dict(inputs.overrides)
     if inputs.baseline not in ("artifact", "commit", "none"):
         overrides["gate.baseline"] = inputs.baseline
-    # As root we could read files that the author of a pull request can't, and an error
-    # would show them: files named in the checkout are read from the workspace only.
+    # Root can read files that the author of a pull request can't, and an error would
+    # show them. So files that the checkout names must be in the workspace.
     return load_settings(
         directory=directory,
         environ=environ,
@@ -100,6 +103,8 @@ def action_settings(
 
 
 def _inside(workspace: Path, path: str, name: str) -> Path:
+    """The path in the input `name`, in the workspace. Raises ConfigError if it leads
+    out."""
     resolved = (workspace / path).resolve()
     if not resolved.is_relative_to(workspace.resolve()):
         raise ConfigError(
@@ -108,10 +113,12 @@ def _inside(workspace: Path, path: str, name: str) -> Path:
     return resolved
 
 
-def _container(
+def _open_container(
     inputs: ActionInputs, environ: Mapping[str, str], workspace: Path, private: Path
 ) -> Container | None:
-    """None if we are not root, as on a self-hosted runner that maps users."""
+    """The container in which the user's code runs as another user; None without root,
+    as on a self-hosted runner that maps users. Raises ConfigError if an input needs
+    it."""
     temporary = Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir())
     if not temporary.is_dir():
         temporary = Path(tempfile.gettempdir())
@@ -130,15 +137,15 @@ def _container(
     return Container(confinement, private, workspace, directory, setup, folders, base)
 
 
-def _end_on_signals() -> None:
-    """Process 1 in a container has no default handlers: without these, a cancelled job
-    would wait to be killed."""
+def _exit_on_signals() -> None:
+    """Exit on the signals that cancel a job. Process 1 in a container ignores them by
+    default, and would have to be killed."""
 
-    def end(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+    def exit_for(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(Interrupted(number).exit_code)
 
     for number in (signal.SIGINT, *ENDING_SIGNALS):
-        signal.signal(number, end)
+        signal.signal(number, exit_for)
 
 
 if __name__ == "__main__":

@@ -65,29 +65,31 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_NO_SYSTEM = (Mapping, list, tuple, set, int, float, bytes, type(None))
+_NOT_SYSTEMS = (Mapping, list, tuple, set, int, float, bytes, type(None))
+"""Types that are passed as a system by mistake."""
 
 
 class GoldenSet(sample.GoldenSet, frozen=True):
     """The samples of one evaluation, with unique ids, in the order of their file.
 
-    ``len(golden)``, ``for sample in golden`` and ``golden[0]`` do what they say;
-    ``golden[:5]`` is a golden set of five samples.
+    It can be used like a list: ``len(golden)``, ``for sample in golden``,
+    ``golden[0]``. A slice such as ``golden[:5]`` is a golden set too.
     """
 
 
 class Report(str):
     """A report as text, to be written to a file. A notebook shows HTML in a frame, and
-    Markdown as such."""
+    renders Markdown."""
 
     __slots__ = ("form",)
+
+    form: str
+    """The format: ``text``, ``md``, ``html``, ``json`` or ``junit``."""
 
     def __new__(cls, text: str, form: str) -> Report:
         report = super().__new__(cls, text)
         report.form = form
         return report
-
-    form: str
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         is_page = self.form == "html"
@@ -108,14 +110,12 @@ class Report(str):
 
 
 class Verdict(GateVerdict, frozen=True, eq=False, kw_only=True):
-    """The verdict of a whole run, and its reports. Shows itself in notebooks.
-
-    `document` is what the reports show, without secrets; `page` makes the samples of
-    the HTML report.
-    """
+    """The verdict on a run, and its reports. A notebook shows the report."""
 
     document: Document
+    """What the reports show, without secrets."""
     page: Callable[[], Iterable[PackedChunk]] = tuple
+    """Makes the samples of the HTML report."""
 
     @classmethod
     def of(
@@ -124,11 +124,12 @@ class Verdict(GateVerdict, frozen=True, eq=False, kw_only=True):
         document: Document,
         page: Callable[[], Iterable[PackedChunk]] = tuple,
     ) -> Verdict:
+        """`verdict` with what its reports show."""
         return cls(**asdict(verdict), document=document, page=page)
 
     def report(self, form: Format = "text") -> Report:
         """The report as ``text``, ``md``, ``html``, ``json`` or ``junit``. Raises
-        ConfigError for anything else."""
+        ConfigError for another format."""
         packed_samples = self.page() if form == "html" else ()
         return Report(render(self.document, form, packed_samples=packed_samples), form)
 
@@ -151,8 +152,7 @@ class Verdict(GateVerdict, frozen=True, eq=False, kw_only=True):
 
 
 class Run(Struct, frozen=True):
-    """A finished evaluation. `path` is its run directory, `scores` is the gate's
-    input."""
+    """A finished evaluation, in a run directory."""
 
     directory: RunDirectory
 
@@ -166,10 +166,12 @@ class Run(Struct, frozen=True):
 
     @property
     def path(self) -> Path:
+        """The path of the run directory."""
         return self.directory.path
 
     @property
     def scores(self) -> RunScores:
+        """The scores on which the gate decides."""
         return self.directory.scores()
 
     def report(
@@ -181,13 +183,13 @@ class Run(Struct, frozen=True):
     ) -> Report:
         """The report of this run as ``text``, ``md``, ``html``, ``json`` or ``junit``.
 
-        It shows the verdict that the gate recorded; without one, or with `baseline` or
-        `policy`, that of `compare`.
+        It shows the verdict that the gate stored. Without a stored verdict, or with a
+        `baseline` or a `policy`, it shows the verdict of `compare`.
         """
         if baseline is None and policy is None:
-            recorded = read_report(self.directory)
-            if recorded is not None:
-                return Report(render(recorded, form), form)
+            document = read_report(self.directory)
+            if document is not None:
+                return Report(render(document, form), form)
         return compare(self, baseline, policy).report(form)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -224,6 +226,7 @@ class Run(Struct, frozen=True):
 
 
 def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:
+    """The row of a sample in `Run.to_pandas`."""
     response = record.response
     row: dict[str, object] = {
         "id": record.sample.id,
@@ -239,11 +242,14 @@ def _row(record: SampleRecord, metrics: Iterable[str]) -> dict[str, object]:
     if len(record.answers) > 1:
         row["answers"] = [answer.answer for answer in record.responses]
     for name in metrics:
-        row[name], row[f"{name}_reason"] = _value(record.scores.get(name))
+        value, reason = _value_and_reason(record.scores.get(name))
+        row[name] = value
+        row[f"{name}_reason"] = reason
     return row
 
 
-def _value(score: Score | None) -> tuple[float | None, str | None]:
+def _value_and_reason(score: Score | None) -> tuple[float | None, str | None]:
+    """The value of a score, and why there is none or a remark on it."""
     match score:
         case Scored(value, note):
             return value, note
@@ -255,47 +261,48 @@ def _value(score: Score | None) -> tuple[float | None, str | None]:
 def load_golden_set(
     data: object, columns: Mapping[str, str] | None = None
 ) -> GoldenSet:
-    """Read a golden set from a file, a glob, or several; or from data in memory.
+    """Read a golden set from files or from data in memory.
 
-    Data is a data frame (pandas or Polars), an Arrow table, a data set of Hugging Face,
-    a list of mappings, or a mapping of columns. `columns` maps a field (``question``,
-    ``reference`` …) to its column; dotted paths are allowed. Raises GoldenSetError with
-    file and line; the rows of data are counted from 1.
+    `data` is a path or a glob, a list of these, a data frame (pandas or Polars), an
+    Arrow table, a data set of Hugging Face, a list of mappings, or a mapping of
+    columns. `columns` maps a field (``question``, ``reference`` …) to its column;
+    dotted paths are allowed. Raises GoldenSetError with file and line, or with the
+    number of the row, counted from 1.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ConfigError(
-            f"columns maps fields to columns, found {type(columns).__name__}.",
-            hint=_COLUMNS,
+            f"columns must map fields to columns, found {type(columns).__name__}.",
+            hint='For example: columns={"question": "input.query"}',
         )
     paths: Any = [data] if isinstance(data, str | Path) else data
     is_paths = isinstance(paths, list | tuple) and bool(paths)
     try:
         if is_paths and all(isinstance(path, str | Path) for path in paths):
-            found = _load(paths, columns=columns)
+            golden = _load(paths, columns=columns)
         else:
-            found = golden_set_from_data(data, columns=columns)
+            golden = golden_set_from_data(data, columns=columns)
     except (ConfigError, GoldenSetError) as error:
+        # The messages are about a config file; here, columns are an argument.
         message, where, hint = (
             (text or "").replace(" in ragstone.toml", "").replace(_TABLE, "columns")
             for text in (error.message, error.where, error.hint)
         )
         raise type(error)(message, where=where or None, hint=hint or None) from None
-    return GoldenSet(found.samples, found.mappings, found.is_limited)
+    return GoldenSet(golden.samples, golden.mappings, golden.is_limited)
 
 
-Chosen = str | Rubric | Callable[..., object]
-"""A metric in the Python API: a name, a rubric, or a function, whose name is the
-metric's."""
+MetricArgument = str | Rubric | Callable[..., object]
+"""A metric as an argument: a name, a rubric, or a function that has the name of the
+metric."""
 
 _TABLE = "[golden.columns]"
-_COLUMNS = 'For example: columns={"question": "input.query"}'
 
 
 def evaluate(
     golden_set: sample.GoldenSet,
     system: str | Callable[..., object],
     judge: str | Judge = "offline",
-    metrics: str | Iterable[Chosen] | None = None,
+    metrics: str | Iterable[MetricArgument] | None = None,
     *,
     out: str | Path | None = None,
     concurrency: int = 4,
@@ -311,27 +318,31 @@ def evaluate(
     names, `Rubric`s and functions that grade an answer. `judge` is a name as in
     ragstone.toml, or a Judge. The system is asked each question `answers` times, and
     each answer is judged `repeats` times. `part` is the half of the system that is
-    evaluated (default: the whole): ``retrieval`` returns contexts without an answer,
-    ``generation`` is given the reference contexts. With `oracle`, the whole system is
-    asked again with these, to divide what is missing into retrieval and generation. The
-    run directory is written to `out` (a new temporary folder by default). Standard error
-    shows the progress, unless `progress` is False. Also works
-    inside a running event loop, as in a notebook. Raises the errors of `ragstone run`.
+    evaluated (default: the whole system): ``retrieval`` returns contexts without an
+    answer, ``generation`` is given the reference contexts. With `oracle`, the whole
+    system is asked again with the reference contexts, to divide what is missing into
+    retrieval and generation. The run directory is written to `out`, by default in a new
+    temporary folder. Progress is shown on standard error, unless `progress` is False.
+    This also works inside a running event loop, as in a notebook. Raises the errors of
+    `ragstone run`.
     """
     if out is None:
         out = Path(tempfile.mkdtemp(prefix="ragstone-")) / "ragstone-run"
-    where = _path(out, "evaluate(out=…)")
+    run_path = _path(out, "evaluate(out=…)")
     if not isinstance(cast(object, golden_set), sample.GoldenSet):
         hint = "Make one: ragstone.load_golden_set(…), with a path, a data frame, or a list of mappings."
         found = type(golden_set).__name__
         raise ConfigError(f"evaluate() takes a golden set, found {found}.", hint=hint)
-    if isinstance(cast(object, system), _NO_SYSTEM):
+    if isinstance(cast(object, system), _NOT_SYSTEMS):
         hint = "Pass a function that takes a question, or an entrypoint such as 'python:my_package.rag:answer'."
         found = type(system).__name__
         raise ConfigError(f"evaluate() takes a system, found {found}.", hint=hint)
-    judge_settings, ready_judge = {"name": judge}, None
-    if not isinstance(judge, str):
-        judge_settings, ready_judge = {}, check_judge(judge)
+    judge_settings: dict[str, object] = {}
+    caller_judge = None
+    if isinstance(judge, str):
+        judge_settings = {"name": judge}
+    else:
+        caller_judge = check_judge(judge)
     names, custom = _chosen_metrics(metrics)
     settings = _settings(
         {
@@ -342,7 +353,7 @@ def evaluate(
             },
             "judge": judge_settings,
             "run": {
-                "out": str(where),
+                "out": str(run_path),
                 "metrics": names,
                 "repeats": repeats,
                 "answers": answers,
@@ -352,23 +363,24 @@ def evaluate(
         }
     )
 
-    def tested(asked: SystemSettings) -> System:
-        if isinstance(system, str) or asked.functions:
-            return build_system(asked, root=Path(), environ=os.environ)
-        return wrap_for_part(CallableSystem(system, asked), asked)
+    def make_system(system_settings: SystemSettings) -> System:
+        if isinstance(system, str) or system_settings.functions:
+            return build_system(system_settings, root=Path(), environ=os.environ)
+        callable_system = CallableSystem(system, system_settings)
+        return wrap_for_part(callable_system, system_settings)
 
     context = RunContext(
         environ=os.environ,
         progress=progress_for(sys.stderr) if progress else Progress(),
         redact=Redactor(known_secrets(os.environ, settings)),
-        system_factory=tested,
+        system_factory=make_system,
     )
     plan = run_plan(settings, context, golden=golden_set, command=None)
     plan = replace(
-        plan, judge=replace(plan.judge, caller_judge=ready_judge), cached=False
+        plan, judge=replace(plan.judge, caller_judge=caller_judge), cached=False
     )
     run = Run(_wait_for(evaluate_run(plan, context)))
-    run.directory.scores()  # now, while the directory is there
+    run.directory.scores()  # read now, because the directory may be removed later
     return run
 
 
@@ -382,22 +394,24 @@ def compare(
     | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
 ) -> Verdict:
-    """Decide: compare `current` with the floors of `policy` and with `baseline`.
+    """Decide on `current`: compare it with the floors of `policy` and with `baseline`.
 
-    A run is a Run, a run directory or score file, or ``{metric: {sample_id: value}}``
-    with values in [0, 1]; the policy is a file or a mapping of the same structure. The
-    verdict's `status` is ``pass``, ``fail``, ``inconclusive`` or ``error``; its
-    `checks` say why. Raises ConfigError if the policy has no rule for any of the
-    scores.
+    Each run is a Run, its scores, a run directory or a score file, or a mapping
+    ``{metric: {sample_id: value}}`` with values in [0, 1]. The policy is a file or a
+    mapping of the same structure. The verdict's `status` is ``pass``, ``fail``,
+    ``inconclusive`` or ``error``; its `checks` say why. Raises ConfigError if the policy
+    has no rule for any of the scores.
     """
     rules = _policy_of(policy)
-    now = _side(current, "current", rules)
-    then = None if baseline is None else _side(baseline, "baseline", rules)
-    compared = compare_sides(now, then, rules)
+    current_side = _side(current, "current", rules)
+    baseline_side = None
+    if baseline is not None:
+        baseline_side = _side(baseline, "baseline", rules)
+    compared = compare_sides(current_side, baseline_side, rules)
     redact = Redactor(known_secrets(os.environ, Settings()))
 
     def page() -> tuple[PackedChunk, ...]:
-        """The samples of an HTML report; none if their records are gone by now."""
+        """The samples of an HTML report; none if their records were removed."""
         try:
             return tuple(compared.page(redact))
         except RunDirectoryError:
@@ -406,58 +420,62 @@ def compare(
     return Verdict.of(compared.verdict, redact.tree(compared.document), page)
 
 
-def _path(given: object, where: str) -> Path:
-    if not isinstance(given, str | Path):
+def _path(value: object, where: str) -> Path:
+    """The argument `where` as a path. Raises ConfigError."""
+    if not isinstance(value, str | Path):
         raise ConfigError(
-            f"expected a path, found {type(given).__name__}.", where=where
+            f"expected a path, found {type(value).__name__}.", where=where
         )
-    return Path(given)
+    return Path(value)
 
 
 def _settings(tables: Mapping[str, Mapping[str, object]]) -> Settings:
+    """The settings of `evaluate`. Raises ConfigError for an invalid argument."""
     try:
         return Settings.model_validate(tables)
     except ValidationError as error:
-        place, wanted, value = first_invalid(error.errors())
+        place, expectation, value = first_invalid(error.errors())
         raise ConfigError(
-            f"{wanted}, found {value!r}.", where=f"evaluate({place[-1]}=…)"
+            f"{expectation}, found {value!r}.", where=f"evaluate({place[-1]}=…)"
         ) from None
 
 
 def _wait_for(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work` to its end, also from a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    started: list[Callable[[], object]] = []
+    cancel_calls: list[Callable[[], object]] = []
 
-    async def stoppable() -> Result:
-        task: Any = asyncio.current_task()  # is this
+    async def cancellable_work() -> Result:
+        task: Any = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        started.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        cancel_calls.append(lambda: loop.call_soon_threadsafe(task.cancel))
         return await work
 
-    # A notebook's loop is already running: use our own in a thread, which displays
-    # below the cell that runs.
-    surroundings = contextvars.copy_context()
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(surroundings.run, asyncio.run, stoppable())
+    # The running loop, as in a notebook, can't wait for more work. So the work gets a
+    # loop and a thread of its own. With the context of this thread, a notebook shows
+    # its output below the current cell.
+    variables = contextvars.copy_context()
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(variables.run, asyncio.run, cancellable_work())
         try:
             return future.result()
         except KeyboardInterrupt:
-            for stop in started:
-                stop()
+            for cancel in cancel_calls:
+                cancel()
             raise
 
 
 def _chosen_metrics(
-    metrics: str | Iterable[Chosen] | None,
+    metrics: str | Iterable[MetricArgument] | None,
 ) -> tuple[str | tuple[str, ...] | None, dict[str, dict[str, object] | CustomMetric]]:
-    """The names to select (`run.metrics`), and the definitions of custom metrics (the
-    table `metrics`).
+    """The names of the metrics (the setting `run.metrics`), and the definitions of
+    custom metrics (the table `metrics`).
 
-    Raises ConfigError for anything else, for two metrics of one name, and for a
-    function without a name.
+    Raises ConfigError for what is not a metric, for two metrics of the same name, and
+    for a function without a name.
     """
     if metrics is None or isinstance(metrics, str):
         return metrics, {}
@@ -482,30 +500,32 @@ def _chosen_metrics(
                 definition = CustomMetric.of_function(metric)
             case _:
                 raise ConfigError(
-                    f"a metric is a name, a Rubric or a function, found {type(metric).__name__}.",
+                    f"a metric must be a name, a Rubric or a function, found {type(metric).__name__}.",
                     where="evaluate(metrics=…)",
                     hint='For example: metrics=["faithfulness", "context_recall"]',
                 )
         if name in defined:
-            raise ConfigError(f"two metrics are called '{name}'.", where="metrics")
+            raise ConfigError(f"two metrics have the name '{name}'.", where="metrics")
         names.append(name)
         defined[name] = definition
     return tuple(names), defined
 
 
 def _name_of(function: Callable[..., object]) -> str:
-    """Raises ConfigError for a function without a name."""
+    """The name of a function. Raises ConfigError if it has none, like a lambda."""
     name: str = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise ConfigError(
             f"the function {function!r} has no name.",
             where="metrics",
-            hint="Define it with `def`: the metric is called like the function.",
+            hint="Define it with `def`. The metric has the name of the function.",
         )
     return name
 
 
 def _side(source: object, label: str, policy: Policy) -> ComparedRun:
+    """One side of a comparison, from the argument `label` of `compare`. Raises
+    ConfigError."""
     match source:
         case Run():
             return ComparedRun.of(source.directory)
@@ -516,13 +536,14 @@ def _side(source: object, label: str, policy: Policy) -> ComparedRun:
         case str() | Path():
             return read_side(Path(source), policy=policy)
     raise ConfigError(
-        f"{label} is a run, the path of a run or a score file, or {{metric: {{sample id: value}}}}, "
+        f"{label} must be a run, the path of a run or a score file, or {{metric: {{sample id: value}}}}, "
         f"found {type(source).__name__}.",
         where=f"compare({label}=…)",
     )
 
 
 def _policy_of(policy: object) -> Policy:
+    """The policy in the argument of `compare`. Raises ConfigError."""
     match policy:
         case None:
             return default_policy()
@@ -533,7 +554,7 @@ def _policy_of(policy: object) -> Policy:
         case str() | Path():
             return load_policy(policy, known_metrics=None)
     raise ConfigError(
-        f"a policy is a path or a mapping such as {{'metrics': {{'faithfulness': {{'min': 0.8}}}}}}, "
+        f"a policy must be a path or a mapping such as {{'metrics': {{'faithfulness': {{'min': 0.8}}}}}}, "
         f"found {type(policy).__name__}.",
         where="compare(policy=…)",
     )

@@ -1,5 +1,5 @@
-"""Reads an artifact's archive in memory: members by name, every size limited, nothing
-written or executed."""
+"""Reads the archive of a run in memory: only the named members, each up to a size limit.
+Nothing is written or executed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 MAX_ENTRIES = 1_000
-_CHUNK = 64 * 1024
-_ENCRYPTED = 0x1
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CHUNK_BYTES = 64 * 1024
+_ENCRYPTED_FLAG = 0x1
+_COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class ArchiveRefused(Exception):  # noqa: N818 - an outcome to report, not a program error
-    """The archive is not one that Ragstone uploads; `reason` is one sentence."""
+    """The archive is not one that Ragstone wrote. `reason` is a clause."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -24,22 +24,22 @@ class ArchiveRefused(Exception):  # noqa: N818 - an outcome to report, not a pro
 
 
 def read_members(archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
-    """The members named in `limits`, each of at most that many bytes decompressed;
-    missing ones are left out.
+    """The members named in `limits`, of which each value is the maximum size in bytes
+    when decompressed. Missing members are left out.
 
-    Sizes stated in the archive are not trusted. An archive with a path that leaves its
-    folder, a duplicate name, encryption, a method other than store and deflate, or more
-    than 1,000 entries is refused entirely.
+    Sizes stated in the archive are not trusted. Raises ArchiveRefused for an archive
+    with a path that leads out of it, a repeated name, encryption, a compression method
+    other than store and deflate, or more than MAX_ENTRIES entries.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            entries = opened.infolist()
+        with zipfile.ZipFile(io.BytesIO(archive)) as zip_file:
+            entries = zip_file.infolist()
             if len(entries) > MAX_ENTRIES:
                 raise ArchiveRefused(f"it has {len(entries)} entries")
-            wanted = _checked(entries, limits)
+            named = _find_named(entries, limits)
             return {
-                name: _read(opened, entry, limits[name])
-                for name, entry in wanted.items()
+                name: _read(zip_file, entry, limits[name])
+                for name, entry in named.items()
             }
     except (
         zipfile.BadZipFile,
@@ -53,12 +53,14 @@ def read_members(archive: bytes, limits: Mapping[str, int]) -> dict[str, bytes]:
         raise ArchiveRefused(f"it is not a readable zip archive ({error})") from None
 
 
-def _checked(
+def _find_named(
     entries: list[zipfile.ZipInfo], limits: Mapping[str, int]
 ) -> dict[str, zipfile.ZipInfo]:
-    wanted: dict[str, zipfile.ZipInfo] = {}
+    """The entries that `limits` names. Raises ArchiveRefused if any entry has an unsafe
+    path, or a named one can't be read safely."""
+    named: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
-        # orig_filename is the name in the archive; filename is zipfile's version of it.
+        # The name as the archive has it; `filename` is what zipfile makes of it.
         name = entry.orig_filename
         path = PurePosixPath(name.replace("\\", "/"))
         if (
@@ -73,25 +75,27 @@ def _checked(
             )
         if name not in limits:
             continue
-        if name in wanted:
+        if name in named:
             raise ArchiveRefused(f"it contains {name} twice")
-        if entry.flag_bits & _ENCRYPTED:
+        if entry.flag_bits & _ENCRYPTED_FLAG:
             raise ArchiveRefused(f"{name} is encrypted")
-        if entry.compress_type not in _METHODS:
+        if entry.compress_type not in _COMPRESSION_METHODS:
             raise ArchiveRefused(f"{name} is compressed with an unknown method")
-        wanted[name] = entry
-    return wanted
+        named[name] = entry
+    return named
 
 
-def _read(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
-    parts: list[bytes] = []
+def _read(zip_file: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int) -> bytes:
+    """The content of an entry. Raises ArchiveRefused if it has more than `limit`
+    bytes."""
+    chunks: list[bytes] = []
     size = 0
-    with opened.open(entry) as stream:
-        while chunk := stream.read(_CHUNK):
+    with zip_file.open(entry) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
             size += len(chunk)
             if size > limit:
                 raise ArchiveRefused(
                     f"{entry.orig_filename} is larger than {limit:,} bytes when decompressed"
                 )
-            parts.append(chunk)
-    return b"".join(parts)
+            chunks.append(chunk)
+    return b"".join(chunks)

@@ -1,8 +1,8 @@
 """The error tree: one class per cause, one exit code per class.
 
 Every message is written for the person who sees it: what was found, where, what was
-expected, and how to fix it. `cli.py` and `action.py` are the only places that turn an
-error into an exit code.
+expected, and how to fix it. Only the entry points (`cli/main.py` and
+`github/run_job.py`) turn an error into an exit code.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ EXIT_INCONCLUSIVE = 8
 ENDING_SIGNALS = (
     (signal.SIGTERM, signal.SIGHUP) if sys.platform != "win32" else (signal.SIGTERM,)
 )
-"""What ends a job besides Ctrl-C: a runner that cancels it, a terminal or a connection
-that is closed."""
+"""The signals that end a job besides Ctrl-C: a runner cancels it, or its terminal or
+connection is closed."""
 
 EXIT_BUG = 70
 """An unexpected error, as in sysexits.h; never 1, which means that the gate failed."""
 
 
 class RagstoneError(Exception):
-    """Root of all errors that a user can cause and fix.
+    """The base class of all errors that a user can cause and fix.
 
-    `hint` is one sentence that says what to do; `where` is a location such as
-    ``golden.jsonl:12``.
+    `where` is a location such as ``golden.jsonl:12``. `hint` is a sentence that says how
+    to fix the error.
     """
 
     exit_code = 2
@@ -51,10 +51,9 @@ class RagstoneError(Exception):
         self.hint = hint
 
     @classmethod
-    def of(cls, error: RagstoneError, before: str = "") -> Self:
-        """An `error` of another kind as one of this, with a text `before` its
-        message."""
-        return cls(before + error.message, where=error.where, hint=error.hint)
+    def of(cls, error: RagstoneError, prefix: str = "") -> Self:
+        """An error of this class with the message of `error`, after a `prefix`."""
+        return cls(prefix + error.message, where=error.where, hint=error.hint)
 
     def __str__(self) -> str:
         text = (
@@ -83,8 +82,8 @@ class SystemUnderTestError(RagstoneError):
 
 
 class JudgeError(RagstoneError):
-    """The judge failed as a whole (down, refused the key, out of budget), or coverage
-    is too low."""
+    """The judge failed as a whole (it is down, refused the key or is out of budget), or
+    coverage is too low."""
 
     exit_code = 5
 
@@ -101,17 +100,18 @@ class GitHubError(RagstoneError):
     exit_code = 7
 
 
-class Interrupted(RagstoneError):  # noqa: N818 - not an error of anyone
-    """The run was interrupted by a signal: 128 + its number, as in shells (130 Ctrl-C,
-    143 SIGTERM, 129 SIGHUP)."""
+class Interrupted(RagstoneError):  # noqa: N818 - nobody's mistake
+    """The run was interrupted by a signal. The exit code is 128 + its number, as in
+    shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("interrupted.")
         self.exit_code = 128 + signal_number
 
 
-class TimeLimitReached(RagstoneError):  # noqa: N818 - not an error of anyone
-    """The total time limit was reached; exits like timeout(1)."""
+class TimeLimitReached(RagstoneError):  # noqa: N818 - nobody's mistake
+    """The time limit of the whole run was reached. The exit code is that of
+    timeout(1)."""
 
     exit_code = 124
 
@@ -119,7 +119,7 @@ class TimeLimitReached(RagstoneError):  # noqa: N818 - not an error of anyone
         super().__init__(
             f"the time limit was reached{during}.",
             where="run.time_limit_s",
-            hint="Finished samples are saved: continue with --resume, or raise the limit.",
+            hint="Finished samples are saved. Continue with --resume, or raise the limit.",
         )
 
 
@@ -129,13 +129,16 @@ class RunDirectoryError(ConfigError):
 
 
 def suggestion(found: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?` for the closest known name, else the list of known names."""
+    """A hint about an unknown name: ``Did you mean 'x'?`` for the closest known one, or
+    else the list of known names."""
     names = sorted(known)
     close = difflib.get_close_matches(found, names, n=1, cutoff=0.6)
     if close:
         return f"Did you mean '{close[0]}'?"
     return f"Known: {', '.join(names)}."
 
+
+_MAX_PLACE_CHARACTERS = 200
 
 _EXPECTED = {
     "missing": "is missing",
@@ -163,19 +166,16 @@ _EXPECTED = {
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
 }
-"""What pydantic's types of errors say of a value."""
+"""The expectation behind each of pydantic's types of errors."""
 
 
-def expected(found: ErrorDetails) -> str:
-    """The expected value, in words."""
-    sentence = _EXPECTED.get(found["type"])
-    if sentence is None:
-        return (
-            found["msg"]
-            .removeprefix("Value error, ")
-            .replace("Input should be", "must be")
-        )
-    return sentence.format(**found.get("ctx", {}))
+def expected(details: ErrorDetails) -> str:
+    """What pydantic expected of a value, as a clause such as ``must be a number``."""
+    clause = _EXPECTED.get(details["type"])
+    if clause is None:
+        message = details["msg"].removeprefix("Value error, ")
+        return message.replace("Input should be", "must be")
+    return clause.format(**details.get("ctx", {}))
 
 
 @contextmanager
@@ -186,7 +186,8 @@ def disk_errors(
     kind: type[RagstoneError] = ConfigError,
     hint: str | None = None,
 ) -> Iterator[None]:
-    """Raise an OSError of the block as `kind`: "can't be read: Permission denied."."""
+    """Raise an OSError in the block as `kind`, such as ``can't be read: Permission
+    denied.``"""
     try:
         yield
     except OSError as error:
@@ -203,8 +204,8 @@ def parse_errors(
     kind: type[RagstoneError] = ConfigError,
     hint: str | None = None,
 ) -> Iterator[None]:
-    """Raise the first problem that pydantic or msgspec found in the block as `kind`,
-    after `what` and a colon."""
+    """Raise the first problem that pydantic or msgspec finds in the block as `kind`.
+    The message is `what`, a colon and the problem."""
     from msgspec import DecodeError
     from pydantic_core import ValidationError
 
@@ -224,37 +225,43 @@ def parse_errors(
 
 
 def first_problem(error: ValidationError) -> str:
-    """Place and expectation of the first problem that pydantic found; the expectation
-    alone if it is the whole."""
+    """The place and the expectation of the first problem that pydantic found. If the
+    problem is with the value as a whole, there is no place."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))[:200]
-    sentence = expected(first)
+    place = ".".join(map(str, first["loc"]))[:_MAX_PLACE_CHARACTERS]
+    expectation = expected(first)
     if not place:
-        return sentence
+        return expectation
     colon = ":"
-    if sentence.startswith(("must ", "is ")):
+    if expectation.startswith(("must ", "is ")):
         colon = ""
-    return f"'{place}'{colon} {sentence}"
+    return f"'{place}'{colon} {expectation}"
 
 
 def first_in(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first exception in `group`, or in the groups in it."""
-    found = group.exceptions[0]
-    return first_in(found) if isinstance(found, BaseExceptionGroup) else found
+    first = group.exceptions[0]
+    return first_in(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def first_invalid(
     errors: Sequence[ErrorDetails],
 ) -> tuple[tuple[int | str, ...], str, object]:
-    """Place, expectation and value of the first of `errors`. A value that may be of
-    several types has one for each."""
+    """The place, the expectation and the value of the first of `errors`.
+
+    For a value that may be of several types, pydantic has an error for each type, with
+    the type at the end of its place. Their expectations are joined.
+    """
     first = errors[0]
     place, value = first["loc"], first["input"]
-    same = [
-        one for one in errors if one["loc"][:-1] == place[:-1] and one["input"] is value
+    of_same_value = [
+        error
+        for error in errors
+        if error["loc"][:-1] == place[:-1] and error["input"] is value
     ]
-    is_choice = len(same) >= 2 and len(place) >= 3
-    if not is_choice or not isinstance(place[-1], str):
+    has_types = len(of_same_value) >= 2 and len(place) >= 3
+    if not has_types or not isinstance(place[-1], str):
         return place, expected(first), value
-    either = dict.fromkeys(map(expected, same))
-    return place[:-1], " or ".join(either).replace(" or must be ", " or "), value
+    expectations = dict.fromkeys(map(expected, of_same_value))
+    joined = " or ".join(expectations).replace(" or must be ", " or ")
+    return place[:-1], joined, value

@@ -1,10 +1,10 @@
-"""Opens files named by untrusted input: a config, a checkout, a run directory from
+"""Opens files that untrusted input names: a config, a checkout, a run directory from
 anywhere.
 
-One function opens them all, and only regular files of bounded size inside the expected
-folder. A pipe can't block the reader, a device is never opened, a link can't lead out,
-and the file that was checked is the file that is read, even if it is replaced in the
-meantime. Another one refuses to write where a link is.
+`open_regular` opens all of them, and only if they are regular files of limited size in
+the expected folder. A pipe can't block it, a device is never opened, a link can't lead
+out of the folder, and the file that was checked is the one that is read, even if it is
+replaced in the meantime. `refuse_link` keeps Ragstone from writing through links.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from typing import Any, BinaryIO
 
 _PACKAGE = Path(__file__).parent
 _O_PATH = getattr(os, "O_PATH", 0)
-_SELF = "/proc/self/fd"
+_DESCRIPTORS = "/proc/self/fd"
+"""Where Linux has a link for each file descriptor of this process."""
 
 
 def open_regular(
     path: Path, *, within: Path | None = None, limit: int | None = None
 ) -> BinaryIO:
-    """`path` opened for reading, links followed.
+    """Open `path` for reading. Links are followed.
 
-    Raises OSError with a `strerror` that fits after "can't be read:", also if the file
-    is not regular, is outside `within` (None: anywhere), or is larger than `limit`
-    bytes. A file may still grow while it is read.
+    Raises OSError if it can't be opened, is not a regular file, is outside of `within`
+    (None allows any folder), or has more than `limit` bytes. The `strerror` then fits
+    after "can't be read:". A file may still grow while it is read.
     """
     try:
-        descriptor = _checked(path, within, limit)
+        descriptor = _open_checked(path, within, limit)
     except ValueError:  # a null character
         raise OSError(errno.EINVAL, "not a valid file name", str(path)) from None
     return os.fdopen(descriptor, "rb")
@@ -48,10 +49,10 @@ def read_regular(path: Path, *, limit: int, within: Path | None = None) -> bytes
 
 
 def refuse_link(path: Path) -> None:
-    """Raise OSError if `path` is a link, wherever it leads: a checkout may contain it,
-    and lead to anything.
+    """Raise OSError if `path` is a link, because a link in a checkout may lead
+    anywhere.
 
-    /dev/stdout is a link, and no checkout's.
+    Links in /dev, such as /dev/stdout, are not from a checkout, and are allowed.
     """
     if path.is_symlink() and path.parent != Path("/dev"):
         raise OSError(
@@ -60,34 +61,35 @@ def refuse_link(path: Path) -> None:
 
 
 def shipped(name: str, package: str) -> Path:
-    """The file `name` in the folder of `package`, which is one of Ragstone's."""
+    """The path of the file `name` that Ragstone ships in `package`."""
     return _PACKAGE.joinpath(*package.split(".")[1:], name)
 
 
 def read_table(name: str, package: str) -> Any:
-    """The TOML file `name` that `package` ships."""
+    """The content of the TOML file `name` that Ragstone ships in `package`."""
     return tomllib.loads(shipped(name, package).read_text(encoding="utf-8"))
 
 
-def _checked(path: Path, within: Path | None, limit: int | None) -> int:
-    if not _O_PATH or not os.path.isdir(_SELF):  # noqa: PTH112 - as cheap as it gets
-        return _checked_by_name(path, within, limit)
-    # A handle to the file itself, without opening it: type and location are determined
-    # from the handle.
+def _open_checked(path: Path, within: Path | None, limit: int | None) -> int:
+    """Open a file after checking it, and return the descriptor."""
+    if not _O_PATH or not os.path.isdir(_DESCRIPTORS):  # noqa: PTH112 - as cheap as it gets
+        return _open_by_name(path, within, limit)
+    # With O_PATH, the file is found but not opened. Its type and its location are
+    # checked on this handle, so that nobody can replace the file after the check.
     handle = os.open(path, _O_PATH | os.O_CLOEXEC)
     try:
         _check(os.fstat(handle), path, limit)
-        if within is not None and not Path(
-            os.readlink(f"{_SELF}/{handle}")  # noqa: PTH115
-        ).is_relative_to(os.path.realpath(within)):
+        location = Path(os.readlink(f"{_DESCRIPTORS}/{handle}"))  # noqa: PTH115
+        if within is not None and not location.is_relative_to(os.path.realpath(within)):
             raise _outside(path)
-        return os.open(f"{_SELF}/{handle}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"{_DESCRIPTORS}/{handle}", os.O_RDONLY | os.O_CLOEXEC)
     finally:
         os.close(handle)
 
 
-def _checked_by_name(path: Path, within: Path | None, limit: int | None) -> int:
-    """For systems without O_PATH."""
+def _open_by_name(path: Path, within: Path | None, limit: int | None) -> int:
+    """Open a file after checking it, on systems without O_PATH: the path is checked
+    again after the file was opened."""
     real = Path(os.path.realpath(path))
     if within is not None and not real.is_relative_to(os.path.realpath(within)):
         raise _outside(path)

@@ -1,10 +1,10 @@
-"""Logs the interactions of an application as JSON Lines, for `ragstone monitor`.
-Standard library only.
+"""Logs the interactions of an application as JSON Lines, for `ragstone monitor`. It needs
+only the standard library.
 
-Each line is appended by one system call to a file that is opened for this line only. So
-threads, processes and forks of them never mix their lines, there is no state that a
-fork could copy, a log that is rotated is followed at once, and a crash of the
-application loses at most the line that it was writing.
+Each line is appended by one system call, to a file that is opened for this line only.
+So threads and processes never mix their lines, there is no state that a fork could
+copy, a log can be rotated at any time, and a crash of the application loses at most the
+line that is being written.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from datetime import UTC, datetime
 VARIABLE = "RAGSTONE_LOG"
 DEFAULT_FILE = "ragstone-interactions.jsonl"
 MAX_LINE_BYTES = 10_000_000
-"""As large as a record may be that is read."""
+"""Larger records can't be read by `ragstone monitor`."""
 
-_DEEPEST = 20
-_TEXTS = ("text", "page_content", "content")
-_told = False
+_MAX_DEPTH = 20
+"""Values that are nested more deeply are logged as text."""
+
+_TEXT_ATTRIBUTES = ("text", "page_content", "content")
+_has_warned = False
 
 
 def log_interaction(
@@ -46,20 +48,20 @@ def log_interaction(
     """Append an interaction to a log, as one line of JSON. Never raises an Exception.
 
     `sources` are what was retrieved, in order: texts, mappings, or objects with `text`
-    or `page_content`, or one of these; an empty list says that nothing was found, None
-    that it is not known. `latency_ms` is in milliseconds. `error` is what went wrong
-    instead of an answer. `feedback` is what the user said: True or False, or a number
-    (above 0 is good); if it comes later, log it with the same `id`, without query and
-    answer. `timestamp` is a datetime, its ISO form, or seconds since 1970 (default:
-    now). `more` is kept as it is. The log is `path`, else the file in the environment
-    variable RAGSTONE_LOG, else ``ragstone-interactions.jsonl``.
+    or `page_content`; a single one is also accepted. An empty list means that nothing
+    was found, None that it is not known. `error` says why there is no answer.
+    `feedback` is the user's: True or False, or a number, of which those above 0 are
+    good. If it comes later, log it with the same `id`, without query and answer.
+    `timestamp` is a datetime, its ISO form, or seconds since 1970 (default: now).
+    `more` is logged as further fields. The log is `path`, else the file in the
+    environment variable RAGSTONE_LOG, else ``ragstone-interactions.jsonl``. Only its
+    owner can read it.
 
-    Returns the id of the interaction, a random one if none is given; "" if it could not
-    be written. The first time that it can't, the reason is written to standard error. A
-    log is readable for its owner only.
+    Returns the id of the interaction, by default a random one; "" if it could not be
+    written. The reason is written to standard error the first time.
     """
     try:
-        number = os.urandom(12).hex() if id is None else str(id)
+        interaction_id = os.urandom(12).hex() if id is None else str(id)
         fields = {
             "query": query or None,
             "answer": answer or None,
@@ -71,7 +73,10 @@ def log_interaction(
             "feedback": feedback,
             **more,
         }
-        record: dict[str, object] = {"id": number, "timestamp": _time(timestamp)}
+        record: dict[str, object] = {
+            "id": interaction_id,
+            "timestamp": _iso_time(timestamp),
+        }
         for name, value in fields.items():
             if value is not None:
                 record[name] = _plain(value)
@@ -81,12 +86,13 @@ def log_interaction(
             raise ValueError(f"the interaction is larger than {MAX_LINE_BYTES:,} bytes")
         _append(os.fspath(path or os.environ.get(VARIABLE) or DEFAULT_FILE), line)
     except Exception as problem:
-        _tell_once(problem)
+        _warn_once(problem)
         return ""
-    return number
+    return interaction_id
 
 
 def _append(path: str, line: bytes) -> None:
+    """Append a line to the file `path`, which is created if it doesn't exist."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     # A pipe must not block the application.
     for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
@@ -98,7 +104,8 @@ def _append(path: str, line: bytes) -> None:
             raise ValueError("the log is not a regular file")
         if status.st_size:
             os.lseek(file, -1, os.SEEK_END)
-            is_cut_short = os.read(file, 1) != b"\n"  # by a crash or a full disk
+            # After a crash or on a full disk, the last line may have no end.
+            is_cut_short = os.read(file, 1) != b"\n"
             if is_cut_short:
                 line = b"\n" + line
         written = os.write(file, line)
@@ -109,7 +116,8 @@ def _append(path: str, line: bytes) -> None:
         os.close(file)
 
 
-def _time(timestamp: datetime | str | float | None) -> str:
+def _iso_time(timestamp: datetime | str | float | None) -> str:
+    """The time in ISO form, with a time zone."""
     match timestamp:
         case None:
             time = datetime.now(UTC)
@@ -125,7 +133,8 @@ def _time(timestamp: datetime | str | float | None) -> str:
 
 
 def _sources(sources: object) -> list[object]:
-    # Documents of a framework can be iterable: over their fields.
+    """A list of sources, also for a single one."""
+    # The documents of some frameworks are iterable too: over their fields.
     is_one = isinstance(sources, str | bytes | Mapping) or _text_of(sources) is not None
     if is_one or not isinstance(sources, Iterable):
         return [_source(sources)]
@@ -133,6 +142,7 @@ def _sources(sources: object) -> list[object]:
 
 
 def _source(source: object) -> object:
+    """A source as a text or a mapping."""
     if isinstance(source, str | Mapping):
         return source
     text = _text_of(source)
@@ -145,8 +155,8 @@ def _source(source: object) -> object:
 
 
 def _text_of(document: object) -> str | None:
-    """The text of a framework's document."""
-    for name in _TEXTS:
+    """The text of a framework's document; None for anything else."""
+    for name in _TEXT_ATTRIBUTES:
         text = getattr(document, name, None)
         if isinstance(text, str):
             return text
@@ -154,33 +164,35 @@ def _text_of(document: object) -> str | None:
 
 
 def _plain(value: object, depth: int = 0) -> object:
-    """`value` as JSON takes it: what it can't hold as text, and numbers that are none
-    as nothing."""
+    """`value` in the types of JSON. NaN and infinity become null, everything else that
+    JSON doesn't know becomes text."""
     match value:
         case float():
             return value if math.isfinite(value) else None
         case None | str() | int():
             return value
-        case Mapping() if depth < _DEEPEST:
+        case Mapping() if depth < _MAX_DEPTH:
             return {_text(key): _plain(item, depth + 1) for key, item in value.items()}
-        case list() | tuple() | set() | frozenset() if depth < _DEEPEST:
+        case list() | tuple() | set() | frozenset() if depth < _MAX_DEPTH:
             return [_plain(item, depth + 1) for item in value]
         case _:
             return _text(value)
 
 
 def _text(value: object) -> str:
+    """`value` as text; an exception with its type."""
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     return str(value)
 
 
-def _tell_once(problem: Exception) -> None:
-    global _told
-    if _told:
+def _warn_once(problem: Exception) -> None:
+    """Write to standard error why an interaction was not logged, the first time."""
+    global _has_warned
+    if _has_warned:
         return
-    _told = True
-    with suppress(Exception):  # there is nobody left to tell
+    _has_warned = True
+    with suppress(Exception):  # standard error may be closed
         sys.stderr.write(
             f"ragstone: an interaction was not logged ({type(problem).__name__}: {problem}).\n"
         )

@@ -1,4 +1,5 @@
-"""Progress of a long run: a bar on a terminal, an occasional plain line elsewhere."""
+"""Shows the progress of a long run: as a bar on a terminal, as occasional lines
+elsewhere."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from ragstone.report.escape import escape_terminal
 
 
 class BarProgress(Progress):
-    """A bar, and how many samples are in which state."""
+    """A progress bar, with the number of samples in each state."""
 
-    def __init__(self, stream: TextIO, doing: str = "Evaluating") -> None:
-        # Imported here: a run without a terminal starts sooner.
+    def __init__(self, stream: TextIO, activity: str = "Evaluating") -> None:
+        # Imported here, so that a run without a terminal starts sooner.
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -29,7 +30,7 @@ class BarProgress(Progress):
 
         self._states: Counter[str] = Counter()
         self._bar = RichProgress(
-            TextColumn(doing),
+            TextColumn(activity),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[states]}", markup=False),
@@ -55,68 +56,68 @@ class BarProgress(Progress):
 
 
 class LineProgress(Progress):
-    """A line at the start, at the end, and in between at most every `every_s` seconds,
-    for logs."""
+    """Lines for a log: at the start, at the end, and in between at most every
+    `interval_s` seconds."""
 
     def __init__(
         self,
         stream: TextIO,
-        doing: str = "Evaluating",
+        activity: str = "Evaluating",
         *,
-        every_s: float = 15.0,
+        interval_s: float = 15.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream
-        self._doing = doing
-        self._every_s = every_s
+        self._activity = activity
+        self._interval_s = interval_s
         self._clock = clock
         self._states: Counter[str] = Counter()
-        self._of = ""
-        self._last = 0.0
-        self._reported = 0
+        self._total_text = ""
+        self._last_line_at = 0.0
+        self._reported_count = 0
 
     def start(self, total: int | None) -> None:
         self._states.clear()
-        self._reported = -1
-        self._last = self._clock()
-        self._of = "" if total is None else f" of {total:,}"
+        self._reported_count = -1  # less than any count, so that the end is reported
+        self._last_line_at = self._clock()
+        self._total_text = "" if total is None else f" of {total:,}"
         if total == 0:
-            self._reported = 0
+            self._reported_count = 0
             self._say("All samples are already finished")
         else:
             samples = "samples" if total is None else counted(total, "sample")
-            self._say(f"{self._doing} {samples}")
+            self._say(f"{self._activity} {samples}")
 
     def advance(self, state: str) -> None:
         self._states[state] += 1
-        if self._clock() - self._last >= self._every_s:
-            self._last = self._clock()
+        if self._clock() - self._last_line_at >= self._interval_s:
+            self._last_line_at = self._clock()
             self._report()
 
     def finish(self) -> None:
-        if self._reported != self._states.total():
+        if self._reported_count != self._states.total():
             self._report()
 
     def _report(self) -> None:
-        self._reported = self._states.total()
+        self._reported_count = self._states.total()
         counts = ""
         if self._states:
             counts = f" ({_counts(self._states)})"
-        self._say(f"{self._reported:,}{self._of} done{counts}")
+        self._say(f"{self._reported_count:,}{self._total_text} done{counts}")
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
 
 def _counts(states: Counter[str]) -> str:
-    """``2 scored, 1 failed``."""
+    """The states and their counts: ``2 scored, 1 failed``."""
     return ", ".join(
         f"{number:,} {escape_terminal(state)}" for state, number in states.most_common()
     )
 
 
-def progress_for(stream: TextIO, doing: str = "Evaluating") -> Progress:
+def progress_for(stream: TextIO, activity: str = "Evaluating") -> Progress:
     """The progress display for `stream`: a bar on a terminal, lines elsewhere."""
     if stream.isatty():
-        return BarProgress(stream, doing)
-    return LineProgress(stream, doing)
+        return BarProgress(stream, activity)
+    return LineProgress(stream, activity)

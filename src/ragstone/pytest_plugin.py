@@ -1,8 +1,8 @@
-"""The pytest plugin: a run of the golden set as a fixture, and an assertion that its
-gate passes.
+"""The pytest plugin: a run of the golden set as a fixture, and an assertion that its gate
+passes.
 
-pytest loads this module wherever Ragstone is installed. So it imports nothing but
-pytest until a test uses it.
+pytest loads this module wherever Ragstone is installed, so it imports only pytest until
+a test uses it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
     """The run of the golden set, as `ragstone gate` makes it with the config in
     pytest's root directory.
 
-    It is made once in a session, and has its reports beside it. An error fails the
-    tests that ask for it.
+    It is made once in a session, and its directory has the reports. If there is an
+    error, the tests that use it fail.
     """
     import os
 
@@ -44,21 +44,23 @@ def ragstone_run(pytestconfig: pytest.Config) -> Run:
         redact = redactor(settings)
         with (
             run_context(settings) as context,
-            ThreadPoolExecutor(1) as thread,  # the test may have a loop of its own
+            # In a thread of its own, because the test may already run an event loop.
+            ThreadPoolExecutor(1) as executor,
             open_request(settings, context) as opened,
         ):
-            evaluating = gate(opened.request, context)
-            outcome = thread.submit(asyncio.run, evaluating).result()
+            work = gate(opened.request, context)
+            outcome = executor.submit(asyncio.run, work).result()
         return Run(outcome.run)
     except RagstoneError as error:
         pytest.fail(escape_terminal(redact(str(error))), pytrace=False)
 
 
 def assert_gate(run: Run) -> None:
-    """Fail the test with the report if the gate of `run` blocks: also inconclusive, if
-    the policy says so.
+    """Fail the test, and show the report, if the gate of `run` blocks. An inconclusive
+    verdict blocks if the policy says so.
 
-    `run` is from `ragstone_run`, or opened from a directory that `ragstone gate` wrote.
+    `run` is the fixture `ragstone_run`, or was opened from a directory that `ragstone
+    gate` wrote.
     """
     from ragstone.pipeline.stored_report import read_report
     from ragstone.report.terminal import render_text
@@ -66,7 +68,7 @@ def assert_gate(run: Run) -> None:
     document = read_report(run.directory)
     if document is None:
         pytest.fail(
-            f"{run.path} has no verdict: run `ragstone gate`, or use the fixture ragstone_run.",
+            f"{run.path} has no verdict. Run `ragstone gate`, or use the fixture ragstone_run.",
             pytrace=False,
         )
     if document.verdict.exit_code != 0:

@@ -82,7 +82,10 @@ def test_a_run_says_how_many_samples_have_no_answer() -> None:
         (pandas.DataFrame([["Q?", "P?"]], columns=["question", "question"]), r"duplicate column 'question'"),
         ([{"id": "a", "question": "Q?"}] * 2, r"duplicate id 'a' at data:1 and data:2"),
         ([{"question": "Q?", "tags": object()}], r"data:1: column 'tags'"),
-        ({"question": ["Q?"], "reference": ["a", "b"]}, r"column 'reference' has 2 values, column 'question' has 1"),
+        (
+            {"question": ["Q?"], "reference": ["a", "b"]},
+            r"column 'reference' has 2 values, but column 'question' has 1",
+        ),
     ],
 )
 def test_wrong_data_is_a_golden_set_error_with_its_row(data: object, says: str) -> None:
@@ -106,7 +109,7 @@ def test_hints_name_the_argument_and_not_a_config_file(data: object, hint: str) 
     [
         ({"question": "nowhere"}, "columns: there is no column 'nowhere', which is mapped to the question"),
         ({"questoin": "q"}, "unknown field 'questoin'"),
-        (["question"], "columns maps fields to columns, found list"),
+        (["question"], "columns must map fields to columns, found list"),
     ],
 )
 def test_wrong_columns_are_errors_of_the_argument(columns: Any, says: str) -> None:
@@ -149,7 +152,7 @@ class Unlimited(Half):
         ({"judge": Half()}, "Half has no method 'support'"),
         ({"judge": Synchronous()}, r"Synchronous\.statements must be defined with `async def`"),
         ({"judge": Unlimited()}, r"Unlimited\.concurrency must be .* at least 1; found 0"),
-        ({"metrics": ["faithfulness", 5]}, "a metric is a name, a Rubric or a function, found int"),
+        ({"metrics": ["faithfulness", 5]}, "a metric must be a name, a Rubric or a function, found int"),
         ({"out": 5}, "expected a path, found int"),
         ({"concurrency": "many"}, "must be a whole number, found 'many'"),
         ({"concurrency": 0}, "must be at least 1, found 0"),
@@ -166,9 +169,9 @@ def test_a_wrong_argument_of_evaluate_is_an_error_at_the_door(given: dict[str, A
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"current": [0.5]}, "current is a run, .* found list"),
-        ({"baseline": 5}, "baseline is a run, .* found int"),
-        ({"policy": 5}, "a policy is a path or a mapping .* found int"),
+        ({"current": [0.5]}, "current must be a run, .* found list"),
+        ({"baseline": 5}, "baseline must be a run, .* found int"),
+        ({"policy": 5}, "a policy must be a path or a mapping .* found int"),
         ({"current": {"faithfulness": [0.5]}}, "'faithfulness' must map sample ids to values, found list"),
         ({"current": "nowhere"}, "no such file or directory: nowhere"),
     ],

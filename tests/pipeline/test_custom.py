@@ -135,7 +135,7 @@ def test_the_python_api_takes_functions_and_rubrics(tmp_path: Path) -> None:
     [
         ([lambda answer: 1.0], "has no name"),
         ([3], "a name, a Rubric or a function, found int"),
-        ([ragstone.Rubric("tone", "a"), ragstone.Rubric("tone", "b")], "two metrics are called 'tone'"),
+        ([ragstone.Rubric("tone", "a"), ragstone.Rubric("tone", "b")], "two metrics have the name 'tone'"),
     ],
 )
 def test_other_metrics_are_refused(given: Any, said: str) -> None:
