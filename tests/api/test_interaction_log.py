@@ -20,7 +20,7 @@ from tests.cli.project import read_rows
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interaction_log, "_told", False)
+    monkeypatch.setattr(interaction_log, "_has_warned", False)
 
 
 def test_a_line_has_what_was_given_and_an_id_and_the_time(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_nothing_raises_or_waits_and_the_first_problem_is_told_once(
         assert log_interaction(**{"query": "q", "answer": "a", **given}) == ""
     assert capsys.readouterr().err.count("ragstone: an interaction was not logged") == 1
     monkeypatch.setattr(sys, "stderr", None)
-    monkeypatch.setattr(interaction_log, "_told", False)
+    monkeypatch.setattr(interaction_log, "_has_warned", False)
     assert log_interaction(**{"query": "q", "answer": "a", **given}) == ""
 
 
