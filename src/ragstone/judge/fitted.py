@@ -181,7 +181,7 @@ def features_of(
 class FittedJudge:
     """Judges support by the fitted model, and everything else by the offline judge.
 
-    The log-odds of all statements are shifted_probability alike, until the mean of their
+    The log-odds of all statements are shifted alike, until the mean of their
     probabilities is the model's probability for the answer.
     """
 

@@ -47,12 +47,14 @@ BASE_OUTPUT_TOKENS = 512
 """Tokens of a reply besides the values of its fields."""
 _TRUNCATED_FACTOR = 4
 """How many times as many output tokens are allowed after a reply that was cut off."""
-_ATTEMPTS = 2
+_MAX_REPLIES = 2
+"""How many replies a form gets: the second is asked for what the first one lacks."""
 _REASONS = {
     Stop.TRUNCATED: "the judge's reply was cut off at its length limit",
     Stop.REFUSED: "the judge refused to judge this text",
     Stop.FILTERED: "the provider's content filter stopped the reply",
 }
+"""Why a reply has no values."""
 _MAX_REPORTED_NAMES = 20
 """How many different models, or request modes, are remembered at most."""
 _STATEMENT_GROUPS = frozenset({"verdicts", "answer_verdicts", "reference_statements"})
@@ -142,6 +144,7 @@ class Completer(Struct, eq=False, kw_only=True):
     reasoning_tokens: int = 0
     """How many reasoning tokens are expected before each reply."""
     observed_judge: ObservedJudge = field(default_factory=ObservedJudge)
+    """What the replies so far reported about the model behind the judge."""
     _provider: Provider | None = None
 
     @property
@@ -151,6 +154,7 @@ class Completer(Struct, eq=False, kw_only=True):
 
     @property
     def notes(self) -> Sequence[str]:
+        """The provider's notes for the report."""
         return self._provider.notes if self._provider is not None else ()
 
     def split_into_calls(self, fields: Sequence[Field]) -> list[Fields]:
@@ -211,7 +215,7 @@ class Completer(Struct, eq=False, kw_only=True):
         hint = ""
         output_factor = 1
         stop = Stop.COMPLETE
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_REPLIES):
             pending_form = replace(form, fields=pending)
             output_tokens = pending_form.output_tokens + self.thinking_tokens
             request = ChatRequest(

@@ -96,7 +96,7 @@ CACHE_CONTROL = parameter_feature("cache_control", "prompt_caching", "prompt cac
 
 
 def effort_feature(parameters: Mapping[str, object]) -> Feature:
-    """Parameters that ask the model to reason less."""
+    """A set of parameters that asks the model to reason less."""
     name = _effort_name(parameters)
     refusal_words = tuple(map(str.casefold, parameters))
     return Feature(

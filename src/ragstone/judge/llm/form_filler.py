@@ -1,5 +1,5 @@
-"""The steps common to all judgements of the LLM judge: the cache, the window, the
-model."""
+"""Fills in the forms of all judgements of the LLM judge: from the cache, or by the
+model within its window."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ class FormFiller:
         """The contexts in parts, each of which fits into the window together with the
         texts in `fixed`. Raises JudgementFailed if these leave no room."""
         room = self.check_room(form, fixed)
-        named = named_contexts([context.text for context in contexts])
-        parts = pack_into_parts(named, room)
+        pieces = named_contexts([context.text for context in contexts])
+        parts = pack_into_parts(pieces, room)
         if len(parts) > 1:
             self._judgements_in_parts += 1
         return parts

@@ -17,6 +17,7 @@ from ragstone.judge.llm.windows import restated_tokens
 from ragstone.judge.untrusted_text import neutralise
 
 Json = dict[str, object]
+"""A JSON object."""
 Check = Callable[[object], Json]
 """Returns a value in canonical form, or raises an exception if it is not valid."""
 
@@ -25,7 +26,7 @@ _MAX_TEXT_CHARACTERS = 4_000
 _MAX_REASON_CHARACTERS = 200
 
 UNQUOTED = "unquoted"
-"""The key of a verdict whose quote is in none of the contexts that it names."""
+"""The key that marks a verdict whose quote is in none of the contexts that it names."""
 
 ANSWER: FieldPath = ("answer",)
 REFERENCE: FieldPath = ("reference_statements",)

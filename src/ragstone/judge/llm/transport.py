@@ -121,8 +121,10 @@ async def limit_reply_size(reply: httpx2.Response) -> None:
 
 
 def parse_reply(content: bytes) -> dict[str, Any]:
-    """A reply's body as a JSON object. Raises TemporaryFault for anything else (a proxy's page,
-    half a body)."""
+    """A reply's body as a JSON object.
+
+    Raises TemporaryFault for anything else, such as the page of a proxy or half a body.
+    """
     try:
         document = from_json(content, allow_inf_nan=False)
     except (ValueError, RecursionError):
