@@ -16,7 +16,7 @@ from ragstone.gate.accepted import (
     AcceptedEntry,
     EntriesInForce,
     Offer,
-    accepted_in,
+    accepted_for_run,
     entry_id,
     find_entries_in_force,
     offers,
@@ -118,13 +118,13 @@ def test_an_entry_holds_until_it_is_spent_or_expires(changed: Any, lineage: Any,
     assert found.entries == ((entry(**changed),) if says is None else ())
     assert [says in line and "remove it" in line for line in found.removal_notes if says] == [True] * bool(says)
     assert len(found.removal_notes) == bool(says)
-    assert accepted_in([entry(**changed)], None, TODAY).entries == ()
+    assert accepted_for_run([entry(**changed)], None, TODAY).entries == ()
 
 
 def test_of_several_entries_the_largest_counts_and_never_their_sum() -> None:
     several = [entry(drop=drop, id=name * 8) for name, drop in (("2", 0.03), ("3", 0.05), ("4", 0.04))]
     found = find_entries_in_force(several, lineage=(BASE,), spent=(), today=TODAY)
-    assert [one.drop for one in found.widest.values()] == [0.05]
+    assert [one.drop for one in found.largest.values()] == [0.05]
     [note] = found.in_force_notes
     assert note.startswith("accepted.toml accepts a drop of faithfulness of up to 0.05 (33333333): ")
 

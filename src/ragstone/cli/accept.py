@@ -90,7 +90,7 @@ def command(
     )
     entry = accepted.entry
     file = shown_name(str(accepted.file))
-    say(f"Accepted {entry.with_size} ({entry.id}) in {file}.")
+    say(f"Accepted {entry.description} ({entry.id}) in {file}.")
     say(
         "Commit the file with the change. Once a baseline includes it, reports say to remove the entry."
     )

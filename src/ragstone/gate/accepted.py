@@ -93,7 +93,7 @@ class AcceptedEntry(BaseModel):
         return self.metric, self.edit if self.is_edit else self.slice
 
     @property
-    def what(self) -> str:
+    def title(self) -> str:
         """What is accepted, without its size: ``drop of faithfulness``."""
         if self.is_edit:
             return f"edit of the {GOLDEN_SET}"
@@ -103,20 +103,20 @@ class AcceptedEntry(BaseModel):
         return f"{change} of {title}"
 
     @property
-    def with_size(self) -> str:
-        """What is accepted, with its size."""
+    def description(self) -> str:
+        """What is accepted, with its size: ``a drop of faithfulness of up to 0.05``."""
         share = f"{percent(self.drop)} of the samples"
         if self.is_edit:
-            return f"an {self.what} ({share})"
+            return f"an {self.title} ({share})"
         size = share if self.metric in GUARDS else f"{self.drop:.4g}"
-        return f"a {self.what} of up to {size}"
+        return f"a {self.title} of up to {size}"
 
     def __str__(self) -> str:
         """``accepts a drop of faithfulness of up to 0.05 until 2027-01-31 (…): why``."""
         until = ""
         if self.expires is not None:
             until = f" until {self.expires}"
-        return f"accepts {self.with_size}{until} ({self.id}): {self.reason}"
+        return f"accepts {self.description}{until} ({self.id}): {self.reason}"
 
 
 class _AcceptedFile(BaseModel):
@@ -179,12 +179,12 @@ class EntriesInForce(Struct, frozen=True):
     @property
     def in_force_notes(self) -> Iterator[str]:
         """A sentence on each entry that counts, for the top of a report."""
-        for entry in self.widest.values():
+        for entry in self.largest.values():
             sentence = str(entry).rstrip(".")
             yield f"{ACCEPTED_FILE} {sentence}."
 
     @property
-    def widest(self) -> dict[Target, AcceptedEntry]:
+    def largest(self) -> dict[Target, AcceptedEntry]:
         """The entry that counts for each target: the largest, never the sum."""
         by_size = sorted(self.entries, key=lambda entry: entry.drop)
         return {entry.target: entry for entry in by_size}
@@ -232,12 +232,13 @@ def find_entries_in_force(
                 "is bound to a baseline that this run's baseline does not descend from"
             )
         if why:
-            what = f"the accepted {entry.what} ({entry.id})"
-            removal_notes.append(f"{ACCEPTED_FILE}: {what} {why}: remove it.")
+            removal_notes.append(
+                f"{ACCEPTED_FILE}: the accepted {entry.title} ({entry.id}) {why}: remove it."
+            )
     return EntriesInForce(tuple(in_force), tuple(removal_notes))
 
 
-def accepted_in(
+def accepted_for_run(
     entries: Iterable[AcceptedEntry],
     baseline: RunDirectory | None,
     today: datetime.date,

@@ -43,12 +43,10 @@ def alignment_findings(evidence: Evidence) -> Iterator[Finding]:
         return
     unused = sum(not contexts.used for contexts in answers.values())
     span = interval_words(share.low, share.high, share.confidence, percent)
-    ignored_share = percent(share.estimate)
-    max_share = percent(MAX_IGNORED_SHARE)
     total = counted(len(answers), "answer")
     text = (
-        f"{ignored_share} of {total} ignore the first context ({span}; more than "
-        f"{max_share} is worth a look), and {unused} of these ignore all contexts. {_ADVICE}"
+        f"{percent(share.estimate)} of {total} ignore the first context ({span}; more than "
+        f"{percent(MAX_IGNORED_SHARE)} is worth a look), and {unused} of these ignore all contexts. {_ADVICE}"
     )
     has_failed = any(check.failed and check.blocks for check in evidence.checks)
     level = Level.NOTE if has_failed else Level.ASIDE

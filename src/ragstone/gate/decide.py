@@ -118,14 +118,13 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     outdated_ids = tuple(
         sample_id for sample_id, change in changes.items() if change.has_outdated_ids
     )
-    lower_is_better = filter(evidence.policy.lower_is_better, run.metrics)
     return Explanation(
         attribution=blame_unless_judge_changed(run, attribution),
         diagnosis=diagnosis if causes else None,
         outdated_ids=outdated_ids,
         regressions=regressions,
         omitted_regressions=omitted_regressions,
-        lower_is_better=frozenset(lower_is_better),
+        lower_is_better=frozenset(filter(evidence.policy.lower_is_better, run.metrics)),
     )
 
 

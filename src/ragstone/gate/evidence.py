@@ -57,31 +57,27 @@ class Evidence(Struct, frozen=True):
         current = with_lost_contexts(current, baseline)
         pairing = pair_runs(current, baseline)
         rules = resolve_rules(policy, current)
-        floors = tuple(floors_of(current, rules))
-        drops = tuple(drops_of(pairing, rules))
         return cls(
             current,
             policy,
             pairing,
             has_baseline,
             rules,
-            floors,
-            drops,
-            baseline_required,
-            drift,
+            floors=tuple(floors_of(current, rules)),
+            drops=tuple(drops_of(pairing, rules)),
+            baseline_required=baseline_required,
+            drift=drift,
         )
 
     def with_scores(self, current: RunScores, baseline: RunScores) -> Evidence:
         """This evidence with other scores of the two runs, under the same rules."""
         pairing = replace(self.pairing, current=current, baseline=baseline)
-        floors = tuple(floors_of(current, self.rules))
-        drops = tuple(drops_of(pairing, self.rules))
         return replace(
             self,
             current=current,
             pairing=pairing,
-            floors=floors,
-            drops=drops,
+            floors=tuple(floors_of(current, self.rules)),
+            drops=tuple(drops_of(pairing, self.rules)),
         )
 
     @property

@@ -20,9 +20,7 @@ def observed_difference(current: RunScores, baseline: RunScores) -> str | None:
     ):
         new = new_names(names, names_before)
         if names_before and new:
-            now = quoted(new)
-            then = quoted(names_before)
-            return f"the judge's {what} is {now} now and was {then} before"
+            return f"the judge's {what} is {quoted(new)} now and was {quoted(names_before)} before"
     return None
 
 

@@ -100,7 +100,7 @@ class Policy(PolicyTable):
 
     def with_accepted(self, accepted: EntriesInForce) -> Policy:
         """This policy with the drops allowed that are accepted."""
-        return self.model_copy(update={"accepted_in_force": accepted.widest})
+        return self.model_copy(update={"accepted_in_force": accepted.largest})
 
     def for_part(self, ids: Collection[str], tags: Collection[str]) -> Policy:
         """This policy for the samples `ids` with `tags`, without its must-pass samples

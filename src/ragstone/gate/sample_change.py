@@ -140,75 +140,99 @@ def sample_change(
     current: SampleRecord, baseline: SampleRecord | None = None
 ) -> SampleChange:
     """Compare the first answers to a sample in this run and in the baseline. Pure."""
-    answerable = current.sample.answerable
+    is_answerable = current.sample.answerable
     if any(response.failure is not None for response in current.responses):
         return SampleChange(
-            is_compared=baseline is not None, is_answerable=answerable, has_failed=True
+            is_compared=baseline is not None,
+            is_answerable=is_answerable,
+            has_failed=True,
         )
-    response = current.response
     if baseline is None or baseline.response.failure is not None:
-        low_rank = _first_useful(current)
-        if low_rank is not None and low_rank < _LOW_RANK:
-            low_rank = None
-        lost = bool(response.contexts) and answerable and _lacks_evidence(current)
-        return SampleChange(
-            is_answerable=answerable,
-            has_lost_evidence=lost,
-            evidence_ranks_lower=low_rank is not None,
-            is_low_evidence_unused=_is_unused(low_rank, current),
-            lacks_contexts=not response.contexts,
-            answer=_judged_answer(current),
-        )
-    before = baseline.response
+        return _without_baseline(current)
     answer = _judged_answer(current)
     baseline_answer = _judged_answer(baseline)
-    answer_unchanged = before.answer == response.answer
+    text = current.response.answer
+    baseline_text = baseline.response.answer
+    is_unchanged = text == baseline_text
+    is_worse = answer.is_worse_than(baseline_answer) and not is_unchanged
     ids_returned = _relevant_ids_returned(current)
-    fewer_ids = ids_returned < _relevant_ids_returned(baseline)
-    low_rank = None
-    rechunked = False
-    if response.lacks_texts or before.lacks_texts:
-        lost = fewer_ids and not ids_returned
+    has_fewer_ids = ids_returned < _relevant_ids_returned(baseline)
+    if current.response.lacks_texts or baseline.response.lacks_texts:
+        evidence = _Evidence(is_lost=has_fewer_ids and not ids_returned)
     else:
-        supported = _reference_supported(current)
-        contexts = response.contexts
-        baseline_contexts = before.contexts
-        judged_before = baseline.answers[0].judged
-        texts = evidence_of(baseline.sample, baseline_contexts, judged_before)
-        change = retrieval_change(texts, baseline_contexts, contexts)
-        baseline_texts = {context.text for context in baseline_contexts}
-        same_texts = baseline_texts.intersection(texts)
-        ranks = _ranks(contexts, same_texts)
-        # In a corpus of similar texts, other contexts can have all the words of the
-        # evidence: then the judge decides.
-        was_supported = _reference_supported(baseline) is not False
-        lost = supported is False and was_supported and not ranks
-        if change is EvidenceChange.GONE:
-            # Other contexts may say the same, so the judge or the answer must show it.
-            is_worse = answer.is_worse_than(baseline_answer) and not answer_unchanged
-            lost = supported is not True or is_worse
-        if ranks:
-            # The very texts are returned: their ranks are surer than the judge's word.
-            rank = ranks[0]
-            baseline_rank = _ranks(baseline_contexts, same_texts)[0]
-            if rank > baseline_rank:
-                low_rank = rank
-        elif change is EvidenceChange.LOWER:
-            low_rank = _first_useful(current)
-        rechunked = change is EvidenceChange.RECHUNKED and low_rank is None
-    lost = lost and answerable
+        evidence = _compare_evidence(current, baseline, is_answer_worse=is_worse)
+    is_lost = evidence.is_lost and is_answerable
     return SampleChange(
         is_compared=True,
-        is_answerable=answerable,
-        has_lost_evidence=lost,
-        evidence_ranks_lower=low_rank is not None,
-        is_low_evidence_unused=_is_unused(low_rank, current),
-        has_outdated_ids=rechunked and fewer_ids and not lost,
-        is_answer_unchanged=answer_unchanged,
-        is_answer_truncated=_is_truncated(response.answer, before.answer),
+        is_answerable=is_answerable,
+        has_lost_evidence=is_lost,
+        evidence_ranks_lower=evidence.low_rank is not None,
+        is_low_evidence_unused=_is_unused(evidence.low_rank, current),
+        has_outdated_ids=evidence.is_rechunked and has_fewer_ids and not is_lost,
+        is_answer_unchanged=is_unchanged,
+        is_answer_truncated=_is_truncated(text, baseline_text),
         answer=answer,
         baseline_answer=baseline_answer,
     )
+
+
+def _without_baseline(record: SampleRecord) -> SampleChange:
+    """What is wrong with a sample that the system answered, without a baseline."""
+    contexts = record.response.contexts
+    is_answerable = record.sample.answerable
+    low_rank = _first_useful(record)
+    if low_rank is not None and low_rank < _LOW_RANK:
+        low_rank = None
+    return SampleChange(
+        is_answerable=is_answerable,
+        has_lost_evidence=bool(contexts) and is_answerable and _lacks_evidence(record),
+        evidence_ranks_lower=low_rank is not None,
+        is_low_evidence_unused=_is_unused(low_rank, record),
+        lacks_contexts=not contexts,
+        answer=_judged_answer(record),
+    )
+
+
+class _Evidence(Struct, frozen=True):
+    """What became of the evidence among the contexts since the baseline."""
+
+    is_lost: bool
+    low_rank: int | None = None
+    """The rank, from 0, of the evidence if it is lower than in the baseline."""
+    is_rechunked: bool = False
+    """Whether the evidence comes in other chunks, but no lower."""
+
+
+def _compare_evidence(
+    current: SampleRecord, baseline: SampleRecord, *, is_answer_worse: bool
+) -> _Evidence:
+    """Compare the texts of the contexts in both runs."""
+    contexts = current.response.contexts
+    baseline_contexts = baseline.response.contexts
+    judged_before = baseline.answers[0].judged
+    texts = evidence_of(baseline.sample, baseline_contexts, judged_before)
+    change = retrieval_change(texts, baseline_contexts, contexts)
+    baseline_texts = {context.text for context in baseline_contexts}
+    same_texts = baseline_texts.intersection(texts)
+    ranks = _ranks(contexts, same_texts)
+    # In a corpus of similar texts, other contexts can have all the words of the
+    # evidence: then the judge decides.
+    is_supported = _reference_supported(current)
+    was_supported = _reference_supported(baseline) is not False
+    is_lost = is_supported is False and was_supported and not ranks
+    if change is EvidenceChange.GONE:
+        # Other contexts may say the same, which the judge and the answer show.
+        is_lost = is_supported is not True or is_answer_worse
+    low_rank = None
+    if ranks:
+        # The very texts are returned: the judge may take similar texts for them.
+        baseline_ranks = _ranks(baseline_contexts, same_texts)
+        if ranks[0] > baseline_ranks[0]:
+            low_rank = ranks[0]
+    elif change is EvidenceChange.LOWER:
+        low_rank = _first_useful(current)
+    is_rechunked = change is EvidenceChange.RECHUNKED and low_rank is None
+    return _Evidence(is_lost, low_rank, is_rechunked)
 
 
 def _ranks(contexts: Sequence[Context], texts: Collection[str]) -> list[int]:

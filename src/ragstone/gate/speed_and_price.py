@@ -119,9 +119,9 @@ class UsageChange(Struct, frozen=True):
 
     name: str
     before: float
-    """In the baseline."""
+    """The figure in the baseline."""
     now: float
-    """In this run."""
+    """The figure in this run."""
     n: int
     """The number of questions."""
 
@@ -159,9 +159,9 @@ class PairedUsage(Struct, frozen=True):
 
     figure: Figure
     before: Values
-    """(n,): in the baseline."""
+    """(n,): the values in the baseline."""
     now: Values
-    """(n,): in this run."""
+    """(n,): the values in this run."""
 
     @property
     def change(self) -> UsageChange:

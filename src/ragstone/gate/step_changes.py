@@ -131,10 +131,8 @@ def step_findings(evidence: Evidence) -> Iterator[Finding]:
         # A few samples are no reason, unless they explain why the run does not pass.
         if problem not in causes and len(samples.present) < MIN_BROKEN:
             continue
-        key = problem.kind.name.lower()
-        texts = _sentences()[key]
         form = "short" if baseline is None else "changed"
-        template = texts[form]
+        template = _sentences()[problem.kind.name.lower()][form]
         clause = template.format(place=problem.place, detail=problem.detail)
         sentence = clause[0].upper() + clause[1:]
         unit = "answer"
@@ -165,8 +163,7 @@ def _worse_ids(evidence: Evidence) -> set[str]:
     if not evidence.has_blocker:
         return set()
     worse = set(worse_samples(evidence))
-    regressions = evidence.explanation.regressions
-    for regression in regressions:
+    for regression in evidence.explanation.regressions:
         baseline = regression.baseline
         if baseline is None or abs(regression.current - baseline) > CLEAR_LOSS:
             worse.add(regression.sample_id)

@@ -128,7 +128,7 @@ def accept(
         )
     if entry.id in {accepted.id for accepted in policy.accepted}:
         raise ConfigError(
-            f"this {entry.what} is already accepted ({entry.id}).", where=str(file)
+            f"this {entry.title} is already accepted ({entry.id}).", where=str(file)
         )
     before = (
         read_text(file, limit=MAX_RULES_BYTES) if os.path.lexists(file) else _HEADER

@@ -20,7 +20,7 @@ from ragstone.evaluation.record import SampleRecord
 from ragstone.evaluation.records_file import Lookup
 from ragstone.evaluation.scores import NO_RUN, RunScores, means, split_drafts
 from ragstone.formatting import counted, join_first
-from ragstone.gate.accepted import EntriesInForce, accepted_in, offers, title_of
+from ragstone.gate.accepted import EntriesInForce, accepted_for_run, offers, title_of
 from ragstone.gate.changes import CorpusChange, changes_since
 from ragstone.gate.comparability import with_ids_of
 from ragstone.gate.decide import decide_gate
@@ -154,7 +154,7 @@ class Terms(Struct, frozen=True):
         run = self.baseline_run
         if self.today is None or (self.baseline is not None and run is None):
             return EntriesInForce()
-        return accepted_in(self.policy.accepted, run, self.today)
+        return accepted_for_run(self.policy.accepted, run, self.today)
 
 
 def decide(

@@ -143,9 +143,7 @@ def _coverage_check(
             f"{FAILED_BY[failure.by]} failed: {failure.reason}" for failure in failed
         ]
         most_often = usual_reason(reasons)
-        coverage = percent(share)
-        required = percent(minimum)
-        limit = f"coverage {coverage}, required {required}"
+        limit = f"coverage {percent(share)}, required {percent(minimum)}"
         if has_enough and worst is not Status.PASS:
             limit = "with the worst score for these, it would not pass"
         unscored = f"{len(failed)} of {samples} have no score"

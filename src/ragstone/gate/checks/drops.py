@@ -65,29 +65,29 @@ class Drops(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        ruled = evidence.drops_with(Action.BLOCK)
-        warning = evidence.drops_with(Action.WARN)
-        tagged: Sequence[Drop] = ()
+        rule_drops = evidence.drops_with(Action.BLOCK)
+        tag_drops: Sequence[Drop] = ()
         if evidence.policy.gate.decision == "evidence":
-            tagged = drops_by_tag(ruled, evidence)
-        checks = list(_without_word_losses(ruled, tagged, evidence))
-        of_rules = checks[: len(ruled)]
+            tag_drops = drops_by_tag(rule_drops, evidence)
+        checks = list(_without_word_losses(rule_drops, tag_drops, evidence))
+        rule_count = len(rule_drops)
+        rule_checks = checks[:rule_count]
         failed = set()
-        for check in of_rules:
+        for check in rule_checks:
             if check.failed and check.slice is None and not check.by_words:
                 # Its tags, and the mean, which has no metric, would say no more.
                 failed |= {check.metric, None}
         alpha = evidence.policy.alpha
-        unruled = []
-        for check in checks[len(ruled) :]:
+        other_checks = []
+        for check in checks[rule_count:]:
             is_telling = not check.passed or is_doubtful(check, alpha)
             if is_telling and not check.by_words and check.metric not in failed:
-                unruled.append(check)
-        if any(check.failed and check.metric is None for check in unruled):
-            of_rules = list(map(_as_part_of_mean, of_rules))
-        yield from of_rules
-        yield from unruled
-        yield from decide_drops(warning, evidence)[0]
+                other_checks.append(check)
+        if any(check.failed and check.metric is None for check in other_checks):
+            rule_checks = list(map(_as_part_of_mean, rule_checks))
+        warning_drops = evidence.drops_with(Action.WARN)
+        warning_checks, _ = decide_drops(warning_drops, evidence)
+        yield from (*rule_checks, *other_checks, *warning_checks)
 
 
 def unchecked_drops(evidence: Evidence) -> Iterator[str]:
@@ -135,19 +135,18 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
         if len(tag) <= MAX_TAG_CHARACTERS and MIN_TAGGED <= len(tagged) < len(samples)
     ]
     tags.sort(key=lambda tag: (-len(members[tag]), tag))
-    ruled = {drop.rule.place for drop in drops}
-    ruled |= evidence.policy.accepted_in_force.keys()
-    of_tags = []
+    decided_places = {drop.rule.place for drop in drops}
+    decided_places |= evidence.policy.accepted_in_force.keys()
+    tag_rules = []
     for tag in tags[:MAX_TAGS]:
         part = frozenset(members[tag])
         for drop in drops:
             rule = drop.rule
             can_be_divided = rule.slice is None and rule.accepted is None
-            if can_be_divided and (rule.metric, tag) not in ruled:
-                of_tag = replace(rule, slice=tag, samples=part, written=False)
-                of_tags.append(of_tag)
-    of_parts = drops_of(evidence.pairing, of_tags)
-    return tuple(drop for drop in of_parts if len(drop.samples) >= MIN_TAGGED)
+            if can_be_divided and (rule.metric, tag) not in decided_places:
+                tag_rules.append(replace(rule, slice=tag, samples=part, written=False))
+    tag_drops = drops_of(evidence.pairing, tag_rules)
+    return tuple(drop for drop in tag_drops if len(drop.samples) >= MIN_TAGGED)
 
 
 def decide_drops(
@@ -212,34 +211,34 @@ def _mean_check(
 
 
 def _checks(
-    ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
+    rule_drops: Sequence[Drop], tag_drops: Sequence[Drop], evidence: Evidence
 ) -> list[Check]:
     """The checks of the drops of rules, then of their mean if several metrics have
     questions in common, then of the drops of tags."""
-    checks, mean_p_value = decide_drops((*ruled, *tagged), evidence)
-    wholes = [drop for drop in ruled if drop.rule.slice is None]
+    checks, mean_p_value = decide_drops((*rule_drops, *tag_drops), evidence)
+    wholes = [drop for drop in rule_drops if drop.rule.slice is None]
     if len(wholes) > 1:
         mean = mean_change(changes_of(wholes))
         if mean.values.size:
             mean_check = _mean_check(wholes, mean, mean_p_value, evidence)
-            checks.insert(len(ruled), mean_check)
+            checks.insert(len(rule_drops), mean_check)
     return checks
 
 
 def _without_word_losses(
-    ruled: Sequence[Drop], tagged: Sequence[Drop], evidence: Evidence
+    rule_drops: Sequence[Drop], tag_drops: Sequence[Drop], evidence: Evidence
 ) -> Iterator[Check]:
     """The checks of the drops. If a check would pass without the losses that only words
     show, it only warns."""
-    checks = _checks(ruled, tagged, evidence)
+    checks = _checks(rule_drops, tag_drops, evidence)
     if not evidence.is_offline or all(check.passed for check in checks):
         yield from checks
         return
-    by_facts = without_word_losses((*ruled, *tagged), evidence)
-    count = len(ruled)
-    ruled_by_facts = by_facts[:count]
-    tagged_by_facts = by_facts[count:]
-    checks_of_facts = _checks(ruled_by_facts, tagged_by_facts, evidence)
+    by_facts = without_word_losses((*rule_drops, *tag_drops), evidence)
+    count = len(rule_drops)
+    rule_drops_by_facts = by_facts[:count]
+    tag_drops_by_facts = by_facts[count:]
+    checks_of_facts = _checks(rule_drops_by_facts, tag_drops_by_facts, evidence)
     by_name = {check.name: check for check in checks_of_facts}
     for check in checks:
         # The mean has more questions where a loss is replaced by a score before.

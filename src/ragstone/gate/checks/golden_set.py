@@ -66,11 +66,9 @@ class GoldenSetEdits(Checker):
             if any(metric == GOLDEN_SET for metric, _ in accepted):
                 another = " What is accepted is another edit."
             questions = counted(total, "question")
-            edited_share = percent(share)
-            max_share = percent(limit)
             reason = (
                 f"{edited.count:,} of {questions} of the baseline can't be compared, because "
-                f"they are removed, reworded, relabelled or drafts now ({edited_share}, at most {max_share} "
+                f"they are removed, reworded, relabelled or drafts now ({percent(share)}, at most {percent(limit)} "
                 f"may).{another} If that is meant, accept it: ragstone accept --metric '{GOLDEN_SET}'."
             )
             check = limit_check(
@@ -86,9 +84,7 @@ class GoldenSetEdits(Checker):
         fallen = _drops_of_edited(evidence, edited)
         if fallen:
             worst = max(fallen, key=lambda check: abs(check.estimate or 0.0))
-            before = score(worst.baseline)
-            now = score(worst.current)
-            moved = f"{worst.metric} {before} → {now}"
+            moved = f"{worst.metric} {score(worst.baseline)} → {score(worst.current)}"
             questions = counted(worst.n, "edited question")
             yield Check(
                 "golden_set.fell",

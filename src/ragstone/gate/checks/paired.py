@@ -52,11 +52,9 @@ class Paired(Checker):
             most_often = usual_reason(failures)
             why = f"the baseline's system failed on {len(failures):,} (most often: {most_often})"
         total_samples = counted(total, "sample")
-        paired_share = percent(share)
-        required_share = percent(required)
         reason = (
-            f"only {paired:,} of {total_samples} of the baseline can be compared ({paired_share}, "
-            f"required {required_share}): {why}. Find out why, and run the gate again: a change can starve the base "
+            f"only {paired:,} of {total_samples} of the baseline can be compared ({percent(share)}, "
+            f"required {percent(required)}): {why}. Find out why, and run the gate again: a change can starve the base "
             "of what both use, such as connections, ports and rate limits. Or compare with a baseline that has those "
             "answers and scores."
         )

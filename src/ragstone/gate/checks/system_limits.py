@@ -176,11 +176,9 @@ def _limit_check(check: Check, limit: float, evidence: Evidence) -> Check:
     is_within = estimate <= limit
     status, doubt = _decide(is_within=is_within, is_shown=is_shown)
     side = "within" if is_within else "over"
-    shown_estimate = figure.format(estimate)
-    shown_limit = figure.format(limit)
     samples = counted(n, "sample")
-    measured_words = f"{figure.title}: {shown_estimate} on {samples}"
-    reason = f"{measured_words}, {side} the limit of {shown_limit}{doubt}."
+    measured_words = f"{figure.title}: {figure.format(estimate)} on {samples}"
+    reason = f"{measured_words}, {side} the limit of {figure.format(limit)}{doubt}."
     return replace(
         check, status=status, reason=reason, estimate=estimate, current=estimate, n=n
     )
