@@ -245,3 +245,12 @@ def test_text_is_replaced_in_one_step(tmp_path: Path) -> None:
     replace_text(link, "ü\n")
     assert (victim.read_text(), link.read_bytes()) == ("mine", "ü\n".encode())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md", "victim"]
+
+
+@pytest.mark.parametrize("example", ["docs-qa", "support-agent"])
+def test_runs_that_were_stored_by_earlier_versions_are_read(example: str) -> None:
+    """A field that is renamed would make every baseline in use unreadable."""
+    run = RunDirectory.open(Path(__file__).parents[2] / "examples" / example / "baseline")
+    stored = [json.loads(line) for line in (run.path / SAMPLES).read_text(encoding="utf-8").splitlines()]
+    for found, expected in zip(run.records(), stored, strict=True):
+        assert json.loads(record_to_line(found)) == expected

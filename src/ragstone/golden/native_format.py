@@ -34,7 +34,7 @@ def native_lines(samples: Iterable[Sample]) -> Iterator[str]:
     for turns in group_by_conversation(samples):
         first_turn = turns[0].turn
         rows = list(map(_row, turns))
-        if first_turn is not None and len(turns) == first_turn.turn_count:
+        if first_turn is not None and len(turns) == first_turn.turns:
             rows = [_conversation_row(turns, first_turn)]
         for row in rows:
             yield json.dumps(row, ensure_ascii=False, allow_nan=False)

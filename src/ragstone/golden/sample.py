@@ -108,8 +108,8 @@ class ConversationTurn:
     """The id of the conversation."""
     number: int
     """The number of the turn, from 1."""
-    turn_count: int
-    """The number of turns in the conversation."""
+    turns: int
+    """The number of turns in the conversation. Stored records have this name."""
     own_history: bool = True
     """Whether the system gets its own earlier answers; else it gets the references.
 
