@@ -188,7 +188,7 @@ def test_a_run_that_is_interrupted_leaves_no_worktree_and_both_are_resumed(proje
     (project / "note.txt").write_text("a commit that changes nothing", encoding="utf-8")
     commit(project)
     other = gate(project, temporary, "--baseline-commit", "HEAD", "--resume", exit_code=2)
-    assert "can't resume: it was compared with commit" in other.stderr
+    assert "can't resume: the run was compared with commit" in other.stderr
     gate(project, temporary, "--baseline-commit", "HEAD~1", "--resume", exit_code=0)
     for file, lines in zip(files, before, strict=True):
         after = file.read_text(encoding="utf-8").splitlines()
