@@ -145,8 +145,10 @@ def test_a_rule_blocks_if_one_of_its_checks_does(floor: Any, drop: Any, actions:
         ),
         # The mean is higher than the baseline's, but each sample that both hold got worse.
         pytest.param([0.8] * 40, [0.5, 0.6] * 20 + [1.0] * 200, 0.02, "fail", "by −0.25", id="on the same"),
-        pytest.param([1.0], [0.0], 0.02, "inconclusive", "too few to tell it from chance", id="too few"),
-        pytest.param([1.0], [0.5], 0.02, "inconclusive", "too few to tell it from chance", id="half is a collapse"),
+        pytest.param([1.0], [0.0], 0.02, "inconclusive", "too few questions to tell it from chance", id="too few"),
+        pytest.param(
+            [1.0], [0.5], 0.02, "inconclusive", "too few questions to tell it from chance", id="half is a collapse"
+        ),
         pytest.param([1.0], [0.51], 0.02, "pass", "no more than chance", id="less is none"),
         pytest.param([0.5, 0.5], [0.5, 0.5], 0.0, "pass", "changed by 0 from the baseline on 2", id="the same"),
     ],
@@ -165,7 +167,7 @@ def test_a_drop(before: list[float], after: list[float], allowed: float, status:
 @pytest.mark.parametrize(
     ("after", "allowed", "status", "says"),
     [
-        ([0.9] * 10, 0.12, "fail", "more is not ruled out for other questions"),
+        ([0.9] * 10, 0.12, "fail", "a larger drop can't be ruled out for other questions"),
         ([0.9] * 10, 0.6, "pass", "is allowed"),
         ([1.0] * 10, 0.0, "pass", "changed by 0 "),
     ],
@@ -188,7 +190,7 @@ def test_a_collapse_of_one_group_is_inconclusive_and_no_pass() -> None:
     before, after = (one([score] * 60, groups=groups) for score in (1.0, 0.0))
     check = check_of(held(after, before, {"max_drop": 0.02}), CheckKind.DROP)
     assert check.status is Status.INCONCLUSIVE
-    assert "too few to tell it from chance" in check.reason
+    assert "too few questions to tell it from chance" in check.reason
 
 
 TAGGED = {name: ("billing",) if i < 12 else ("other",) for i, name in enumerate(named(100))}
@@ -307,10 +309,12 @@ def sliced(tag: str) -> Any:
         pytest.param(NO_SCORE, FLOOR, 5, "", id="no score"),
         pytest.param(NO_SCORE, {}, 5, "", id="no score by default"),
         pytest.param(run({}), {}, 5, "none of 0 samples of run has a score", id="no metric"),
-        pytest.param(run({}, manifest=manifest()), {}, 5, "of 10 samples, all are drafts", id="no sample"),
+        pytest.param(run({}, manifest=manifest()), {}, 5, "each of 10 samples is a draft", id="no sample"),
         pytest.param(run({}, manifest=STOPPED, system_failures=CRASHED), {}, 5, "did not finish", id="crashed too"),
         pytest.param(CRASHING, {}, 4, "all of 1 sample: time-out", id="crashed"),
-        pytest.param(one(HIGH), UNMEASURED, 5, "context_recall: the policy names it, but this run", id="unmeasured"),
+        pytest.param(
+            one(HIGH), UNMEASURED, 5, "context_recall: the policy has a rule for it, but this run", id="unmeasured"
+        ),
         pytest.param(LABELLED, sliced("biling"), 5, "Did you mean 'billing'?", id="a slice without samples"),
         pytest.param(one(HIGH), sliced("billing"), 5, "No sample of this run has any tag.", id="a run without tags"),
         pytest.param(one(HIGH, manifest=STOPPED), FLOOR, 5, "did not finish", id="unfinished"),
@@ -327,7 +331,7 @@ def test_without_a_word_from_the_user_scores_of_another_evaluator_are_held_to_a_
     assert decide(current, baseline).exit_code == 1
     first = decide(current)
     assert (first.status, first.exit_code) == (Status.INCONCLUSIVE, 0), "nothing is checked, so nothing passed"
-    assert "nothing to decide: the policy checks none of its metrics (politeness)" in first.reason
+    assert "nothing to decide: the policy has no rule for a metric of" in first.reason
     assert "There is no baseline, so no drop was checked." in first.warnings
     assert decide(current, metrics={"politeness": {"min": 0.1}}).status is Status.PASS
 

@@ -14,7 +14,7 @@ from ragstone.gate.checks.registry import run_checks
 from ragstone.gate.diagnosis import causes_of, diagnosis_of
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.findings_registry import all_findings
-from ragstone.gate.judge_drift import blame_unless_judge_changed
+from ragstone.gate.judge_drift import attribution_unless_judge_changed
 from ragstone.gate.policy import Policy
 from ragstone.gate.question_changes import MIN_BROKEN
 from ragstone.gate.regressions import worse_samples, worst_regressions
@@ -55,16 +55,17 @@ def decide_gate(
     """
     baseline_metrics = baseline.metrics if baseline else ()
     policy.require_known_metrics({*current.metrics, *baseline_metrics})
-    gathered = Evidence.of(
+    initial_evidence = Evidence.of(
         current,
         baseline,
         policy,
         baseline_required=baseline_required,
         drift=drift,
     )
-    evidence, is_complete = run_checks(gathered)
+    evidence, ran_all_checks = run_checks(initial_evidence)
+    # If there was nothing to decide on, there is nothing to explain.
     explanation = Explanation()
-    if is_complete:
+    if ran_all_checks:
         explanation = explain(evidence, changes_of)
         evidence = replace(evidence, explanation=explanation)
         findings = tuple(all_findings(evidence))
@@ -75,10 +76,8 @@ def decide_gate(
         check for check in evidence.checks if not check.blocks and not check.passed
     ]
     if warnings:
-        warning_checks = counted(
-            len(warnings), "check that only warns", "checks that only warn"
-        )
-        reason += f" {warning_checks} did not pass."
+        count = counted(len(warnings), "check that only warns", "checks that only warn")
+        reason += f" {count} did not pass."
     comparability = None
     if evidence.has_baseline:
         comparability = evidence.pairing.comparability
@@ -110,8 +109,8 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
     has_shown_breaks = any(
         check.kind == CheckKind.QUESTIONS and check.failed for check in evidence.checks
     )
-    enough = MIN_BROKEN if has_shown_breaks else MIN_SAMPLES
-    diagnosis = diagnosis_of(causes, enough=enough)
+    min_samples = MIN_BROKEN if has_shown_breaks else MIN_SAMPLES
+    diagnosis = diagnosis_of(causes, min_samples=min_samples)
     regressions, omitted_regressions = worst_regressions(evidence)
     run = evidence.current
     attribution = attribute(evidence, diagnosis)
@@ -119,7 +118,7 @@ def explain(evidence: Evidence, changes_of: ChangesOf | None) -> Explanation:
         sample_id for sample_id, change in changes.items() if change.has_outdated_ids
     )
     return Explanation(
-        attribution=blame_unless_judge_changed(run, attribution),
+        attribution=attribution_unless_judge_changed(run, attribution),
         diagnosis=diagnosis if causes else None,
         outdated_ids=outdated_ids,
         regressions=regressions,
@@ -142,19 +141,23 @@ def _combine(checks: Sequence[Check], policy: Policy) -> tuple[Status, str]:
     # comes before errors of scoring; an error of the comparison comes before both.
     failed.sort(key=lambda check: check.kind not in ANSWERING_KINDS)
     is_unanswered = any(check.kind in ANSWERING_KINDS for check in failed)
-    lacks_baseline = any(check.kind in COMPARISON_KINDS for check in errors)
-    if errors and (lacks_baseline or not is_unanswered):
+    cannot_compare = any(check.kind in COMPARISON_KINDS for check in errors)
+    if errors and (cannot_compare or not is_unanswered):
         return Status.ERROR, _reason(errors)
     if failed:
         return Status.FAIL, _reason(failed)
     if undecided and policy.gate.inconclusive != "pass":
         return Status.INCONCLUSIVE, f"It can't be decided: {_reason(undecided)}"
     passed = counted(len(blocking[Status.PASS]), "blocking check")
-    return Status.PASS, f"{passed} passed."
+    reason = f"{passed} passed."
+    if undecided:
+        reason += f" {len(undecided):,} inconclusive."
+    return Status.PASS, reason
 
 
 def _reason(checks: Sequence[Check]) -> str:
-    """The reason of the first check, and how many more did not pass."""
+    """The reason of the first of `checks`, and how many more there are. All have the
+    same status."""
     reason = checks[0].reason
     more = len(checks) - 1
     if more == 0:

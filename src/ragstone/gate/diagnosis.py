@@ -108,11 +108,11 @@ def _causes_in_answer(change: SampleChange) -> Iterator[Cause]:
 
 
 def diagnosis_of(
-    causes: Mapping[str, Sequence[Cause]], *, enough: int = MIN_SAMPLES
+    causes: Mapping[str, Sequence[Cause]], *, min_samples: int = MIN_SAMPLES
 ) -> Diagnosis:
     """Count the `causes` of each sample, the first of which is its cause.
 
-    `enough` is the number of samples with a cause from which on it is a reason.
+    At least `min_samples` samples must have a cause for it to be a reason.
     """
     counts = []
     for cause in Cause:
@@ -132,7 +132,7 @@ def diagnosis_of(
             )
             counts.append(count)
     counts.sort(key=lambda count: -count.count)
-    return Diagnosis(tuple(counts), len(causes), enough)
+    return Diagnosis(tuple(counts), len(causes), min_samples)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ragstone.gate.alignment import alignment_findings
 from ragstone.gate.checks.applicability import rarely_applicable_metrics
-from ragstone.gate.checks.coverage import unscored_metrics
+from ragstone.gate.checks.coverage import unscored_metric_sentences
 from ragstone.gate.checks.drops import unchecked_drops
 from ragstone.gate.checks.planted import planted_warnings
 from ragstone.gate.checks.quotes import quote_notes
@@ -35,7 +35,7 @@ from ragstone.gate.weak_languages import language_warnings
 
 WARNINGS = (
     ("no_contexts", without_contexts),
-    ("unguarded", unscored_metrics),
+    ("unguarded", unscored_metric_sentences),
     ("unguarded", unchecked_drops),
     ("unguarded", unchecked_rises),
     ("applicability", rarely_applicable_metrics),

@@ -80,7 +80,7 @@ def model_warnings(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def blame_unless_judge_changed(
+def attribution_unless_judge_changed(
     current: RunScores, attribution: Attribution | None
 ) -> Attribution | None:
     """Return `attribution`, or one that blames neither half of the system if the judge

@@ -207,7 +207,7 @@ def test_a_drop_that_comes_from_broken_questions_does_not_pass_beside_them() -> 
     verdict, _ = decided(run(after, steady=True), run(before))
     drop = check_of(verdict, CheckKind.DROP)
     assert drop.status == "inconclusive"
-    assert "too few to tell it from chance" in drop.reason
+    assert "too few questions to tell it from chance" in drop.reason
 
 
 @pytest.mark.parametrize(

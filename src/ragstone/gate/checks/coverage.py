@@ -55,15 +55,18 @@ class Coverage(Checker):
             scored = len(rule.covered(scores.values))
             failed_samples = rule.covered(scores.failed)
             failed = [scores.failed[sample_id] for sample_id in failed_samples]
-            worst = Status.PASS
+            status_at_worst = Status.PASS
             if failed:
                 # Drops are decided together, so that the worst scores of one metric can
                 # change the result of another. Only a metric that misses scores fails.
-                worst = at_worst.get(rule.place, Status.PASS)
+                status_at_worst = at_worst.get(rule.place, Status.PASS)
+            has_problem = not scored or status_at_worst is not Status.PASS
             if not scored and not failed:
                 yield from _unscored_check(rule, run)
-            elif rule.slice is None or not scored or worst is not Status.PASS:
-                yield _coverage_check(rule, scored, failed, gate.min_coverage, worst)
+            elif rule.slice is None or has_problem:
+                yield _coverage_check(
+                    rule, scored, failed, gate.min_coverage, status_at_worst
+                )
         yield from _checks_of_lost_metrics(evidence)
 
 
@@ -89,28 +92,32 @@ class NothingDecided(Coverage):
     """An error if no score was checked: a run must not pass because there was nothing
     to check.
 
-    Plain scores of which only the number is checked are inconclusive: their first run
-    has nothing to be compared with.
+    Inconclusive for a file of scores of which only the coverage was checked: a first
+    file has nothing to be compared with.
     """
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
         run = evidence.current
-        decided = evidence.checks
-        has_checks = any(
-            check.kind != CheckKind.COVERAGE or not check.passed for check in decided
+        checks = evidence.checks
+        has_decision = any(
+            check.kind != CheckKind.COVERAGE or not check.passed for check in checks
         )
         status = Status.ERROR
         manifest = run.manifest
         if manifest is not None and manifest.golden.samples and not run.samples:
+            # Drafts are evaluated, but left out of the scores.
             drafts = counted(manifest.golden.samples, "sample")
-            why = f"of {drafts}, all are drafts. A draft counts once a person has reviewed it (ragstone review)."
+            why = f"each of {drafts} is a draft. Drafts count once a person has reviewed them (ragstone review)."
         elif not any(scores.values for scores in run.metrics.values()):
             samples = counted(len(run.samples), "sample")
             why = f"none of {samples} of {run.label} has a score."
-        elif not decided or (manifest is None and not has_checks):
+        elif not checks or (manifest is None and not has_decision):
             metrics = ", ".join(sorted(run.metrics))
-            why = f"the policy checks none of its metrics ({metrics}), or needs a baseline for it."
-            if decided:
+            why = (
+                f"the policy has no rule for a metric of {run.label} ({metrics}) that "
+                "needs no baseline. Set a floor or a ceiling for it, or name a baseline."
+            )
+            if checks:
                 status = Status.INCONCLUSIVE
         else:
             return
@@ -122,30 +129,40 @@ def _error(reason: str) -> Check:
 
 
 def _coverage_check(
-    rule: Rule, scored: int, failed: Sequence[Failed], minimum: float, worst: Status
+    rule: Rule,
+    scored: int,
+    failed: Sequence[Failed],
+    minimum: float,
+    status_at_worst: Status,
 ) -> Check:
-    """The check of a rule by its numbers of scores, and by what it would be with the
-    `worst` scores in place of those that failed."""
+    """The check of a rule by how many samples have a score.
+
+    `status_at_worst` is what its floor or drop would be with the worst scores in place of
+    those that failed.
+    """
     n = scored + len(failed)
     share = scored / n
-    # The coverage of a slice is not limited: it is a part of that of the metric.
-    is_covered = share >= minimum or rule.slice is not None
-    has_enough = scored > 0 and is_covered
+    # The minimum is for all samples of a metric; a slice is a part of them.
+    meets_minimum = share >= minimum or rule.slice is not None
+    has_enough = scored > 0 and meets_minimum
+    # Scores that only the system is to blame for are its failure, others an error.
     status = Status.ERROR
-    if has_enough and worst is not Status.FAIL:
-        status = worst
+    if has_enough and status_at_worst is not Status.FAIL:
+        status = status_at_worst
     elif all(failure.by == "system" for failure in failed):
         status = Status.FAIL
     samples = counted(n, "sample")
-    reason = f"each of {samples} it applies to has a score."
+    reason = f"each of {samples} that it applies to has a score."
     if failed:
         reasons = [
             f"{FAILED_BY[failure.by]} failed: {failure.reason}" for failure in failed
         ]
         most_often = usual_reason(reasons)
-        limit = f"coverage {percent(share)}, required {percent(minimum)}"
-        if has_enough and worst is not Status.PASS:
-            limit = "with the worst score for these, it would not pass"
+        coverage = percent(share)
+        required = percent(minimum)
+        limit = f"coverage {coverage}, required {required}"
+        if has_enough and status_at_worst is not Status.PASS:
+            limit = "if these had the worst score, it would not pass"
         unscored = f"{len(failed)} of {samples} have no score"
         reason = f"{unscored} (most often: {most_often}); {limit}."
     check = rule.check(CheckKind.COVERAGE, status, rule.action, reason)
@@ -165,13 +182,12 @@ def _unscored_check(rule: Rule, run: RunScores) -> Iterator[Check]:
         if is_selection or is_relative(rule.metric):
             return
         what = "no sample has a score"
-    excuses = run.scores_of(rule.metric).not_applicable
-    excused_samples = rule.covered(excuses)
-    excused = [excuses[sample_id] for sample_id in excused_samples]
-    if excused:
-        most_often = usual_reason(excused)
+    not_applicable = run.scores_of(rule.metric).not_applicable
+    reasons = [not_applicable[sample_id] for sample_id in rule.covered(not_applicable)]
+    if reasons:
+        most_often = usual_reason(reasons)
         what += f", most often because {most_often}"
-    reason = f"the policy names it, but {what}."
+    reason = f"the policy has a rule for it, but {what}."
     yield rule.check(CheckKind.COVERAGE, Status.ERROR, rule.action, reason)
 
 
@@ -193,8 +209,8 @@ def _unscorable(evidence: Evidence) -> Iterator[tuple[str, str]]:
             yield rule.metric, failures[0].reason
 
 
-def unscored_metrics(evidence: Evidence) -> Iterator[str]:
-    """A sentence for each metric that is not checked because this system can't be scored
+def unscored_metric_sentences(evidence: Evidence) -> Iterator[str]:
+    """A sentence on each metric that is not checked because this system can't be scored
     by it."""
     for metric, reason in _unscorable(evidence):
         why = reason.rstrip(".")
@@ -207,8 +223,8 @@ def _checks_of_lost_metrics(evidence: Evidence) -> Iterator[Check]:
     run = evidence.current
     baseline = evidence.baseline
     if difference_of_halves(run, baseline) is not None:
-        return
-    scored = {
+        return  # retrieval or generation alone is compared with nothing else
+    applicable = {
         rule.key for rule in evidence.rules if run.scores_of(rule.metric).applies_to
     }
     for rule in resolve_rules(evidence.policy, baseline):
@@ -216,7 +232,7 @@ def _checks_of_lost_metrics(evidence: Evidence) -> Iterator[Check]:
         if (
             baseline_count >= MIN_SAMPLES
             and not rule.written
-            and rule.key not in scored
+            and rule.key not in applicable
         ):
             baseline_scores = counted(baseline_count, "score")
             reason = f"the baseline has {baseline_scores}, this run none: its drop was not checked."

@@ -65,29 +65,30 @@ class Drops(Checker):
     policy_key = ()
 
     def evaluate(self, evidence: Evidence) -> Iterator[Check]:
-        rule_drops = evidence.drops_with(Action.BLOCK)
+        blocking_drops = evidence.drops_with(Action.BLOCK)
         tag_drops: Sequence[Drop] = ()
         if evidence.policy.gate.decision == "evidence":
-            tag_drops = drops_by_tag(rule_drops, evidence)
-        checks = list(_without_word_losses(rule_drops, tag_drops, evidence))
-        rule_count = len(rule_drops)
-        rule_checks = checks[:rule_count]
-        failed = set()
+            tag_drops = drops_by_tag(blocking_drops, evidence)
+        checks = list(_without_word_losses(blocking_drops, tag_drops, evidence))
+        rule_checks = checks[: len(blocking_drops)]
+        mean_and_tag_checks = checks[len(blocking_drops) :]
+        failed_metrics = set()
         for check in rule_checks:
             if check.failed and check.slice is None and not check.by_words:
-                # Its tags, and the mean, which has no metric, would say no more.
-                failed |= {check.metric, None}
+                # Its tags would say no more, nor would the mean, which has no metric.
+                failed_metrics |= {check.metric, None}
         alpha = evidence.policy.alpha
-        other_checks = []
-        for check in checks[rule_count:]:
+        telling_checks = []
+        for check in mean_and_tag_checks:
             is_telling = not check.passed or is_doubtful(check, alpha)
-            if is_telling and not check.by_words and check.metric not in failed:
-                other_checks.append(check)
-        if any(check.failed and check.metric is None for check in other_checks):
+            is_new = not check.by_words and check.metric not in failed_metrics
+            if is_telling and is_new:
+                telling_checks.append(check)
+        if any(check.failed and check.metric is None for check in telling_checks):
             rule_checks = list(map(_as_part_of_mean, rule_checks))
         warning_drops = evidence.drops_with(Action.WARN)
         warning_checks, _ = decide_drops(warning_drops, evidence)
-        yield from (*rule_checks, *other_checks, *warning_checks)
+        yield from (*rule_checks, *telling_checks, *warning_checks)
 
 
 def unchecked_drops(evidence: Evidence) -> Iterator[str]:
@@ -131,20 +132,21 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
             members[tag].add(sample_id)
     tags = [
         tag
-        for tag, tagged in members.items()
-        if len(tag) <= MAX_TAG_CHARACTERS and MIN_TAGGED <= len(tagged) < len(samples)
+        for tag, ids in members.items()
+        if len(tag) <= MAX_TAG_CHARACTERS and MIN_TAGGED <= len(ids) < len(samples)
     ]
     tags.sort(key=lambda tag: (-len(members[tag]), tag))
     decided_places = {drop.rule.place for drop in drops}
     decided_places |= evidence.policy.accepted_in_force.keys()
     tag_rules = []
     for tag in tags[:MAX_TAGS]:
-        part = frozenset(members[tag])
+        tagged = frozenset(members[tag])
         for drop in drops:
             rule = drop.rule
             can_be_divided = rule.slice is None and rule.accepted is None
             if can_be_divided and (rule.metric, tag) not in decided_places:
-                tag_rules.append(replace(rule, slice=tag, samples=part, written=False))
+                tag_rule = replace(rule, slice=tag, samples=tagged, written=False)
+                tag_rules.append(tag_rule)
     tag_drops = drops_of(evidence.pairing, tag_rules)
     return tuple(drop for drop in tag_drops if len(drop.samples) >= MIN_TAGGED)
 
@@ -152,8 +154,11 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
 def decide_drops(
     drops: Sequence[Drop], evidence: Evidence
 ) -> tuple[list[Check], float]:
-    """Decide `drops`, which share the error rate of the policy. Return their checks, and
-    the p-value of their mean. Slices and tags together have a part of the rate."""
+    """Decide `drops` as one family, at the error rate of the policy, of which slices and
+    tags together have a fixed share.
+
+    Returns the checks, and the p-value of the mean over the metrics.
+    """
     p_values, mean_p_value = loss_test(changes_of(drops))
     tested = zip(drops, p_values.tolist(), strict=True)
     checks = [_check(drop, p, evidence) for drop, p in tested]
@@ -161,8 +166,8 @@ def decide_drops(
 
 
 def _as_part_of_mean(check: Check) -> Check:
-    """`check`, given that the mean of the metrics fails: inconclusive if it passed but
-    is beyond its limit, since it may be why."""
+    """`check`, where the mean of the metrics fails. If it passed but is beyond its limit,
+    it becomes inconclusive: this metric may be what lowered the mean."""
     if not check.passed or not check.is_beyond or check.slice is not None:
         return check
     reason = f"{check.metric} changed beyond its limit, and the mean of the metrics is shown to fall."
@@ -172,7 +177,7 @@ def _as_part_of_mean(check: Check) -> Check:
 _WORDS_FOR_MEAN = {
     Status.PASS: "no more than chance explains",
     Status.INCONCLUSIVE: "a loss is suspected, but not shown",
-    Status.FAIL: "none of them is shown to fall by itself",
+    Status.FAIL: "this is a loss, though that of no single metric is shown",
 }
 
 
@@ -210,17 +215,17 @@ def _mean_check(
     )
 
 
-def _checks(
+def _blocking_checks(
     rule_drops: Sequence[Drop], tag_drops: Sequence[Drop], evidence: Evidence
 ) -> list[Check]:
     """The checks of the drops of rules, then of their mean if several metrics have
     questions in common, then of the drops of tags."""
     checks, mean_p_value = decide_drops((*rule_drops, *tag_drops), evidence)
-    wholes = [drop for drop in rule_drops if drop.rule.slice is None]
-    if len(wholes) > 1:
-        mean = mean_change(changes_of(wholes))
+    whole_drops = [drop for drop in rule_drops if drop.rule.slice is None]
+    if len(whole_drops) > 1:
+        mean = mean_change(changes_of(whole_drops))
         if mean.values.size:
-            mean_check = _mean_check(wholes, mean, mean_p_value, evidence)
+            mean_check = _mean_check(whole_drops, mean, mean_p_value, evidence)
             checks.insert(len(rule_drops), mean_check)
     return checks
 
@@ -228,27 +233,30 @@ def _checks(
 def _without_word_losses(
     rule_drops: Sequence[Drop], tag_drops: Sequence[Drop], evidence: Evidence
 ) -> Iterator[Check]:
-    """The checks of the drops. If a check would pass without the losses that only words
-    show, it only warns."""
-    checks = _checks(rule_drops, tag_drops, evidence)
+    """The checks of the drops, in the order of `_blocking_checks`.
+
+    The offline judge may see a loss in other words for the same facts. A check that
+    would pass without such losses only warns.
+    """
+    checks = _blocking_checks(rule_drops, tag_drops, evidence)
     if not evidence.is_offline or all(check.passed for check in checks):
         yield from checks
         return
-    by_facts = without_word_losses((*rule_drops, *tag_drops), evidence)
+    drops_of_facts = without_word_losses((*rule_drops, *tag_drops), evidence)
     count = len(rule_drops)
-    rule_drops_by_facts = by_facts[:count]
-    tag_drops_by_facts = by_facts[count:]
-    checks_of_facts = _checks(rule_drops_by_facts, tag_drops_by_facts, evidence)
+    checks_of_facts = _blocking_checks(
+        drops_of_facts[:count], drops_of_facts[count:], evidence
+    )
+    # By name: only one of the two may have a check of the mean.
     by_name = {check.name: check for check in checks_of_facts}
     for check in checks:
-        # The mean has more questions where a loss is replaced by a score before.
-        of_facts = by_name.get(check.name, check)
-        if check.passed or of_facts.status is check.status:
+        check_of_facts = by_name.get(check.name, check)
+        if check.passed or check_of_facts.status is check.status:
             yield check
-        elif of_facts.passed:
+        elif check_of_facts.passed:
             yield as_by_words(check)
         else:
-            yield of_facts
+            yield check_of_facts
 
 
 def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
@@ -309,12 +317,13 @@ def _decision(
     """The status of a drop, and the end of its reason. With `limits`, the interval
     decides, else the p-value."""
     if limits is not None:
+        # Without any loss, a wide interval only says that there are few questions.
         has_no_loss = np.all(drop.values >= 0.0)
         if limits.low >= drop.bound or has_no_loss:
             return Status.PASS, ""
         if drop.is_beyond:
             return Status.FAIL, ""
-        return Status.FAIL, ": more is not ruled out for other questions"
+        return Status.FAIL, ": a larger drop can't be ruled out for other questions"
     status = Status.PASS
     if drop.is_beyond:
         status = _loss_status(p_value, evidence)
@@ -326,7 +335,7 @@ def _decision(
     # Tags are too many for a doubt that comes from few samples.
     is_of_rule = rule.slice is None or rule.written
     if is_of_rule and (is_collapse or _is_part_of_broken(drop, evidence)):
-        return Status.INCONCLUSIVE, ": too few to tell it from chance"
+        return Status.INCONCLUSIVE, ": too few questions to tell it from chance"
     if drop.is_beyond:
         return status, ", no more than chance explains"
     return status, ""
@@ -345,8 +354,8 @@ def _loss_status(p_value: float, evidence: Evidence) -> Status:
 
 
 def _is_part_of_broken(drop: Drop, evidence: Evidence) -> bool:
-    """Whether a drop is beyond its limit and has broken questions, of which the run has
-    more than pass."""
+    """Whether a drop is beyond its limit and comes from broken questions, whose check,
+    decided before, did not pass."""
     is_broken = drop.values <= -GAP
     broken = int(np.count_nonzero(is_broken))
     if not drop.is_beyond or broken < MIN_BROKEN - 1:

@@ -30,8 +30,12 @@ Place = tuple[str | None, str | None]
 
 
 def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
-    """The status that a floor or drop would have with the worst scores, by metric and
-    slice; only where it holds now and would not hold then."""
+    """The status of each floor and drop that gets worse if missing scores count as the
+    worst ones, by metric and slice.
+
+    Drops are decided without the broken questions, here in both cases: those are a check
+    of their own.
+    """
     run = evidence.current
     missing = {
         metric: _not_by_chance(metric, scores, evidence)
@@ -51,9 +55,11 @@ def verdicts_at_worst(evidence: Evidence) -> dict[Place, Status]:
     status_of = {check.name: check.status for check in _floors_and_drops(evidence)}
     verdicts: dict[Place, Status] = {}
     for check in _floors_and_drops(at_worst):
+        # Drops of tags that pass have no check.
         status = status_of.get(check.name, Status.PASS)
-        holds = check.passed or status in (check.status, Status.FAIL)
-        if not holds and verdicts.get(check.place) is not Status.FAIL:
+        is_as_bad = status in (check.status, Status.FAIL)
+        is_decided = verdicts.get(check.place) is Status.FAIL
+        if not (check.passed or is_as_bad or is_decided):
             verdicts[check.place] = check.status
     return verdicts
 
@@ -69,8 +75,8 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     """The samples whose score of `metric` is missing and counts as the worst one."""
     if evidence.is_offline:
         return scores.failed.keys()
-    judged = _failed_by("judge", scores)
-    missing = scores.failed.keys() - judged
+    failed_judgements = _failed_by("judge", scores)
+    missing = scores.failed.keys() - failed_judgements
     slices = [
         rule.samples
         for rule in evidence.rules
@@ -79,7 +85,7 @@ def _not_by_chance(metric: str, scores: MetricScores, evidence: Evidence) -> Set
     usual = evidence.policy.gate.max_failed_judgements
     applies_to = scores.applies_to
     for part in (applies_to, *slices, _with_other_answers(evidence)):
-        failed = part & judged
+        failed = part & failed_judgements
         total = len(part & applies_to)
         p_value = p_proportion_at_most(len(failed), total, usual)
         if p_value <= MAX_P_CHANCE:
@@ -105,7 +111,7 @@ def _with_worst(
     """`run` with the worst score for the `missing` samples of each metric."""
     metrics = dict(run.metrics)
     for metric, samples in missing.items():
-        worst = float(evidence.policy.lower_is_better(metric))
+        worst = 1.0 if evidence.policy.lower_is_better(metric) else 0.0
         scores = metrics[metric]
         values = scores.values | dict.fromkeys(samples, worst)
         metrics[metric] = replace(scores, values=values)
