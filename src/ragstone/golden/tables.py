@@ -93,7 +93,7 @@ def _no_samples_error(
         if isinstance(value, list) and value
     }
     table_of_columns = Table("", (Row(first_cells),))
-    likely_table = next(iter([*tables, table_of_columns]))
+    likely_table = tables[0] if tables else table_of_columns
     block = suggest_mapping(likely_table)
     return source.error(
         f"found no list of samples with a question. Found: {contents}.",

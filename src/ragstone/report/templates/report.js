@@ -10,7 +10,7 @@
   const packed = kind => [...document.querySelectorAll(`script[data-packed="${kind}"]`)];
   const textChunks = packed("texts"), unpacked = new Map();
   const titles = [...metric.options].slice(1).map(option => option.textContent);
-  let rows = [], fitting = [], limit = PAGE, sorted = null, columns = [];
+  let rows = [], matchingRows = [], limit = PAGE, sorted = null, columns = [];
 
   // Elements. Text is only ever set as text.
   function make(name, properties, ...children) {
@@ -69,7 +69,7 @@
     let start = 0, end = 0;
     while (start < a.length && start < b.length && a[start] === b[start]) { start++; }
     while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) { end++; }
-    const edits = [["", a.slice(0, start)], ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)),
+    const edits = [["", a.slice(0, start)], ...editsBetween(a.slice(start, a.length - end), b.slice(start, b.length - end)),
       ["", end ? a.slice(a.length - end) : []]];
     const joined = [];
     for (const [kind, tokens] of edits) {
@@ -77,10 +77,10 @@
       if (!tokens.length) { continue; }
       if (last && last[0] === kind) { last[1] += tokens.join(""); } else { joined.push([kind, tokens.join("")]); }
     }
-    return tidied(joined);
+    return mergeAcrossSpaces(joined);
   }
 
-  function middle(a, b) {
+  function editsBetween(a, b) {
     const whole = [["-", a], ["+", b]];
     if (!a.length || !b.length || a.length + b.length > MAX_TOKENS) { return whole; }
     const size = a.length + b.length, most = Math.min(size, MAX_EDITS), trace = [];
@@ -92,13 +92,13 @@
         let x = k === -edits || (k !== edits && reach[at + k - 1] < reach[at + k + 1]) ? reach[at + k + 1] : reach[at + k - 1] + 1;
         while (x < a.length && x - k < b.length && a[x] === b[x - k]) { x++; }
         reach[at + k] = x;
-        if (x >= a.length && x - k >= b.length) { return walked(a, b, trace); }
+        if (x >= a.length && x - k >= b.length) { return traceEdits(a, b, trace); }
       }
     }
     return whole;
   }
 
-  function walked(a, b, trace) {
+  function traceEdits(a, b, trace) {
     const found = [];
     let x = a.length, y = b.length;
     for (let edits = trace.length - 1; edits >= 0; edits--) {
@@ -113,7 +113,7 @@
   }
 
   // A space alone between two changes is part of them; what was removed comes before what was added.
-  function tidied(parts) {
+  function mergeAcrossSpaces(parts) {
     const found = [];
     let removed = "", added = "";
     const flush = () => {
@@ -197,18 +197,18 @@
   }
 
   // A model's tokens and time differ each time.
-  const doneIn = step => step.startsWith("model ") ? step.split(" → ")[0] : step;
+  const withoutUsage = step => step.startsWith("model ") ? step.split(" → ")[0] : step;
 
   function stepList(steps, others, mark) {
-    const known = (others || steps).map(doneIn);
-    const items = steps.map(step => make("li", {}, known.includes(doneIn(step)) ? step : make(mark, {}, step)));
+    const known = (others || steps).map(withoutUsage);
+    const items = steps.map(step => make("li", {}, known.includes(withoutUsage(step)) ? step : make(mark, {}, step)));
     return make("ol", { class: "steps" }, ...items);
   }
 
   function stepsBlock(steps, before) {
     if (!steps.length && !before.length) { return []; }
     if (!before.length) { return [heading("Steps"), stepList(steps)]; }
-    if (steps.map(doneIn).join("\n") === before.map(doneIn).join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps)]; }
+    if (steps.map(withoutUsage).join("\n") === before.map(withoutUsage).join("\n")) { return [heading("Steps: the same as in the baseline"), stepList(steps)]; }
     return [heading("Steps, and those of the baseline"),
       make("div", { class: "beside" }, make("div", {}, stepList(steps, before, "ins")), make("div", {}, stepList(before, steps, "del")))];
   }
@@ -260,7 +260,7 @@
   // The table.
   const idOf = row => `texts-${rows.indexOf(row)}`;
 
-  function drawn(row) {
+  function makeRow(row) {
     const button = make("button", { type: "button", class: "open", "aria-expanded": "false" }, make("code", {}, row.id));
     const place = row.file === null ? null : row.line === null ? row.file : `${row.file}:${row.line}`;
     const first = make("td", { class: "q" }, button, row.state ? make("span", { class: `pill ${row.state}` }, row.state) : null, make("div", {}, row.question),
@@ -299,7 +299,7 @@
     try { history.replaceState(null, "", `#sample=${encodeURIComponent(row.id)}`); } catch (error) { /* not from every place */ }
   }
 
-  function head() {
+  function drawHead() {
     const chosen = metric.value === "" ? titles.map((_, at) => at).slice(0, COLUMNS) : [Number(metric.value)];
     if (chosen.join() === columns.join() && table.dataset.ready) { return; }
     columns = chosen;
@@ -320,7 +320,7 @@
     sorted = null;
   }
 
-  function fits(row, wanted) {
+  function matchesFilters(row, wanted) {
     const kinds = metric.value === "" ? row.kinds : new Set([(row.cells[Number(metric.value)] || {}).kind]);
     return (which.value === "all" || kinds.has(which.value) || (which.value === "failed" && row.failure !== null)) &&
       (cause.value === "" || row.cause === cause.value) && (tag.value === "" || row.tags.includes(tag.value)) &&
@@ -328,47 +328,47 @@
   }
 
   function draw() {
-    head();
+    drawHead();
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    fitting = rows.filter(row => fits(row, wanted));
+    matchingRows = rows.filter(row => matchesFilters(row, wanted));
     if (sorted) {
-      const keyed = fitting.map(row => [sorted.key(row), row]);
+      const keyed = matchingRows.map(row => [sorted.key(row), row]);
       keyed.sort(([x], [y]) => sorted.sign * (typeof x === "number" ? x - y : x.localeCompare(y, "en", { numeric: true })));
-      fitting = keyed.map(pair => pair[1]);
+      matchingRows = keyed.map(pair => pair[1]);
     }
-    body.replaceChildren(...fitting.slice(0, limit).map(drawn));
-    tell();
+    body.replaceChildren(...matchingRows.slice(0, limit).map(makeRow));
+    showCounts();
   }
 
-  function tell() {
-    shown.textContent = `${number(fitting.length)} of ${number(rows.length)} ${fitting.length > limit ? `found, ${number(limit)} ` : ""}shown`;
-    more.hidden = fitting.length <= limit;
-    more.textContent = `Show ${number(Math.min(PAGE, fitting.length - limit))} more`;
+  function showCounts() {
+    shown.textContent = `${number(matchingRows.length)} of ${number(rows.length)} ${matchingRows.length > limit ? `found, ${number(limit)} ` : ""}shown`;
+    more.hidden = matchingRows.length <= limit;
+    more.textContent = `Show ${number(Math.min(PAGE, matchingRows.length - limit))} more`;
   }
 
-  function options(select, counts, all) {
+  function fillOptions(select, counts, all) {
     const found = [...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, 500);
     select.replaceChildren(make("option", { value: "" }, all), ...found.map(([value, count]) => make("option", { value }, `${value} (${number(count)})`)));
     select.hidden = !found.length;
   }
 
-  function counts(values) {
+  function countValues(values) {
     const found = new Map();
     values.forEach(value => found.set(value, (found.get(value) || 0) + 1));
     return found;
   }
 
-  function refilter() { limit = PAGE; draw(); }
+  function applyFilters() { limit = PAGE; draw(); }
 
-  function openNamed() {
+  function openLinkedSample() {
     const match = /^#sample=(.*)$/.exec(location.hash);
     if (!match) { return; }
     let id;
     try { id = decodeURIComponent(match[1]); } catch (error) { return; }
     const row = rows.find(one => one.id === id);
     if (!row) { return; }
-    let at = fitting.indexOf(row);
-    if (at < 0) { reset(); at = fitting.indexOf(row); }
+    let at = matchingRows.indexOf(row);
+    if (at < 0) { reset(); at = matchingRows.indexOf(row); }
     if (at >= limit) { limit = at + 1; draw(); }
     const line = body.querySelectorAll("tr.row")[at], button = line.querySelector("button.open");
     if (button.getAttribute("aria-expanded") !== "true") { button.click(); }
@@ -381,32 +381,32 @@
     which.value = "all";
     metric.value = cause.value = tag.value = "";
     sorted = null;
-    refilter();
+    applyFilters();
   }
 
   async function start() {
     const parts = [];
     for (const element of packed("rows")) { parts.push(...await unpack(element)); }
     rows = parts.map(rowOf);
-    options(cause, counts(rows.filter(row => row.cause !== null).map(row => row.cause)), "All causes");
-    options(tag, counts(rows.flatMap(row => row.tags)), "All tags");
+    fillOptions(cause, countValues(rows.filter(row => row.cause !== null).map(row => row.cause)), "All causes");
+    fillOptions(tag, countValues(rows.flatMap(row => row.tags)), "All tags");
     draw();
-    words.addEventListener("input", refilter);
-    [which, metric, cause, tag].forEach(one => one.addEventListener("change", refilter));
+    words.addEventListener("input", applyFilters);
+    [which, metric, cause, tag].forEach(one => one.addEventListener("change", applyFilters));
     clear.addEventListener("click", reset);
     more.addEventListener("click", () => {
-      const next = fitting.slice(limit, limit + PAGE).map(drawn);
+      const next = matchingRows.slice(limit, limit + PAGE).map(makeRow);
       limit += PAGE;
       body.append(...next);
-      tell();
+      showCounts();
       next[0].querySelector("button.open").focus();
     });
     tools.hidden = false;
     if (note) { note.hidden = true; }
     document.documentElement.classList.add("scripted");
     table.dataset.ready = "yes";
-    addEventListener("hashchange", openNamed);
-    openNamed();
+    addEventListener("hashchange", openLinkedSample);
+    openLinkedSample();
   }
 
   start().catch(() => { if (note) { note.textContent = "This browser can't unpack all samples (it has no DecompressionStream): the worst are shown."; note.hidden = false; } });
