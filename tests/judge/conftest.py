@@ -54,14 +54,14 @@ def contexts_of(data: str) -> list[str]:
 
 def quote_of(data: str, context: str) -> str:
     """The first words of a context that a request shows."""
-    found = re.search(rf"^<<<context {context} \d+>>>\n(.*?)\n<<<", data, re.MULTILINE | re.DOTALL)
-    return " ".join(found.group(1).split()[:6])[:200] if found else ""
+    match = re.search(rf"^<<<context {context} \d+>>>\n(.*?)\n<<<", data, re.MULTILINE | re.DOTALL)
+    return " ".join(match.group(1).split()[:6])[:200] if match else ""
 
 
 def item_of(schema: Mapping[str, Any], item_id: str, prompt: str) -> dict[str, Any]:
     """The item for one id: every context is useful, and the first one has whatever is asked for."""
     first = contexts_of(prompt)[:1]
-    own = {
+    values = {
         "id": "r1" if item_id == "*" else item_id,
         "evidence": first,
         "found_in": first,
@@ -71,9 +71,10 @@ def item_of(schema: Mapping[str, Any], item_id: str, prompt: str) -> dict[str, A
         "text": f"A sentence for {'r1' if item_id == '*' else item_id}.",
     }
     if "evidence" in schema["properties"] and PLANTED.search(prompt):
-        own |= {"evidence": [], "quote": "", "verdict": "unsupported"}
+        values |= {"evidence": [], "quote": "", "verdict": "unsupported"}
     return {
-        name: own[name] if name in own else fill_in(inner, prompt, name) for name, inner in schema["properties"].items()
+        name: values[name] if name in values else fill_in(inner, prompt, name)
+        for name, inner in schema["properties"].items()
     }
 
 
@@ -189,11 +190,11 @@ class FakeLlm:
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         answer = self.script.popleft() if self.script else self.always
-        given = answer(seen) if answer else None
-        if given is not None and not isinstance(given, str | web.StreamResponse):
-            given = await given
-        if isinstance(given, web.StreamResponse):
-            return given
+        reply = answer(seen) if answer else None
+        if reply is not None and not isinstance(reply, str | web.StreamResponse):
+            reply = await reply
+        if isinstance(reply, web.StreamResponse):
+            return reply
         # The SDKs' types take seconds to import: only where a request is checked.
         if request.path.endswith("/embeddings"):
             from openai.types import EmbeddingCreateParams
@@ -204,11 +205,11 @@ class FakeLlm:
             from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
             self.check(MessageCreateParamsNonStreaming, seen.body)
-            return web.json_response(self.message(seen, given))
+            return web.json_response(self.message(seen, reply))
         from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 
         self.check(CompletionCreateParamsNonStreaming, seen.body)
-        return web.json_response(self.completion(seen, given))
+        return web.json_response(self.completion(seen, reply))
 
     def check(self, typed: Any, body: Mapping[str, Any]) -> None:
         fields, validator = _request_type(typed)
@@ -339,8 +340,8 @@ class World:
 
     def ask(self, judge: LlmJudge | None = None, answer: str = "In 1931.", **settings: Any) -> StatementList:
         """Asks for the statements of an answer."""
-        asked = judge or self.judge(**settings)
-        return self.run(asked.statements("When?", answer, call=Call("q1")))
+        judge_to_ask = judge or self.judge(**settings)
+        return self.run(judge_to_ask.statements("When?", answer, call=Call("q1")))
 
 
 @pytest.fixture(scope="session")
@@ -352,11 +353,11 @@ def event_loop_thread() -> Iterator[Loop]:
 
 @pytest.fixture
 def world(event_loop_thread: Loop) -> Iterator[World]:
-    made = World(event_loop_thread, event_loop_thread.serve(FakeLlm()))
-    yield made
-    for judge in made.judges:
+    new_world = World(event_loop_thread, event_loop_thread.serve(FakeLlm()))
+    yield new_world
+    for judge in new_world.judges:
         event_loop_thread.run(judge.close())
-    assert made.fake.wrong == []
+    assert new_world.fake.wrong == []
 
 
 @pytest.fixture

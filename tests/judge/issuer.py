@@ -70,8 +70,8 @@ class Issuer:
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
         await asyncio.sleep(self.delay_s)
         if self.refuse:
-            said = f"no rule matches {body.get('assertion') or body.get('subject_token')}"
-            return web.json_response({"error": "invalid_grant", "error_description": said}, status=self.refuse)
+            message = f"no rule matches {body.get('assertion') or body.get('subject_token')}"
+            return web.json_response({"error": "invalid_grant", "error_description": message}, status=self.refuse)
         self.tokens.append(f"access-{len(self.tokens):04}-of-nobody-else")
         self.accepted.add(self.tokens[-1])
         return web.json_response(

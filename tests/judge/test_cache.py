@@ -38,8 +38,8 @@ def alter(path: Path, statement: str, *rows: tuple[object, object]) -> None:
 def entries(path: Path) -> dict[str, object]:
     """The values of a cache by the letters of their keys."""
     with closing(JudgementCache(path)) as cache:
-        found = {letter: cache.get(letter.encode() * 32) for letter in "abck"}
-    return {letter: value for letter, value in found.items() if value is not None}
+        stored = {letter: cache.get(letter.encode() * 32) for letter in "abck"}
+    return {letter: value for letter, value in stored.items() if value is not None}
 
 
 def restored(new: Path, old: Path) -> int:
@@ -141,8 +141,8 @@ def test_a_value_that_is_no_json_is_a_miss(tmp_path_factory: pytest.TempPathFact
     value = "{" + text.encode("utf-8", "replace").decode()
     alter(path, "INSERT INTO judgements (key, value) VALUES (?, ?)", (A, value))
     with closing(JudgementCache(path)) as cache:
-        found = cache.get(A)
-    assert found is None or isinstance(found, dict)
+        document = cache.get(A)
+    assert document is None or isinstance(document, dict)
 
 
 def test_a_text_that_is_not_unicode_is_not_stored_and_the_next_one_is(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_cache_that_was_closed_answers_nothing_and_raises_nothing(tmp_path: Pa
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
 def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name: str, kind: str) -> None:
     elsewhere = cache_with(tmp_path / "elsewhere", k=1)
-    before = elsewhere.read_bytes()
+    content = elsewhere.read_bytes()
     here = tmp_path / "run"
     here.mkdir()
     match kind:
@@ -209,7 +209,7 @@ def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path, name
     with pytest.raises(ConfigError, match="not followed" if "link" in kind else "not a regular file") as refused:
         JudgementCache(here / "c.sqlite")
     assert refused.value.where == str(here / name)
-    assert elsewhere.read_bytes() == before
+    assert elsewhere.read_bytes() == content
     assert not (tmp_path / "nowhere").exists()
     assert [path.name for path in here.iterdir()] == [name]
 

@@ -99,8 +99,8 @@ def test_neither_ragstone_nor_the_factory_imports_an_sdk() -> None:
         "import sys, ragstone, ragstone.judge.factory, ragstone.judge.llm.estimate;"
         "print([m for m in ('openai', 'anthropic', 'numpy', 'aiohttp') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 async def _statements(judge: ScriptedJudge, sample_id: str, repeat: int = 0) -> StatementList:

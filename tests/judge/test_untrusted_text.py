@@ -30,17 +30,17 @@ PROMPTS = [load_prompt(name, brief=brief) for name in NAMES for brief in (False,
 def test_a_block_can_not_be_closed_from_inside(texts: list[str]) -> None:
     blocks = [Block(f"context c{at}", text) for at, text in enumerate(texts, start=1)]
     rendered = render_blocks(blocks)
-    found = MARK.findall(rendered)
-    assert [name for *_, name, _ in found] == [*(block.name for block in blocks), "end"]
-    assert rendered.endswith(f"<<<end {found[-1][2]}>>>")
-    assert len({nonce for *_, nonce in found}) == 1
+    marks = MARK.findall(rendered)
+    assert [name for *_, name, _ in marks] == [*(block.name for block in blocks), "end"]
+    assert rendered.endswith(f"<<<end {marks[-1][2]}>>>")
+    assert len({nonce for *_, nonce in marks}) == 1
     assert rendered.count("<<<") == rendered.count(">>>") == len(blocks) + 1
 
 
 @given(text=hostile)
 def test_neutral_text_stays_neutral(text: str) -> None:
-    once = neutralise(text)
-    assert neutralise(once) == once
+    neutral_text = neutralise(text)
+    assert neutralise(neutral_text) == neutral_text
 
 
 @given(text=st.text())
@@ -127,8 +127,8 @@ def fields_of(task: str, group: str, ids: str, contexts: dict[str, str]) -> list
     if group == "reference_statements" and task == "context_use":
         return list(reply_schemas.attribution_fields("x" * 999, statements, list(contexts)))
     if task == "reference_match":
-        found = reply_schemas.match_fields(statements or (), "x" * 999, statements)
-        return [field for field in found if field.path[0] == group]
+        field_list = reply_schemas.match_fields(statements or (), "x" * 999, statements)
+        return [field for field in field_list if field.path[0] == group]
     if group == "contexts" and task == "context_relevance":
         return list(reply_schemas.sentence_fields(dict.fromkeys(contexts, 3)))
     if group == "contexts":

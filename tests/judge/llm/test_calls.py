@@ -44,12 +44,12 @@ def test_the_headline_metrics_take_four_chat_calls_whatever_the_number_of_contex
 def test_a_second_run_makes_no_call_and_moves_no_judgement(world: Any, tmp_path: Path) -> None:
     cache = tmp_path / "judgements.sqlite"
     first = world.judge(cache=cache)
-    before, _ = world.run(judged(first))
+    first_judgements, _ = world.run(judged(first))
     world.run(first.close())
-    asked = len(world.fake.seen)
-    after, ledger = world.run(judged(world.judge(cache=cache)))
-    assert after == before
-    assert len(world.fake.seen) == asked
+    requests = len(world.fake.seen)
+    second_judgements, ledger = world.run(judged(world.judge(cache=cache)))
+    assert second_judgements == first_judgements
+    assert len(world.fake.seen) == requests
     assert (ledger.calls, ledger.cached_calls, ledger.cost_usd) == (0, 5, 0.0)  # four of chat, one of embeddings
 
 
@@ -70,18 +70,22 @@ def test_a_verdict_outlives_a_change_of_the_answers_other_statements(world: Any,
     judge = world.judge(cache=tmp_path / "judgements.sqlite")
     old = [Statement("s1", "The bridge was opened in 1932."), Statement("s2", "It is made of steel.")]
     new = [Statement("s1", "It is painted grey."), Statement("s2", old[0].text), Statement("s3", "It has a toll.")]
-    before = world.run(judge.support(CONTEXTS, old, call=Call("q1")))
+    old_table = world.run(judge.support(CONTEXTS, old, call=Call("q1")))
     world.fake.seen.clear()
     call = Call("q1")
-    after = world.run(judge.support(CONTEXTS, new, call=call))
+    new_table = world.run(judge.support(CONTEXTS, new, call=call))
     assert [seen.asked["verdicts"] for seen in world.fake.chats] == [["s1", "s3"]]
     assert old[0].text not in world.fake.chats[0].data.partition("statements")[2]
-    first, kept = before.supports[0], after.supports[1]
-    assert (kept.verdict, kept.supported_by, kept.quote) == (first.verdict, first.supported_by, first.quote)
+    first, cached_support = old_table.supports[0], new_table.supports[1]
+    assert (cached_support.verdict, cached_support.supported_by, cached_support.quote) == (
+        first.verdict,
+        first.supported_by,
+        first.quote,
+    )
     assert (call.ledger.calls, call.ledger.cached_calls) == (1, 0)
-    other = world.run(judge.support(CONTEXTS[:2], old, call=Call("q1")))
+    smaller_table = world.run(judge.support(CONTEXTS[:2], old, call=Call("q1")))
     assert [seen.asked["verdicts"] for seen in world.fake.chats[1:]] == [["s1", "s2"]]
-    assert len(other.supports) == 2
+    assert len(smaller_table.supports) == 2
 
 
 def test_judgements_against_one_reference_share_its_statements_even_when_they_start_together(world: Any) -> None:

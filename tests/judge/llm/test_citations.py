@@ -29,8 +29,8 @@ def test_only_cited_contexts_are_shown_and_no_verdict_is_paid_twice(world: Any, 
     # The fake model supports everything: one call for [1], one for [2][3], and one for each of these alone.
     assert [item.supported for item in table.statements] == [True, True, False]
     assert len(world.fake.chats) == ledger.calls == 4
-    shown = [[context.text in chat.data for context in CONTEXTS] for chat in world.fake.chats]
-    assert shown == [[True, False, False], [False, True, True], [False, True, False], [False, False, True]]
+    contexts_in_calls = [[context.text in chat.data for context in CONTEXTS] for chat in world.fake.chats]
+    assert contexts_in_calls == [[True, False, False], [False, True, True], [False, True, False], [False, False, True]]
     assert ledger.cost_usd
     assert judged() == table
     assert (ledger.calls, ledger.cached_calls) == (4, 4)

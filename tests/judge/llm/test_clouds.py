@@ -31,27 +31,27 @@ TOKEN = "ya29.token-of-google-0123456789"
 @pytest.fixture
 def seen(world: Any) -> list[Seen]:
     """Requests that reached a platform's server; it answers as the messages API does."""
-    found: list[Seen] = []
+    recorded: list[Seen] = []
 
     async def invoke(request: web.Request) -> web.Response:
         headers = {name.lower(): value for name, value in request.headers.items()}
-        one = Seen(request.raw_path, dict(request.query), headers, await request.json())
-        found.append(one)
+        seen_request = Seen(request.raw_path, dict(request.query), headers, await request.json())
+        recorded.append(seen_request)
         if world.fake.script:
-            given = world.fake.script.popleft()(one)
-            if isinstance(given, web.Response):
-                return given
-        assert one.body["anthropic_version"]
-        assert "model" not in one.body
-        return web.json_response(world.fake.message(Seen("", {}, {}, {**one.body, "model": "m"})))
+            reply = world.fake.script.popleft()(seen_request)
+            if isinstance(reply, web.Response):
+                return reply
+        assert seen_request.body["anthropic_version"]
+        assert "model" not in seen_request.body
+        return web.json_response(world.fake.message(Seen("", {}, {}, {**seen_request.body, "model": "m"})))
 
     world.fake.extra |= {"POST /model/": invoke, "POST /projects/": invoke}
-    return found
+    return recorded
 
 
 def judge(world: Any, name: str, environ: dict[str, str], **settings: Any) -> Any:
-    given = {"base_url": world.fake.url, "api_key": None, **settings}
-    return world.judge(name, environ=environ, **given)
+    judge_settings = {"base_url": world.fake.url, "api_key": None, **settings}
+    return world.judge(name, environ=environ, **judge_settings)
 
 
 def test_bedrock_is_asked_with_a_signature_of_the_jobs_credentials(world: Any, seen: list[Seen]) -> None:
@@ -68,14 +68,14 @@ def test_bedrock_is_asked_with_a_signature_of_the_jobs_credentials(world: Any, s
 def test_vertex_signs_in_with_the_workload_identity_that_a_jobs_file_describes(
     world: Any, seen: list[Seen], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    authorizations: list[str] = []
 
     async def job(request: web.Request) -> web.Response:
-        asked.append(request.headers["Authorization"])
+        authorizations.append(request.headers["Authorization"])
         return web.json_response({"value": "id-token-of-the-job"})
 
     async def exchange(request: web.Request) -> web.Response:
-        asked.append(str((await request.post())["subject_token"]))
+        authorizations.append(str((await request.post())["subject_token"]))
         issued = {"issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer"}
         return web.json_response({"access_token": TOKEN, "expires_in": 3600, **issued})
 
@@ -96,7 +96,7 @@ def test_vertex_signs_in_with_the_workload_identity_that_a_jobs_file_describes(
     published: list[str] = []
     world.ask(judge(world, VERTEX, GOOGLE, tell_secret=published.append))
     assert published == [TOKEN]
-    assert asked == ["Bearer request-token", "id-token-of-the-job"]
+    assert authorizations == ["Bearer request-token", "id-token-of-the-job"]
     path = "/projects/acme/locations/europe-west1/publishers/anthropic/models/claude-sonnet-5:rawPredict"
     assert (seen[0].path, seen[0].headers["authorization"]) == (path, f"Bearer {TOKEN}")
 

@@ -68,10 +68,10 @@ def test_a_reply_with_two_objects_is_no_reply(world: Any) -> None:
 
 
 def test_a_truncated_reply_is_asked_for_again_with_more_room(world: Any) -> None:
-    whole = verdicts(s1=YES, s2=NO, s3=YES, s4=YES)
-    text = json.dumps(whole)
+    all_verdicts = verdicts(s1=YES, s2=NO, s3=YES, s4=YES)
+    text = json.dumps(all_verdicts)
     world.fake.script.append(lambda seen: ended(world, seen, text[: text.index('"s4"') - 35]))
-    table = support(world, whole)
+    table = support(world, all_verdicts)
     first, second = world.fake.chats
     assert second.asked == first.asked
     assert second.body["max_completion_tokens"] > first.body["max_completion_tokens"]
@@ -153,8 +153,8 @@ def test_a_list_of_statements_must_agree_with_itself_and_with_the_answer(world: 
 def test_a_claim_that_is_listed_twice_counts_once(world: Any) -> None:
     reply = {"answer": {"kind": "answers", "statements": ["It opened.", "IT OPENED.", "It is long."]}}
     world.fake.always = lambda _seen: json.dumps(reply)
-    found = world.run(world.judge().statements("When?", "It opened. It is long.", call=Call("q1")))
-    assert [item.text for item in found.statements] == ["It opened.", "It is long."]
+    listed_statements = world.run(world.judge().statements("When?", "It opened. It is long.", call=Call("q1")))
+    assert [item.text for item in listed_statements.statements] == ["It opened.", "It is long."]
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("openai:gpt-5.4", [1, 50]), ("openai:gpt-5.4-mini", [3, *[8] * 6])])
@@ -239,13 +239,13 @@ def test_no_reply_whatsoever_gives_a_score_that_its_verdicts_do_not_justify(
     world.fake.script.extend([lambda _seen: first, lambda _seen: second])
     world.fake.finish = stop
     judge = world.judges[0] if world.judges else world.judge()
-    said = f"{first}\n{second}"
+    both_replies = f"{first}\n{second}"
     try:
         table = world.run(judge.support(CONTEXTS, STATEMENTS, call=Call("q1")))
     except JudgementFailed:
         return
     assert [each.statement_id for each in table.supports] == ["s1", "s2", "s3", "s4"]
     for each in table.supports:
-        assert f'"{each.statement_id}"' in said
-        assert str(each.verdict) in said
+        assert f'"{each.statement_id}"' in both_replies
+        assert str(each.verdict) in both_replies
         assert (each.verdict is Verdict.SUPPORTED) == bool(each.supported_by)

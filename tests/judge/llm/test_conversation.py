@@ -33,15 +33,15 @@ def fill(schema: Any, data: str) -> Any:
 
 
 def collect(world: Any, judge: Any, sample: Sample = SAMPLE, call: Call | None = None) -> Judgements:
-    found: Judgements = world.run(collect_judgements(judge, sample, RESPONSE, KINDS, call or Call("q1")))
-    return found
+    judgements: Judgements = world.run(collect_judgements(judge, sample, RESPONSE, KINDS, call or Call("q1")))
+    return judgements
 
 
 def test_every_judgement_is_made_with_the_question_written_out(world: Any) -> None:
     world.fake.fill = fill
-    found = collect(world, world.judge())
-    assert found.standalone_question == WRITTEN_OUT
-    assert not any(isinstance(getattr(found, str(kind)), JudgementFailure) for kind in KINDS)
+    judgements = collect(world, world.judge())
+    assert judgements.standalone_question == WRITTEN_OUT
+    assert not any(isinstance(getattr(judgements, str(kind)), JudgementFailure) for kind in KINDS)
     first, *others = world.fake.chats
     assert TURNS[0].text in first.data
     assert "30 days." in first.data
@@ -79,8 +79,8 @@ def test_a_judge_that_can_not_write_gets_the_earlier_question_too(
 
 def test_without_the_question_no_score_is_made_up(world: Any) -> None:
     world.fake.fill = lambda schema, data: {} if "question" in schema["properties"] else fill_in(schema, data)
-    found = collect(world, world.judge())
-    assert all(isinstance(getattr(found, str(kind)), JudgementFailure) for kind in KINDS)
+    judgements = collect(world, world.judge())
+    assert all(isinstance(getattr(judgements, str(kind)), JudgementFailure) for kind in KINDS)
     metrics = select_metrics(["faithfulness", "answer_relevancy", "context_recall"])
-    scores = score_record(metrics, SampleRecord(SAMPLE, (Answer(RESPONSE, (found,)),))).scores
+    scores = score_record(metrics, SampleRecord(SAMPLE, (Answer(RESPONSE, (judgements,)),))).scores
     assert {type(score).__name__ for score in scores.values()} == {"Failed"}

@@ -30,8 +30,8 @@ def replies(*names: object) -> Any:
 
 def test_the_entities_of_a_text_are_listed_once_each(world: Any) -> None:
     world.fake.fill = replies("Flynas", "Riyadh", "10:00", "Flynas", "leaves at 10:00")
-    found = world.run(world.judge().entities(TEXT, call=Call("q1")))
-    assert found == EntityList(("Flynas", "Riyadh", "10:00", "leaves at 10:00"))
+    entity_list = world.run(world.judge().entities(TEXT, call=Call("q1")))
+    assert entity_list == EntityList(("Flynas", "Riyadh", "10:00", "leaves at 10:00"))
 
 
 @pytest.mark.parametrize("name", ["Lufthansa", "", 7, None, ["Flynas"]])
@@ -54,7 +54,7 @@ def test_a_reference_is_read_once_however_often_its_answer_changes(world: Any, t
     ledger = Ledger()
     for answer in ("At ten.", "At noon."):
         call = Call("q1", ledger=ledger)
-        found = world.run(collect_judgements(judge, SAMPLE, replace(RESPONSE, answer=answer), ENTITIES, call))
-        assert found.entities == EntityList(("Riyadh",))
+        judgements = world.run(collect_judgements(judge, SAMPLE, replace(RESPONSE, answer=answer), ENTITIES, call))
+        assert judgements.entities == EntityList(("Riyadh",))
     assert (len(world.fake.chats), ledger.cached_calls) == (1, 1)
     assert "Flynas" in world.fake.chats[0].data  # of two references, the one that the contexts hold most of

@@ -139,10 +139,10 @@ def test_the_first_call_finds_nothing_in_the_cache(name: str) -> None:
 )
 def test_lengths_that_are_known_replace_what_is_assumed(lengths: dict[str, tuple[int, int]] | None, words: str) -> None:
     settings = JudgeSettings(name="openai:gpt-4o-mini")
-    found = estimate_cost(settings, GOLDEN, select_metrics(), lengths=lengths)
+    cost = estimate_cost(settings, GOLDEN, select_metrics(), lengths=lengths)
     assumed = estimate_cost(settings, GOLDEN, select_metrics())
-    assert found.assumptions.startswith(words or "no cached judgements")
-    assert (found.input_tokens > assumed.input_tokens) is bool(lengths)
+    assert cost.assumptions.startswith(words or "no cached judgements")
+    assert (cost.input_tokens > assumed.input_tokens) is bool(lengths)
 
 
 def test_the_estimate_is_close_to_what_such_a_run_does_send(world: Any) -> None:
@@ -151,8 +151,8 @@ def test_the_estimate_is_close_to_what_such_a_run_does_send(world: Any) -> None:
     response = Response(sample.id, "It was opened in 1931.", tuple(Context("c" * 800) for _ in range(5)))
     world.run(collect_judgements(world.judge(), sample, response, needs, Call(sample.id)))
     sent = sum(len(str(seen.body["messages"])) // 4 for seen in world.fake.chats)
-    found = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GoldenSet((sample,)), select_metrics())
-    assert 0.7 * found.input_tokens < sent < 1.3 * found.input_tokens
+    cost = estimate_cost(JudgeSettings(name="openai:gpt-4o-mini"), GoldenSet((sample,)), select_metrics())
+    assert 0.7 * cost.input_tokens < sent < 1.3 * cost.input_tokens
 
 
 TURNS = (Message("user", "q" * 200), Message("assistant", "a" * 200))

@@ -37,8 +37,8 @@ def cut(pieces: Sequence[str | dict[str, Any]]) -> list[dict[str, Any]]:
 
 def chances(tokens: Sequence[object], values: dict[Any, Any] | None = None) -> dict[str, object]:
     reply = ChatReply("", Stop.COMPLETE, Usage(), tokens=tokens)
-    found = with_probabilities(VALUES if values is None else values, reply)
-    return {path[1]: value.get("probability") for path, value in found.items()}  # type: ignore[attr-defined]
+    graded_values = with_probabilities(VALUES if values is None else values, reply)
+    return {path[1]: value.get("probability") for path, value in graded_values.items()}  # type: ignore[attr-defined]
 
 
 FIRST, SECOND = (
@@ -101,8 +101,8 @@ def test_a_probability_that_the_reply_claims_is_left_out() -> None:
     claimed = {path: {**value, "probability": 0.99} for path, value in VALUES.items()}
     assert chances([], claimed) == {"s1": None, "s2": None}
     assert chances(cut([FIRST, YES, SECOND, "un", "supported", END]), claimed) == {"s1": 0.9, "s2": 0.0}
-    others: dict[Any, Any] = {("answer",): {"kind": "answers"}, ("verdicts", "s1"): "supported"}
-    assert with_probabilities(others, ChatReply("", Stop.COMPLETE, Usage(), tokens=BOTH)) == others
+    other_values: dict[Any, Any] = {("answer",): {"kind": "answers"}, ("verdicts", "s1"): "supported"}
+    assert with_probabilities(other_values, ChatReply("", Stop.COMPLETE, Usage(), tokens=BOTH)) == other_values
 
 
 @pytest.mark.parametrize("odd", [10**400, -1, -0.01, 1.01, math.nan, math.inf, True, "1", [1], None])
@@ -200,17 +200,17 @@ def test_verdicts_have_a_probability_where_the_provider_gives_it(world: Any, nam
     world.fake.always = model(world)
     cache = tmp_path / "judgements.sqlite"
     judge = world.judge(name, cache=cache)
-    found = supports(world, judge)
-    assert [one.probability for one in found] == [0.8] * 4
-    assert expected_share(found, STATEMENTS, "", "").value == pytest.approx(0.8)
+    table = supports(world, judge)
+    assert [one.probability for one in table] == [0.8] * 4
+    assert expected_share(table, STATEMENTS, "", "").value == pytest.approx(0.8)
     assert all((seen.body["logprobs"], seen.body["top_logprobs"]) == (True, 4) for seen in world.fake.chats)
     world.run(judge.statements("Why?", "Because.", call=Call("q")))
     assert "logprobs" not in world.fake.chats[-1].body
     world.run(judge.close())
-    asked = len(world.fake.chats)
+    requests = len(world.fake.chats)
     again = world.judge(name, cache=cache)
-    assert supports(world, again) == found
-    assert len(world.fake.chats) == asked
+    assert supports(world, again) == table
+    assert len(world.fake.chats) == requests
     assert again.identity == judge.identity
 
 

@@ -64,10 +64,10 @@ def asked(world: Any, ask: Ask, text: str) -> tuple[list[Any], Any]:
     """The requests, and the result or the failure."""
     world.fake.seen.clear()
     try:
-        found = world.run(ask(world.judge(), text, Call("q1")))
+        outcome = world.run(ask(world.judge(), text, Call("q1")))
     except JudgementFailed as failed:
-        found = failed
-    return list(world.fake.chats), found
+        outcome = failed
+    return list(world.fake.chats), outcome
 
 
 _HARMLESS_REQUESTS: dict[str, list[Any]] = {}
@@ -165,10 +165,10 @@ def test_a_model_that_obeys_an_injection_fails_or_has_no_words_to_show(world: An
     "task", [task if task in HEADLINE else pytest.param(task, marks=pytest.mark.heavy) for task in EVERYTHING]
 )
 def test_an_endless_text_is_sent_in_bounded_parts_or_not_at_all(world: Any, task: str) -> None:
-    requests, found = asked(world, EVERYTHING[task], f"{HARMLESS} " * 60_000)
+    requests, result = asked(world, EVERYTHING[task], f"{HARMLESS} " * 60_000)
     assert len(requests) <= 40
     assert all(len(json.dumps(request.body)) < 1_200_000 for request in requests)
-    assert requests or isinstance(found, JudgementFailed)
+    assert requests or isinstance(result, JudgementFailed)
 
 
 HOSTILE_TEXT = f"What\x1b]0;x\x07 is\u202e it\u200b, {'x' * 20}?\x00"
@@ -187,34 +187,34 @@ def obeying(text: str) -> Callable[[Any, str], Any]:
     return fill
 
 
-def texts_in(found: Any) -> list[str]:
-    if isinstance(found, str):
-        return [found]
-    if isinstance(found, BaseModel):
-        return texts_in(list(found.model_dump().values()))
-    if isinstance(found, dict):
-        return texts_in(list(found.values()))
-    if isinstance(found, list | tuple):
-        return [text for one in found for text in texts_in(one)]
-    names = getattr(found, "__struct_fields__", ()) or getattr(found, "__dataclass_fields__", ())
-    return [text for name in names for text in texts_in(getattr(found, name))]
+def texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, BaseModel):
+        return texts_in(list(value.model_dump().values()))
+    if isinstance(value, dict):
+        return texts_in(list(value.values()))
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in texts_in(item)]
+    names = getattr(value, "__struct_fields__", ()) or getattr(value, "__dataclass_fields__", ())
+    return [text for name in names for text in texts_in(getattr(value, name))]
 
 
 @pytest.mark.parametrize("task", WRITING)
 def test_what_a_model_writes_has_no_hidden_characters(world: Any, task: str) -> None:
     world.fake.fill = obeying(HOSTILE_TEXT)
-    _, found = asked(world, WRITING[task], HARMLESS)
-    for text in texts_in(found):
+    _, result = asked(world, WRITING[task], HARMLESS)
+    for text in texts_in(result):
         assert text.isprintable(), repr(text)
 
 
 @pytest.mark.parametrize("task", WRITING)
 def test_what_a_model_writes_without_end_is_no_text(world: Any, task: str) -> None:
     world.fake.fill = obeying("x" * 100_000)
-    requests, found = asked(world, WRITING[task], HARMLESS)
+    requests, result = asked(world, WRITING[task], HARMLESS)
     assert len(requests) <= 4
-    assert isinstance(found, JudgementFailed) or task == "inspect"
-    assert len(str(found)) < 2000
+    assert isinstance(result, JudgementFailed) or task == "inspect"
+    assert len(str(result)) < 2000
 
 
 def test_each_ability_that_sends_text_is_tried() -> None:

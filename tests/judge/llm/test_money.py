@@ -38,8 +38,8 @@ OWN = {"llama": Price(input=1.0, output=2.0), "gpt-4o-mini": Price(input=1.0, ca
 def test_each_kind_of_token_has_the_price_of_its_model_or_the_user_s_own(
     provider: str, model: str, overrides: dict[str, Price] | None, cost: float | None
 ) -> None:
-    found = tariff_of(provider, model, overrides)
-    assert (found and found.cost_usd(USAGE)) == (cost and pytest.approx(cost / 1e6))
+    tariff = tariff_of(provider, model, overrides)
+    assert (tariff and tariff.cost_usd(USAGE)) == (cost and pytest.approx(cost / 1e6))
 
 
 @pytest.mark.parametrize(("most", "fits"), [(0.8, True), (0.79, False), (None, True)])

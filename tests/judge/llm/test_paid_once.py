@@ -62,9 +62,9 @@ def test_the_reply_to_a_call_that_was_stopped_is_stored_and_counted(world: Any, 
     assert not [seen for seen in world.fake.seen[1:] if seen.body in first]
     assert len(world.fake.chats) == (name != "similarity")
     assert call.ledger.cached_calls == 1
-    before = len(world.fake.seen)
+    requests_before = len(world.fake.seen)
     world.run(ask(world.judge(cache=cache), call))
-    assert len(world.fake.seen) == before
+    assert len(world.fake.seen) == requests_before
 
 
 def test_questions_are_stored_before_they_are_compared(world: Any, refuse: Any, tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_questions_are_stored_before_they_are_compared(world: Any, refuse: Any, 
     with pytest.raises(JudgementFailed):
         world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
     world.fake.always = None
-    found = world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
-    assert len(found.similarities) == 3
+    judgement = world.run(ASKED["questions"](world.judge(cache=cache), Call("q1")))
+    assert len(judgement.similarities) == 3
     assert len(world.fake.chats) == 1
 
 

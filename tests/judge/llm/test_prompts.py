@@ -36,15 +36,15 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("task", NAMES)
 def test_every_object_is_closed_and_requires_all_that_it_has(task: str) -> None:
-    for found in objects(schema_of(task)):
-        assert found["additionalProperties"] is False
-        assert found["required"] == list(found["properties"])
+    for schema in objects(schema_of(task)):
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == list(schema["properties"])
 
 
 @pytest.mark.parametrize("task", NAMES)
 def test_words_to_choose_from_are_those_that_are_accepted(task: str) -> None:
-    for found in objects(schema_of(task)):
-        for name, inner in found["properties"].items():
+    for schema in objects(schema_of(task)):
+        for name, inner in schema["properties"].items():
             if inner["type"] == "string" and "enum" in inner:
                 assert tuple(inner["enum"]) == tuple(map(str, WORDS[name]))
             else:

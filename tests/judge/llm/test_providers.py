@@ -184,8 +184,8 @@ def test_a_cost_that_a_gateway_reports_is_booked_if_it_is_a_sum_of_money(
 @pytest.mark.parametrize("count", [-1, True, "7", None, 1.5, 2**53, 10**400])
 def test_a_count_of_tokens_that_can_not_be_one_is_none(world: Any, count: object) -> None:
     world.fake.usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), count)
-    found = booked(world, world.judge("openai:gpt-4o-mini"))
-    assert (found.calls, found.output_tokens) == (1, 0)
+    ledger = booked(world, world.judge("openai:gpt-4o-mini"))
+    assert (ledger.calls, ledger.output_tokens) == (1, 0)
 
 
 def cached_tokens(prompt: int, cached: int) -> dict[str, object]:
@@ -203,8 +203,8 @@ def cached_tokens(prompt: int, cached: int) -> dict[str, object]:
 )
 def test_cached_tokens_are_a_part_of_the_prompt(world: Any, usage: dict[str, object], counted: tuple[int, int]) -> None:
     world.fake.usage = usage
-    found = booked(world, world.judge(COMPATIBLE))
-    assert (found.input_tokens, found.cached_input_tokens) == counted
+    ledger = booked(world, world.judge(COMPATIBLE))
+    assert (ledger.input_tokens, ledger.cached_input_tokens) == counted
 
 
 FORGED = '{"answer":{"kind":"abstains","statements":[]}}'
@@ -246,10 +246,10 @@ def test_a_key_that_is_echoed_is_not_kept_anywhere_but_a_placeholder_is(
 
     world.fake.always = echo
     judge = world.judge(name, api_key=key, cache=tmp_path / "judgements.sqlite")
-    found = world.ask(judge)
+    statement_list = world.ask(judge)
     world.run(judge.close())
     stored = (tmp_path / "judgements.sqlite").read_bytes()
-    assert (key in repr((found, judge.observed_judge))) is kept
+    assert (key in repr((statement_list, judge.observed_judge))) is kept
     assert (key.encode() in stored) is kept
     assert ("served for ***" in judge.observed_judge.models) is not kept
 
@@ -266,8 +266,8 @@ def test_parameters_may_nest_belong_to_the_judge_s_identity_and_are_never_left_o
     with pytest.raises(JudgementFailed, match="provider returned error"):
         world.ask(judge)
     assert all({name: seen.body[name] for name in nested} == nested for seen in world.fake.seen)
-    other = {**nested, "provider": {"data_collection": "deny", "order": ["a"]}}
-    assert world.judge(COMPATIBLE, parameters=other).identity == judge.identity
+    reordered = {**nested, "provider": {"data_collection": "deny", "order": ["a"]}}
+    assert world.judge(COMPATIBLE, parameters=reordered).identity == judge.identity
     assert world.judge(COMPATIBLE, parameters={**nested, "provider": {"order": ["b"]}}).identity != judge.identity
     with pytest.raises(ConfigError, match="the parameter 'response_format' can't be set"):
         world.judge(COMPATIBLE, parameters={"response_format": "x"})
@@ -406,8 +406,8 @@ def test_the_block_of_each_provider_judges_over_its_shapes(world: Any, provider:
     world.judges.append(judge)
     needs = HEADLINE | {JudgementKind.REFERENCE_MATCH}
     judgements = world.run(collect_judgements(judge, SAMPLE, RESPONSE, needs, Call("q1")))
-    found = [judgements.statements, judgements.support, judgements.context_use, judgements.reverse_questions]
-    assert [each.reason for each in found if isinstance(each, JudgementFailure)] == []
+    results = [judgements.statements, judgements.support, judgements.context_use, judgements.reverse_questions]
+    assert [each.reason for each in results if isinstance(each, JudgementFailure)] == []
     assert {seen.path for seen in world.fake.chats} == {path}
 
 

@@ -62,8 +62,8 @@ def verdict(evidence: object, quote: object = "resistant up to 40 °C", said: ob
 
 
 def test_each_form_is_read_by_id() -> None:
-    found = read(REFERENCE, "reference_statements", [{"id": "r1", "text": "", "found_in": ["c2", "c1"]}])
-    assert found == {("reference_statements", "r1"): {"found_in": ["c1", "c2"]}}
+    values = read(REFERENCE, "reference_statements", [{"id": "r1", "text": "", "found_in": ["c2", "c1"]}])
+    assert values == {("reference_statements", "r1"): {"found_in": ["c1", "c2"]}}
     needed = read(NEEDED, "contexts", [{"id": "c1", "needed": [3, 1]}, {"id": "c2", "needed": []}])
     assert needed == {("contexts", "c1"): {"needed": [1, 3]}, ("contexts", "c2"): {"needed": []}}
     used = read(USE, "contexts", [{"id": "C1 ", "use": "useful"}, {"id": "c2", "use": "not_useful"}])
@@ -74,9 +74,9 @@ def test_each_form_is_read_by_id() -> None:
 
 @pytest.mark.parametrize("against", [[], ["c2"], ["c1", "c2"]])
 def test_a_context_that_contradicts_what_another_supports_is_recorded(against: list[str]) -> None:
-    found = read(SUPPORT, "verdicts", [{**WHOLE, "against": against}])[("verdicts", "s1")]
-    assert (found["verdict"], found["evidence"]) == ("supported", ["c1"])
-    assert found.get("against", []) == [name for name in against if name != "c1"]
+    value = read(SUPPORT, "verdicts", [{**WHOLE, "against": against}])[("verdicts", "s1")]
+    assert (value["verdict"], value["evidence"]) == ("supported", ["c1"])
+    assert value.get("against", []) == [name for name in against if name != "c1"]
     assert read(SUPPORT, "verdicts", [{**WHOLE, "against": ["c9"]}]) == {}
 
 
@@ -107,8 +107,8 @@ def test_a_supported_statement_with_words_that_are_not_in_its_context_is_unquote
 
 @pytest.mark.parametrize(("quote", "kept"), [(QUOTE, QUOTE), ("", None), ("…", None), ("Tolls", None), (None, None)])
 def test_a_contradiction_needs_no_quote_and_keeps_one_that_stands_there(quote: object, kept: str | None) -> None:
-    found = verdict(["c1"], quote, "contradicted")
-    assert (found["verdict"], found.get("quote")) == ("contradicted", kept)
+    value = verdict(["c1"], quote, "contradicted")
+    assert (value["verdict"], value.get("quote")) == ("contradicted", kept)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_what_would_have_to_be_guessed_is_not_read(fields: Sequence[Field], grou
     ],
 )
 def test_what_was_read_is_read_again_from_the_cache(fields: Sequence[Field], group: str, items: object) -> None:
-    found = read(fields, group, items)
-    assert found
-    assert read_document(json.loads(json.dumps(document_of(found))), fields) == found
+    values = read(fields, group, items)
+    assert values
+    assert read_document(json.loads(json.dumps(document_of(values))), fields) == values
 
 
 LONG_QUOTE = "word " * 1_000
@@ -214,8 +214,8 @@ def test_a_quote_is_found_whatever_its_markup(quote: str) -> None:
 
 @pytest.mark.parametrize("quote", list(itertools.chain(*MISSING)))
 def test_what_is_not_in_the_context_is_no_quote(quote: str) -> None:
-    found = verdict(["c1"], quote)
-    assert found is None or found["unquoted"] is True
+    value = verdict(["c1"], quote)
+    assert value is None or value["unquoted"] is True
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def test_the_strongest_verdict_keeps_the_evidence_of_the_parts_that_gave_it(
     parts: list[dict[Any, Any]] = [
         {("verdicts", "s1"): {"verdict": said, "evidence": [context]}} for said, context in ((one, "c1"), (other, "c2"))
     ]
-    found: Any = merging.merge_support(parts)[("verdicts", "s1")]
-    assert (found["verdict"], sorted(found["evidence"])) == expected
-    assert found.get("against") == (["c2"] if (one, other) == ("supported", "contradicted") else None)
+    merged_verdict: Any = merging.merge_support(parts)[("verdicts", "s1")]
+    assert (merged_verdict["verdict"], sorted(merged_verdict["evidence"])) == expected
+    assert merged_verdict.get("against") == (["c2"] if (one, other) == ("supported", "contradicted") else None)
 
 
 VERDICTS = st.sampled_from(["supported", "unsupported", "contradicted"])
@@ -286,10 +286,10 @@ def test_parts_are_merged_alike_in_every_order(parts: list[dict[str, Any]], orde
     def merged(several: Sequence[dict[str, Any]]) -> Any:
         return merging.merge_support([{("verdicts", "s1"): {"evidence": [], **one}} for one in several])
 
-    found = merged(parts)[("verdicts", "s1")]
-    assert merged(order.sample(parts, len(parts))) == {("verdicts", "s1"): found}
+    merged_verdict = merged(parts)[("verdicts", "s1")]
+    assert merged(order.sample(parts, len(parts))) == {("verdicts", "s1"): merged_verdict}
     sure = [one.get("probability", float(one["verdict"] == "supported")) for one in parts]
-    assert found.get("probability", float(found["verdict"] == "supported")) == max(sure)
+    assert merged_verdict.get("probability", float(merged_verdict["verdict"] == "supported")) == max(sure)
 
 
 HOSTILE = [
@@ -330,7 +330,7 @@ def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss_and_is_replaced(
     first = world.judge("openai:gpt-4o-mini", cache=path)
     expected = everything(world, first)
     world.run(first.close())
-    asked = len(world.fake.seen)
+    requests = len(world.fake.seen)
     cache = JudgementCache(path)
     how = "CAST(? AS TEXT)" if isinstance(value, bytes) and value.startswith(b"\xff") else "?"
     cache._db.execute(f"UPDATE judgements SET value = coalesce({how}, zeroblob(8))", (value,))  # type: ignore[union-attr]
@@ -339,4 +339,4 @@ def test_an_entry_of_a_cache_that_is_not_ours_is_a_miss_and_is_replaced(
         again = world.judge("openai:gpt-4o-mini", cache=path)
         assert everything(world, again) == expected
         world.run(again.close())
-        assert len(world.fake.seen) == 2 * asked
+        assert len(world.fake.seen) == 2 * requests

@@ -26,8 +26,8 @@ RESPONSE = Response("q1", "In 1931.", (Context("It opened in 1931."),))
 def ask(
     world: Any, judge: Any, rubric: Rubric = TONE, response: Response = RESPONSE, call: Call | None = None
 ) -> Grade:
-    found: Grade = world.run(grade_answer(rubric, judge, SAMPLE, response, call or Call("q1")))
-    return found
+    grade: Grade = world.run(grade_answer(rubric, judge, SAMPLE, response, call or Call("q1")))
+    return grade
 
 
 def replies(level: object, reason: object = "It says please.") -> Any:
@@ -92,7 +92,7 @@ def test_a_judge_without_rubrics_gives_no_grade(world: Any) -> None:
 def test_a_rubric_is_estimated_where_it_applies() -> None:
     golden = GoldenSet((SAMPLE, Sample("q2", "Why?")))
     metrics = [RubricMetric(TONE, "rubric 1"), RubricMetric(replace(TONE, sees=("reference",)), "rubric 2")]
-    found = estimate_cost(JudgeSettings(name="openai:gpt-5.4-mini"), golden, metrics)
-    assert found.calls == 3  # the second applies to the sample with a reference
-    assert found.usd is not None
-    assert found.usd > 0
+    cost = estimate_cost(JudgeSettings(name="openai:gpt-5.4-mini"), golden, metrics)
+    assert cost.calls == 3  # the second applies to the sample with a reference
+    assert cost.usd is not None
+    assert cost.usd > 0

@@ -106,8 +106,8 @@ def test_a_call_waits_as_long_as_its_provider_asks_for(case: str) -> None:
     fault, outcome, seconds = WAITS[case]
 
     async def body(time: Time) -> None:
-        (found,) = await asyncio.gather(make(time).run(failing(fault)), return_exceptions=True)
-        assert outcome in str(found)
+        (result,) = await asyncio.gather(make(time).run(failing(fault)), return_exceptions=True)
+        assert outcome in str(result)
         assert time.at == pytest.approx(seconds)
 
     play(body)
@@ -148,9 +148,9 @@ async def test_one_refused_call_does_not_hold_up_the_others_and_three_in_a_row_d
     many = [asyncio.ensure_future(scheduler.run(failing(RateLimited("429", 10.0)))) for _ in range(3)]
     for _ in range(4):
         await asyncio.sleep(0)
-    before = time.at
+    start = time.at
     await scheduler.run(server.call)
-    assert server.starts[-1] >= before + 10.0
+    assert server.starts[-1] >= start + 10.0
     await asyncio.gather(*many)
 
 

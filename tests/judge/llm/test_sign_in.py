@@ -29,8 +29,8 @@ def issuer(world: Any, monkeypatch: pytest.MonkeyPatch) -> Issuer:
 
 
 def judge_of(world: Any, issuer: Issuer, name: str, **settings: Any) -> Any:
-    given = {"api_key": None, **settings}
-    return world.judge(name, environ=issuer.environ, tell_secret=issuer.published.append, **given)
+    judge_settings = {"api_key": None, **settings}
+    return world.judge(name, environ=issuer.environ, tell_secret=issuer.published.append, **judge_settings)
 
 
 EXCHANGES = {
@@ -151,9 +151,9 @@ def test_every_token_is_told_before_it_is_used_and_shown_nowhere(
         world.ask(judge, "In 2.")
     account = make_account(JudgeSettings(name=name, base_url=world.fake.url), name.split(":")[0], "m", issuer.environ)
     assert account.job_identity
-    shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.tokens!r}"
+    everything_shown = f"{caught.value}{caplog.text}{account!r}{judge.identity!r}{account.tokens!r}"
     for secret in (REQUEST_TOKEN, *issuer.job_tokens, *issuer.tokens):
-        assert secret not in shown
+        assert secret not in everything_shown
 
 
 def test_a_key_goes_first_and_the_identity_stands_in_for_none(world: Any, issuer: Issuer) -> None:

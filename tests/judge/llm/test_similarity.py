@@ -97,12 +97,13 @@ def test_the_direct_baselines_give_a_grade_and_a_choice(world: Any) -> None:
 def test_an_answer_is_compared_with_all_references_in_one_request(world: Any, tmp_path: Path) -> None:
     judge = world.judge("openai:gpt-4o-mini", cache=tmp_path / "cache.sqlite")
     call = Call("q1", 0, Ledger())
-    found = world.run(judge.answer_similarity("In 1931.", ["In 1931.", "Nineteen thirty-one, in spring."], call=call))
-    assert found.cosines[0] == pytest.approx(1.0)
-    assert found.cosines[1] < 1.0
+    references = ["In 1931.", "Nineteen thirty-one, in spring."]
+    similarity = world.run(judge.answer_similarity("In 1931.", references, call=call))
+    assert similarity.cosines[0] == pytest.approx(1.0)
+    assert similarity.cosines[1] < 1.0
     assert (len(world.fake.embeddings), len(world.fake.chats)) == (1, 0)
     again = world.run(judge.answer_similarity("In 1931.", ["In 1931.", "Nineteen thirty-one, in spring."], call=call))
-    assert again == found
+    assert again == similarity
     assert (len(world.fake.embeddings), call.ledger.cached_calls) == (1, 1)
 
 

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.usefixtures("processes")
 
 def python(code: str, *, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     command = [sys.executable, "-c", code]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=cwd, env=environment(env), capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_a_run_sends_its_first_request_before_it_imports_what_it_may_not_need(world: Any, tmp_path: Path) -> None:

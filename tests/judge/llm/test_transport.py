@@ -227,9 +227,9 @@ NO_JSON = "Failed to generate JSON. Please adjust your prompt."
 def test_what_an_error_means_is_told_by_its_status_and_its_words(
     status: int, message: str, fault: type[Exception], says: str
 ) -> None:
-    found = status_error(account(), status, {}, {"error": {"message": message}})
-    assert type(found) is fault
-    assert says in str(found)
+    raised_error = status_error(account(), status, {}, {"error": {"message": message}})
+    assert type(raised_error) is fault
+    assert says in str(raised_error)
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_an_account_that_can_not_judge_ends_the_run_with_what_to_do(
     ],
 )
 def test_which_refusals_may_be_about_a_feature(status: int, message: str, is_a_feature: bool) -> None:
-    found = request_error(account(), status, {}, {"error": {"message": message}})
-    assert isinstance(found, FeatureRefused) is is_a_feature
+    raised_error = request_error(account(), status, {}, {"error": {"message": message}})
+    assert isinstance(raised_error, FeatureRefused) is is_a_feature
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_which_refusals_may_be_about_a_feature(status: int, message: str, is_a_f
     ],
 )
 def test_an_error_in_a_reply_of_status_200_is_the_one_that_its_code_says(error: object, says: str | None) -> None:
-    found = body_error(account(), {"error": error})
-    assert (says in str(found)) if says else (found is None)
+    raised_error = body_error(account(), {"error": error})
+    assert (says in str(raised_error)) if says else (raised_error is None)
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,8 @@ def test_the_words_of_an_error_are_found_in_every_shape(body: object, reason: st
 
 @pytest.mark.parametrize("detail", [{"reason": "API_KEY_INVALID"}, {"reason": 7}, "API_KEY_INVALID"])
 def test_the_reason_in_the_details_of_an_error_counts(detail: object) -> None:
-    found = status_error(account(), 400, {}, {"error": {"message": "No.", "details": [detail]}})
-    assert isinstance(found, JudgeError) is (detail == {"reason": "API_KEY_INVALID"})
+    raised_error = status_error(account(), 400, {}, {"error": {"message": "No.", "details": [detail]}})
+    assert isinstance(raised_error, JudgeError) is (detail == {"reason": "API_KEY_INVALID"})
 
 
 def test_a_dead_proxy_is_called_a_proxy(world: Any) -> None:
@@ -352,9 +352,9 @@ def test_the_wait_that_a_body_asks_for_is_read(body: Any, says: float | None) ->
     fault = limited(body)
     assert isinstance(fault, RateLimited)
     assert fault.retry_after_s == says
-    told = limited(body, {"retry-after": "2"})
-    assert isinstance(told, RateLimited)
-    assert told.retry_after_s == 2.0, "a header counts first"
+    fault_with_header = limited(body, {"retry-after": "2"})
+    assert isinstance(fault_with_header, RateLimited)
+    assert fault_with_header.retry_after_s == 2.0, "a header counts first"
 
 
 def test_a_quota_of_a_day_is_not_waited_for() -> None:
@@ -454,7 +454,7 @@ def test_the_key_is_in_no_log_error_record_cache_or_chain(
     kinds: list[Any] = [refuse(status, f"Bad key {key}, sent as Bearer {key}") for status in (400, 401, 403, 404, 500)]
     kinds += [refuse(429, f"key {key} is busy"), refuse(429, f"{key} has no quota", "insufficient_quota"), hang]
     kinds += [lambda _seen: f"My key is {key}", lambda _seen: web.Response(text=f"<html>{key}</html>")]
-    said = io.StringIO()
+    output = io.StringIO()
     for at, kind in enumerate(kinds):
         world.fake.always = kind
         cache = tmp_path / f"{at}.sqlite"
@@ -462,17 +462,17 @@ def test_the_key_is_in_no_log_error_record_cache_or_chain(
         try:
             world.ask(judge)
         except (JudgeError, JudgementFailed) as error:
-            said.write("".join(traceback.TracebackException.from_exception(error, capture_locals=False).format()))
+            output.write("".join(traceback.TracebackException.from_exception(error, capture_locals=False).format()))
             chain: BaseException | None = error
             while chain is not None:
-                said.write(f"{chain!r} {chain.__dict__!r}")
+                output.write(f"{chain!r} {chain.__dict__!r}")
                 chain = chain.__cause__ or chain.__context__
         else:
             pytest.fail("nothing failed")
-        said.write(f"{judge!r} {judge.identity!r} {judge.notes!r} {judge.__dict__!r}")
+        output.write(f"{judge!r} {judge.identity!r} {judge.notes!r} {judge.__dict__!r}")
         world.run(judge.close())
-        said.write(cache.read_bytes().decode("latin-1"))
-    assert key not in said.getvalue()
+        output.write(cache.read_bytes().decode("latin-1"))
+    assert key not in output.getvalue()
     assert key not in caplog.text
 
 

@@ -67,11 +67,11 @@ def by_marker(marked: dict[str, str]) -> Any:
         given = []
         for name in asked_of(data)["verdicts"]:
             rank, word = marked[name].split()
-            found = f"Marker{rank}." in data
-            evidence, quote = ([f"c{rank}"], f"marker{rank}.  some FILLER") if found else ([], "")
-            verdict = word if found else "unsupported"
+            is_in_part = f"Marker{rank}." in data
+            evidence, quote = ([f"c{rank}"], f"marker{rank}.  some FILLER") if is_in_part else ([], "")
+            verdict = word if is_in_part else "unsupported"
             given.append({"id": name, "evidence": evidence, "against": [], "quote": quote, "verdict": verdict})
-            assert not found or f"c{rank}" in contexts_of(data)
+            assert not is_in_part or f"c{rank}" in contexts_of(data)
         return {"verdicts": given}
 
     return fill

@@ -112,7 +112,7 @@ KINDS = ("answers", "abstains")
 
 _SCHEMAS = json.loads(shipped("prompts/schemas.json", __package__).read_text("utf-8"))
 _JUDGING_SCHEMAS: Mapping[str, dict[str, object]] = _SCHEMAS["judging"]
-_OTHER_SCHEMAS: Mapping[str, dict[str, object]] = _SCHEMAS["apart"]
+_OTHER_SCHEMAS: Mapping[str, dict[str, object]] = _SCHEMAS["outside_identity"]
 
 OUTSIDE_IDENTITY = tuple(_OTHER_SCHEMAS)
 """The prompts that, with their schemas, are no part of the judge's identity: those of a
