@@ -66,7 +66,7 @@ def test_auto_takes_every_core_but_none_for_a_small_run(
 def test_the_cores_of_a_container_are_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(64)))
     limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(parallel, "_CGROUP_LIMIT", limit)
+    monkeypatch.setattr(parallel, "_CPU_LIMIT", limit)
     assert usable_cores() == 64
     for text, cores in (("max 100000\n", 64), ("250000 100000\n", 2), ("50000 100000\n", 1)):
         limit.write_text(text)

@@ -138,10 +138,10 @@ class RunDirectory:
             if check is not None:
                 check(record)
         scores = collector.scores(self.path)
-        counted, records = self.manifest.counts.total, len(scores.samples)
-        if self.manifest.state == "finished" and records != counted:
+        expected = self.manifest.counts.total
+        if self.manifest.state == "finished" and len(scores.samples) != expected:
             raise RunDirectoryError(
-                f"the manifest counts {counted} samples, but the file has {records}.",
+                f"the manifest counts {expected} samples, but the file has {len(scores.samples)}.",
                 where=str(self.path / SAMPLES),
                 hint="The directory was changed or only partly copied; run the evaluation again.",
             )
@@ -150,6 +150,7 @@ class RunDirectory:
 
 
 def read_manifest(path: Path) -> Manifest:
+    """The manifest in the run directory `path`. Raises RunDirectoryError."""
     file = path / MANIFEST
     if not os.path.lexists(file):
         problem = f"no {MANIFEST}, so this is not a run directory."

@@ -13,7 +13,7 @@ MIN_ANSWERS = 500
 
 MAX_WORKERS = 16
 
-_CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+_CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
 
 def worker_count(workers: int | Literal["auto"], answers: int) -> int:
@@ -36,9 +36,7 @@ def usable_cores() -> int:
     if affinity is not None:
         cores = len(affinity(0))
     try:
-        quota, _, period = (
-            _CGROUP_LIMIT.read_text(encoding="ascii").strip().partition(" ")
-        )
+        quota, _, period = _CPU_LIMIT.read_text(encoding="ascii").strip().partition(" ")
         return max(1, min(cores, int(quota) // int(period)))
     except (OSError, ValueError, ZeroDivisionError):  # "max" or no file: no limit
         return cores

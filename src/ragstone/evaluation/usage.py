@@ -63,7 +63,6 @@ def system_usage(run: RunScores) -> SystemUsage | None:
 def p95(values: Sequence[float]) -> float:
     """The smallest value that at least 95 % of `values` don't exceed; the same
     definition as in `stats/intervals.py`."""
-    rank = math.ceil(
-        len(values) * 0.95 - 1e-9
-    )  # 0.95 is inexact: 20 values have rank 19
+    # 0.95 is not an exact float: without the tolerance, some ranks are one too high.
+    rank = math.ceil(len(values) * 0.95 - 1e-9)
     return sorted(values)[max(0, rank - 1)]

@@ -206,8 +206,8 @@ class Session(Struct):
         )
         return self.with_whole_cost(run)
 
-    async def close(self, *, finished: bool = False) -> None:
-        """Close the system and the judge if they were used. After a `finished` run,
+    async def close(self, *, is_finished: bool = False) -> None:
+        """Close the system and the judge if they were used. If the run `is_finished`,
         judgements that it did not use are dropped from the cache."""
         if self._system is not None:
             await self._system.stop()
@@ -217,7 +217,7 @@ class Session(Struct):
         for note in getattr(self._judge, "notes", ()):
             self.context.say(f"judge: {note}")
         cache = getattr(self._judge, "cache", None)
-        if finished and isinstance(cache, JudgementCache):
+        if is_finished and isinstance(cache, JudgementCache):
             cache.prune()
         try:
             if self.plan.judge.caller_judge is None:
@@ -225,7 +225,7 @@ class Session(Struct):
         finally:
             # The error that stopped the run is more important than one in here.
             with suppress(RunDirectoryError):
-                if not finished:
+                if not is_finished:
                     self.with_whole_cost(RunDirectory.open(self.plan.out))
 
 
@@ -246,12 +246,12 @@ async def open_session(plan: RunPlan, context: RunContext) -> AsyncIterator[Sess
             remove_inner_run(plan.out, folder)
         plan = replace(plan, resume=False)
     session = Session(plan, context, deadline_of(plan))
-    finished = False
+    is_finished = False
     try:
         yield session
-        finished = True
+        is_finished = True
     finally:
-        await session.close(finished=finished)
+        await session.close(is_finished=is_finished)
 
 
 def deadline_of(plan: RunPlan) -> float | None:
