@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import ragstone
+from ragstone.cli.compare import read_policy
 from ragstone.cli.main import main
 from ragstone.evaluation.score_files import scores_from_mapping
 from ragstone.evaluation.scores import MetricScores, RunScores, SampleFacts
@@ -19,7 +20,7 @@ from ragstone.gate.policy import load_policy, policy_from_mapping
 from ragstone.gate.verdict import CheckKind, Status
 from ragstone.pipeline import accept as accepting
 from ragstone.pipeline.accept import Accepted, MeasuredDrop
-from ragstone.pipeline.compare import compare, read_compare_policy
+from ragstone.pipeline.compare import compare
 from ragstone.pipeline.decide import ComparedRun, FailOn, Terms, decide, exit_code_of
 from ragstone.pipeline.gate import GatedRun
 from tests.gate.verdicts import verdict_of
@@ -60,7 +61,7 @@ def test_the_gate_the_command_and_the_api_decide_alike_and_say_the_same(project:
         found = gated(project, "out", **COMPARED)
         again(project / "out", settings(project, run__out="out", **COMPARED), found)
         by_api = ragstone.compare(project / "out", project / "main", project / "thresholds.toml")
-        by_command = compare(Path("main"), Path("out"), read_compare_policy(project / "thresholds.toml"))
+        by_command = compare(Path("main"), Path("out"), read_policy(project / "thresholds.toml"))
         assert by_api == by_command.verdict == found.verdict
         assert by_command.document.warnings == found.document.warnings
         assert by_command.document.findings == found.document.findings

@@ -45,7 +45,8 @@ from ragstone.tools.judging.table import Labels, label_files, read_labels
 _TEMPLATES = "ragstone.tools.judging"
 
 
-_DEFAULT_RUN = Settings().run.out
+_DEFAULT_RUN = Path(Settings().run.out)
+_DEFAULT_SCALE = (0.0, 1.0)
 
 
 @click.command(name="calibrate")
@@ -53,13 +54,15 @@ _DEFAULT_RUN = Settings().run.out
 @option(
     "--run",
     type=PATH,
-    help=f"The run whose answers were labelled, or a score file  [default: {_DEFAULT_RUN}]",
+    default=_DEFAULT_RUN,
+    help="The run whose answers were labelled, or a score file.",
 )
 @option(
     "--scale",
     value="WORST BEST",
     type=(float, float),
-    help="Scale of numeric labels  [default: 0 1]",
+    default=_DEFAULT_SCALE,
+    help="Scale of numeric labels.",
 )
 @option(
     "--settle",
@@ -84,8 +87,8 @@ _DEFAULT_RUN = Settings().run.out
 @FORMAT
 def command(
     places: tuple[Path, ...],
-    run: Path | None,
-    scale: tuple[float, float] | None,
+    run: Path,
+    scale: tuple[float, float],
     settle: Path | None,
     output: Path | None,
     fit: Path | None,
@@ -115,12 +118,18 @@ def command(
       ragstone calibrate labels --run ragstone-run -o calibration.json
       ragstone calibrate wikieval.jsonl --method ranking --judge openai:gpt-5.4-mini
     """
-    table_options = {"--output": output, "--settle": settle}
-    label_options = {"--fit": fit, "--run": run, "--scale": scale, **table_options}
+    # Which options were used, of those that can't be combined with others.
+    table_options = {"--output": output is not None, "--settle": settle is not None}
+    label_options = {
+        "--fit": fit is not None,
+        "--run": run != _DEFAULT_RUN,
+        "--scale": scale != _DEFAULT_SCALE,
+        **table_options,
+    }
     pair_options = {
-        "--judge": flags["judge"],
-        "--max-cost-usd": flags["max_cost_usd"],
-        "--column": columns or None,
+        "--judge": flags["judge"] is not None,
+        "--max-cost-usd": flags["max_cost_usd"] is not None,
+        "--column": bool(columns),
     }
     settings = settings_from(flags)
     if method is not None:
@@ -133,10 +142,9 @@ def command(
         show(format_name, results.document, results.text)
         return 0
     _refuse_options(pair_options, "is for pairs, and needs --method")
-    run = run or Path(_DEFAULT_RUN)
     scores = read_side(run).scores
     labels = read_labels(
-        label_files(places), metrics=tuple(scores.metrics), scale=scale or (0.0, 1.0)
+        label_files(places), metrics=tuple(scores.metrics), scale=scale
     )
     if fit is not None:
         _refuse_options(table_options, "does not go with --fit")
@@ -171,10 +179,10 @@ def command(
     return 0
 
 
-def _refuse_options(options: Mapping[str, object], objection: str) -> None:
-    """Raise ConfigError for the first option that has a value."""
-    for name, value in options.items():
-        if value is not None:
+def _refuse_options(is_used: Mapping[str, bool], objection: str) -> None:
+    """Raise ConfigError for the first option that is used."""
+    for name, is_in_use in is_used.items():
+        if is_in_use:
             raise ConfigError(f"{name} {objection}.", hint=f"Leave out {name}.")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from ragstone.cli.options import PATH, POLICY, REPORT, option, with_options
 from ragstone.cli.output import show_report
+
+if TYPE_CHECKING:
+    from ragstone.gate.policy import Policy
 
 
 @click.command(name="compare")
@@ -48,7 +51,7 @@ def command(
       ragstone compare main-run small-chunks --format html -o chunks.html
     """
     from ragstone.golden.load import load_golden_set
-    from ragstone.pipeline.compare import compare, read_compare_policy
+    from ragstone.pipeline.compare import compare
     from ragstone.report.render import Format
 
     if len(runs) > 2:
@@ -57,15 +60,29 @@ def command(
     compared = compare(
         runs[0] if len(runs) == 2 else None,
         runs[-1],
-        read_compare_policy(thresholds),
+        read_policy(thresholds),
         golden=load_golden_set(golden) if golden else None,
     )
-    packed_samples = compared.page() if format_name == "html" else ()
     show_report(
         compared.document,
         format_name,
         output,
         verbose=verbose,
-        packed_samples=packed_samples,
+        packed_samples=compared.page(),
     )
     return compared.verdict.exit_code
+
+
+def read_policy(thresholds: Path | None) -> Policy:
+    """The policy in `thresholds`, else in thresholds.toml in the current directory,
+    else the default one.
+
+    It may name any metric, because the scores may come from another evaluator.
+    """
+    from ragstone.gate.policy import default_policy, load_policy
+    from ragstone.gate.policy_table import POLICY_FILE
+
+    file = thresholds or Path(POLICY_FILE)
+    if thresholds is None and not file.is_file():
+        return default_policy(Path())
+    return load_policy(file, known_metrics=None)

@@ -74,10 +74,9 @@ def _type_of(annotation: object) -> dict[str, Any]:
         return {"type": click.Choice(get_args(types[0]))}
     # Without the constraints that Annotated adds.
     plain_types = {getattr(part, "__origin__", part) for part in types}
-    for number in (int, float):
-        if number in plain_types:
-            return {"type": number}
-    return {"type": str}
+    if int in plain_types:
+        return {"type": int}
+    return {"type": float if float in plain_types else str}
 
 
 PATH = click.Path(path_type=Path)

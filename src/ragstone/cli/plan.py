@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import to_builtins
 
 from ragstone.cli.options import CONFIG, FORMAT, PATH, POLICY, option, settings_from
 from ragstone.cli.output import show
+from ragstone.errors import ConfigError, GoldenSetError
+
+if TYPE_CHECKING:
+    from ragstone.golden.sample import GoldenSize
+    from ragstone.settings.settings import Settings
 
 
 @click.command(name="plan")
@@ -44,7 +50,6 @@ def command(
     from ragstone.pipeline.compare import read_side
     from ragstone.pipeline.gate_request import read_policy
     from ragstone.pipeline.plan import plan
-    from ragstone.pipeline.run_plan import golden_size
     from ragstone.report.templates import render_text_template
     from ragstone.stats.sensitivity import POWER
 
@@ -59,7 +64,7 @@ def command(
         drop=drop,
         run=None if run is None else read_side(run).scores,
         offline=split_name(settings.judge.name)[0] == "offline",
-        size=golden_size(settings) if run is None else None,
+        size=_golden_size(settings) if run is None else None,
     )
 
     def document() -> dict[str, object]:
@@ -72,3 +77,13 @@ def command(
 
     show(format_name, document, text)
     return 0
+
+
+def _golden_size(settings: Settings) -> GoldenSize | None:
+    """The size of the golden set that `settings` name; None if it can't be read."""
+    from ragstone.pipeline.run_plan import read_golden_set
+
+    try:
+        return read_golden_set(settings).size()
+    except (ConfigError, GoldenSetError):
+        return None

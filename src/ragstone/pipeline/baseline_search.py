@@ -37,10 +37,10 @@ class StoreFailed(Exception):  # noqa: N818 - an outcome to report
 
 
 class StoredRun(Struct, frozen=True):
-    """A run in a store that has not been read yet."""
+    """A run in a store that has not been read yet. `place` says where it is, and the
+    last four fields are those of GitHub's run."""
 
     place: str
-    """Where the run is, for messages."""
     read: Callable[[Mapping[str, int]], dict[str, bytes]]
     """Reads the members of its archive that are named, each up to its limit in bytes.
     Raises ArchiveRefused and StoreFailed."""
@@ -53,7 +53,6 @@ class StoredRun(Struct, frozen=True):
     refused: str | None = None
     """Why the run can't be a baseline, if that is known without reading it."""
     run_id: int = 0
-    """Of GitHub's run, like the fields below."""
     url: str = ""
     branch: str = ""
     created_at: str = ""
@@ -78,14 +77,14 @@ class BaselineStore(ABC):
 
 
 class TrustedBaseline(Struct, frozen=True):
-    """A run that a store vouches for. Its scores have not been confirmed yet."""
+    """A run that a store vouches for. Its scores have not been confirmed yet. Outside of
+    GitHub, its `run_id` is 0."""
 
     place: str
     sha: str
     created_at: str
     run: RunDirectory
     run_id: int = 0
-    """0 outside of GitHub."""
     url: str = ""
     branch: str = ""
     carried_by: int | None = None
@@ -93,10 +92,9 @@ class TrustedBaseline(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """What a run is compared with."""
+    """What a run is compared with: `run`, the baseline."""
 
     run: RunDirectory | None = None
-    """The baseline."""
     trusted: TrustedBaseline | None = None
     """The baseline as its store has it."""
     reason: str = ""

@@ -13,8 +13,7 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.redact import Redactor
 from ragstone.evaluation.score_files import read_score_file
 from ragstone.formatting import join_first
-from ragstone.gate.policy import Policy, default_policy, load_policy
-from ragstone.gate.policy_table import POLICY_FILE
+from ragstone.gate.policy import Policy
 from ragstone.gate.rules import resolve_rules
 from ragstone.gate.verdict import GateVerdict
 from ragstone.golden.sample import GoldenSet
@@ -91,18 +90,6 @@ def compare_sides(
     verdict = decide(current, terms, notes=notes)
     document = run_document(current, verdict, baseline)
     return Compared(verdict, document, current, baseline)
-
-
-def read_compare_policy(thresholds: Path | None) -> Policy:
-    """The policy in `thresholds`, else in thresholds.toml in the current directory,
-    else the default one.
-
-    It may name any metric, because the scores may come from another evaluator.
-    """
-    if thresholds is None and not Path(POLICY_FILE).is_file():
-        return default_policy(Path())
-    file = thresholds or Path(POLICY_FILE)
-    return load_policy(file, known_metrics=None)
 
 
 def compare(

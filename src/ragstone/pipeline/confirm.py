@@ -118,9 +118,10 @@ async def confirm_run(
             check.kind == CheckKind.ERROR_RATE and check.status is Status.FAIL
             for check in final.checks
         )
-        had_failures = bool(run.scores().system.failed_answers)
         # Failures that came only with the new answers say nothing about the first.
-        if final.status is Status.ERROR or (exceeds_error_rate and not had_failures):
+        if final.status is Status.ERROR or (
+            exceeds_error_rate and not run.scores().system.failed_answers
+        ):
             return first.with_warning("some of the new answers failed")
         return _adopt(first, more, final, alpha)
 

@@ -62,7 +62,6 @@ class DecisionTerms(Struct, frozen=True):
     part: str | None = None
     """The half of the system that must have been evaluated; None for the whole."""
     price: SystemPrice | None = None
-    """The price of the system's tokens."""
 
 
 class Decision(Struct, frozen=True):

@@ -19,10 +19,10 @@ NOT_JUDGED = "Not judged: no key on pull requests from forks."
 
 
 class Narrowed(Struct, frozen=True):
-    """What can be done without a key."""
+    """What can be done without a key: run with these settings, or end with an
+    outcome."""
 
     settings: Settings
-    """The settings to run with."""
     notes: tuple[str, ...]
     outcome: GateOutcome | None = None
     """The outcome of the gate, if there is nothing to run."""

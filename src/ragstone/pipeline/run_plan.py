@@ -7,13 +7,13 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from ragstone.errors import ConfigError, GoldenSetError, suggestion
+from ragstone.errors import ConfigError, suggestion
 from ragstone.evaluation.rounds.context import RunContext
 from ragstone.evaluation.rounds.plan import RunPlan
 from ragstone.evaluation.rounds.project_metrics import ProjectMetrics
 from ragstone.evaluation.rounds.sources import JudgeSource, SystemSource
 from ragstone.golden.load import load_golden_set
-from ragstone.golden.sample import GoldenSet, GoldenSize
+from ragstone.golden.sample import GoldenSet
 from ragstone.pipeline.invocation import invocation_of, system_commit
 from ragstone.settings.settings import Settings
 
@@ -71,14 +71,6 @@ def _refuse_unknown(flag: str, names: Iterable[str], known: Collection[str]) -> 
                 where=flag,
                 hint=suggestion(name, known) if known else None,
             )
-
-
-def golden_size(settings: Settings) -> GoldenSize | None:
-    """The size of the golden set that `settings` name; None if it can't be read."""
-    try:
-        return read_golden_set(settings).size()
-    except (ConfigError, GoldenSetError):
-        return None
 
 
 def project_metrics(settings: Settings, commit: str | None = None) -> ProjectMetrics:

@@ -148,7 +148,7 @@ def test_the_baselines_need_a_judge_that_offers_them(tmp_path: Path) -> None:
     ("options", "says"),
     [
         (["--method", "statements", "--fit", "judge.json"], "--fit does not go with --method."),
-        (["--method", "statements", "--run", "ragstone-run"], "--run does not go with --method."),
+        (["--method", "statements", "--run", "main-run"], "--run does not go with --method."),
         (["--method", "statements", "--scale", "1", "5"], "--scale does not go with --method."),
         (["--judge", "offline"], "--judge is for pairs, and needs --method."),
         (["--max-cost-usd", "1"], "--max-cost-usd is for pairs, and needs --method."),

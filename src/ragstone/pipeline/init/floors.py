@@ -22,12 +22,11 @@ RULES = read_table("names.toml", __package__)["floors"]
 
 
 class MeasuredFloor(NamedTuple):
-    """The floor of a metric, from the mean of its scores."""
+    """The floor of a metric, from the mean of its scores on that many `questions`."""
 
     metric: str
     mean: float
     questions: int
-    """How many questions have a score."""
     floor: float
 
 

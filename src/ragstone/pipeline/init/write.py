@@ -33,7 +33,7 @@ WORKFLOW = ".github/workflows/ragstone.yml"
 
 
 class Written(NamedTuple):
-    """What was written. Paths are relative to the folder."""
+    """What was written: files, by paths relative to the folder, and floors."""
 
     written: list[str]
     kept: list[str]
@@ -41,7 +41,6 @@ class Written(NamedTuple):
     keys: list[str]
     """Variables that the workflow takes from the secrets of the repository."""
     floors: list[MeasuredFloor]
-    """The floors that were written to thresholds.toml."""
     ignores_runs: bool
     """Whether the run directory was added to .gitignore."""
 
