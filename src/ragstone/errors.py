@@ -115,11 +115,16 @@ class TimeLimitReached(RagstoneError):  # noqa: N818 - nobody's mistake
 
     exit_code = 124
 
-    def __init__(self, during: str = "") -> None:
+    def __init__(
+        self,
+        during: str = "",
+        *,
+        hint: str = "Finished samples are saved. Continue with --resume, or raise the limit.",
+    ) -> None:
         super().__init__(
             f"the time limit was reached{during}.",
             where="run.time_limit_s",
-            hint="Finished samples are saved. Continue with --resume, or raise the limit.",
+            hint=hint,
         )
 
 

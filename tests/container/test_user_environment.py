@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.errors import SystemUnderTestError, TimeLimitReached
 from ragstone.github.container.confinement import Confinement, confine, living
-from ragstone.github.container.user_environment import Steps, SystemSetup, installing
+from ragstone.github.container.user_environment import Steps, SystemSetup, install_environ
 from ragstone.system.child import MAX_LOG_BYTES
 from ragstone.system.environment import RunAs
 from tests.needs import needs_root
@@ -32,11 +32,11 @@ def test_settings_of_installers_are_not_passed_on_unless_they_are_named(tmp_path
         "HTTP_PROXY": "http://proxy.example.com",
         "PATH": "/bin",
     }
-    unnamed = installing(given, confinement, ())
+    unnamed = install_environ(given, confinement, ())
     assert "s3cret" not in str(unnamed)
     assert not {"UV_INDEX_URL", "PIP_INDEX_URL"} & unnamed.keys()
     assert unnamed["HTTP_PROXY"] == "http://proxy.example.com"
-    named = installing(given, confinement, ("UV_INDEX_PRIVATE_PASSWORD", "HTTPS_PROXY"))
+    named = install_environ(given, confinement, ("UV_INDEX_PRIVATE_PASSWORD", "HTTPS_PROXY"))
     assert (named["UV_INDEX_PRIVATE_PASSWORD"], named["HTTPS_PROXY"]) == ("s3cret", given["HTTPS_PROXY"])
     assert "PIP_INDEX_URL" not in named
 
@@ -66,7 +66,7 @@ def run(open_folder: Path) -> Callable[..., str]:
             sign.touch()
 
         steps = Steps(confinement, {"PATH": os.defpath}, workspace, show, limit_s, deadline)
-        steps.run(["/bin/sh", "-c", lines], "setup")
+        steps.run(["/bin/sh", "-c", lines], "the setup script")
         return "".join(shown)
 
     return step
@@ -92,7 +92,7 @@ def test_output_is_bounded_and_its_end_is_still_what_an_error_shows(run: Callabl
 
 @needs_root
 def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Callable[..., str]) -> None:
-    with pytest.raises(SystemUnderTestError, match="setup did not end within 1 s:\ninstalling") as caught:
+    with pytest.raises(SystemUnderTestError, match="the setup script took longer than 1 s:\ninstalling") as caught:
         run("echo installing; sleep 600 & sleep 600", limit_s=1.0)
     assert caught.value.exit_code == 4
     # All of them were killed; the kernel may still be ending the one that isn't a child of ours.
@@ -104,6 +104,7 @@ def test_a_step_that_takes_too_long_is_ended_with_all_that_it_started(run: Calla
 
 @needs_root
 def test_a_step_that_uses_up_the_time_of_the_whole_ends_as_that(run: Callable[..., str]) -> None:
-    with pytest.raises(TimeLimitReached, match="the time limit was reached by setup") as caught:
+    with pytest.raises(TimeLimitReached, match="the time limit was reached during the setup script") as caught:
         run("sleep 600", deadline=monotonic() + 0.5)
     assert caught.value.exit_code == 124
+    assert "--resume" not in str(caught.value), "nothing was evaluated yet"

@@ -152,7 +152,7 @@ class Runner:
             "RUNNER_TEMP": "/github/runner_temp",
             "pythonLocation": "/opt/hostedtoolcache/Python/3.12.0/x64",
             "LD_LIBRARY_PATH": "/opt/hostedtoolcache/Python/3.12.0/x64/lib",
-            **{spec.input_variable: given.get(spec.name, spec.default) for spec in INPUTS},
+            **{spec.runner_variable: given.get(spec.name, spec.default) for spec in INPUTS},
             **SECRETS,
             **(environ or {}),
         }

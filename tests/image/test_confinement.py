@@ -279,5 +279,5 @@ def test_a_time_limit_covers_setup_and_hands_over_what_is_there(step: Runner) ->
     assert living(OWNER) == {}
     found = step.run(time_limit="2", setup="sleep 600", **inputs)
     assert found.code == 124, found.log
-    assert "time limit was reached by" in found.log, "by setup, or by the environment that is made for it"
+    assert "time limit was reached during" in found.log, "the setup script, or creating its environment"
     assert found.outputs["run-directory"] == ""

@@ -197,6 +197,9 @@ def with_own(path: Path, code: str) -> Path:
     ("code", "said"),
     [
         ("def f(contxts): return 1", "requires contxts, which it can't be given"),
+        ("def f(answer, threshold, **more): return 1", "requires threshold, which it can't be given"),
+        ("def f(answer, /): return 1", "requires answer, which it can't be given"),
+        ("def f(*answer): return 1", "has no parameters that it could be called with"),
         ("def f(): return 1", "has no parameters that it could be called with"),
         ("f = 3", "is not a function"),
         ("import nothing_there", "nothing_there"),

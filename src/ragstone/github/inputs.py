@@ -29,7 +29,8 @@ class CommentMode(StrEnum):
     OFF = "off"
 
 
-_OF_SETTINGS = ("config", "working-directory")
+_READ_WITH_SETTINGS = ("config", "working-directory")
+"""Inputs whose environment variables `settings/` reads."""
 
 
 def _lines(value: str) -> Texts:
@@ -37,31 +38,34 @@ def _lines(value: str) -> Texts:
 
 
 class Input(Struct, frozen=True):
-    """One input. `text` describes it; of the input for a setting (`key` in OPTIONS),
-    the setting's description does.
-
-    Without a `key`, it is about GitHub or the container. `read` turns text that isn't
-    empty into the value. Text that doesn't fit `pattern` as a whole is refused, with
-    what `invalid` says of it; that for a setting is parsed with the other settings.
-    """
+    """One input of the action."""
 
     name: str
     text: str = ""
+    """The description; for an input with a `key`, what follows the setting's own."""
     default: str = ""
     key: str | None = None
+    """The key in OPTIONS of the setting that the input overrides; None if it is about
+    GitHub or the container."""
     container_only: bool = False
     read: Callable[[str], object] = str
+    """Turns a text that isn't empty into the value. The value of a setting is validated
+    with the other settings."""
     pattern: str = ""
+    """A regular expression that the whole text must match, if there is one."""
     invalid: str = ""
+    """What an error message says of a text that doesn't match, after quoting it."""
     secret: bool = False
 
     @property
     def description(self) -> str:
-        """What the input is, in Markdown, and what counts without it."""
+        """The description for the documentation, in Markdown, with the default."""
         if self.key is None:
             return self.text
-        option, default = option_of(self.key), option_of(self.key).default
-        default = default and f"Default: the config's, else {default}."
+        option = option_of(self.key)
+        default = ""
+        if option.default:
+            default = f"Default: the config's, else {option.default}."
         return " ".join(filter(None, (f"{option.sentence}.", self.text, default)))
 
     def value_of(self, text: str) -> object:
@@ -71,15 +75,15 @@ class Input(Struct, frozen=True):
         return self.read(text)
 
     @property
-    def input_variable(self) -> str:
-        """The runner's variable for it: spaces become underscores, letters upper case,
-        dashes stay."""
+    def runner_variable(self) -> str:
+        """The environment variable in which the runner passes the input: letters become
+        upper case, dashes stay."""
         return f"INPUT_{self.name.upper()}"
 
     @property
-    def variable(self) -> str:
-        """The corresponding environment variable for `ragstone gate --github`, if it is
-        not that of a setting."""
+    def gate_variable(self) -> str:
+        """The environment variable for the same with `ragstone gate --github`, if the
+        input is not for a setting."""
         return f"RAGSTONE_{self.name.upper().replace('-', '_')}"
 
 
@@ -95,10 +99,13 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 }
 _TABLES: dict[str, dict[str, Any]] = read_table("inputs.toml", __package__)
 
-INPUTS = tuple(
-    Input(name, **{**row, "read": _READERS[row.get("read", "text")]})
-    for name, row in _TABLES.items()
-)
+
+def _input_of(name: str, row: Mapping[str, Any]) -> Input:
+    read = _READERS[row.get("read", "text")]
+    return Input(name, **{**row, "read": read})
+
+
+INPUTS = tuple(_input_of(name, row) for name, row in _TABLES.items())
 
 
 _NO_SECRET = SecretStr("")
@@ -131,7 +138,9 @@ class ActionInputs(Struct, frozen=True):
 def read_inputs(environ: Environ) -> ActionInputs:
     """The inputs of the action, from ``INPUT_*``. Raises ConfigError that names the
     input."""
-    return _read(environ, lambda spec: (spec.input_variable,), "input '{0.name}'")
+    return _read(
+        environ, lambda spec: (spec.runner_variable,), where="input '{0.name}'"
+    )
 
 
 def read_variables(environ: Environ) -> ActionInputs:
@@ -141,40 +150,43 @@ def read_variables(environ: Environ) -> ActionInputs:
     """
 
     def names_of(spec: Input) -> Texts:
-        is_elsewhere = spec.container_only or spec.name in _OF_SETTINGS
-        if spec.key is not None or is_elsewhere:
+        is_read_elsewhere = spec.container_only or spec.name in _READ_WITH_SETTINGS
+        if spec.key is not None or is_read_elsewhere:
             return ()
-        return TOKENS if spec.name == TOKEN_INPUT else (spec.variable,)
+        return TOKENS if spec.name == TOKEN_INPUT else (spec.gate_variable,)
 
-    return _read(environ, names_of, "environment variable {0.variable}")
+    return _read(environ, names_of, where="environment variable {0.gate_variable}")
 
 
 def _read(
-    environ: Environ, names_of: Callable[[Input], Sequence[str]], place: str
+    environ: Environ, names_of: Callable[[Input], Sequence[str]], *, where: str
 ) -> ActionInputs:
-    """The inputs, each from the first variable of its names that is not empty."""
+    """Read each input from the first of its variables, `names_of` it, that is not
+    empty. `where` is a format string that names an Input in error messages."""
     variables = Variables(environ)
     fields: dict[str, Any] = {}
     overrides: dict[str, object] = {}
     for spec in INPUTS:
-        # The runner fills in `${{ github.token }}`.
+        # The default of a secret is an expression that only the runner evaluates.
         text = "" if spec.secret else spec.default
+        # From the last to the first, so that the first replaces the others.
         for name in reversed(names_of(spec)):
             if spec.secret:
                 secret = variables.secret(name)
-                value = "" if secret is None else secret.get_secret_value()
+                variable_text = "" if secret is None else secret.get_secret_value()
             else:
-                value = variables.get(name).strip()
-            text = value or text
+                variable_text = variables.get(name).strip()
+            text = variable_text or text
         if not text:
             continue
         try:
-            read = spec.value_of(text)
+            value = spec.value_of(text)
         except ConfigError as error:
-            where = place.format(spec)
-            raise ConfigError(error.message, where=where, hint=error.hint) from None
+            raise ConfigError(
+                error.message, where=where.format(spec), hint=error.hint
+            ) from None
         if spec.key is None:
-            fields[spec.name.replace("-", "_")] = read
+            fields[spec.name.replace("-", "_")] = value
         else:
-            overrides[spec.key] = read
+            overrides[spec.key] = value
     return ActionInputs(**fields, overrides=overrides)

@@ -52,7 +52,9 @@ def test_people_read_sentences_programs_json_and_the_gate_a_file(run: RunDirecto
     out = tmp_path / "calibration.json"
     text = run_calibrate(labels, "--run", run.path, "-o", out)
     assert "faithfulness: 20 labelled samples" in text
-    assert text.rstrip().endswith("This judge may not block yet: faithfulness (20 labels, and it takes 30).")
+    assert text.rstrip().endswith(
+        "This judge may not block yet: faithfulness (only 20 labels; at least 30 are needed)."
+    )
     written = read_calibration(out)
     assert written.judge == run.manifest.judge
     assert len(written.metrics["faithfulness"].pairs) == 20
@@ -125,7 +127,7 @@ def test_the_last_sentence_says_whether_the_judge_may_block_and_at_which_floor()
     scores, people = noisy(0.5)
     assert "may not block yet: m (its agreement" in calibrate(build_run(scores), labels_of(people)).conclusion()
     lenient = calibrate(build_run(scores), labels_of(people), min_agreement=-1.0)
-    assert "may be chance" in lenient.conclusion()
+    assert "may be due to chance" in lenient.conclusion()
     same = calibrate(build_run({"m": [1.0] * 40}), labels_of({f"s{i}": 1.0 for i in range(40)}))
     assert same.conclusion() == "This judge may not block yet: m (all scores and labels are the same)."
 
@@ -176,8 +178,9 @@ def test_labels_that_can_not_be_compared_are_refused_with_the_way_out(
 def test_what_is_settled_is_in_a_file_of_this_name(run: RunDirectory, tmp_path: Path) -> None:
     for who, label in (("ann", "pass"), ("bob", "fail")):
         (tmp_path / f"{who}.csv").write_text(f"id,faithfulness\nq1,{label}\n")
-    with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
-        run_calibrate(tmp_path / "ann.csv", tmp_path / "bob.csv", "--run", run.path, "--settle", "open.csv")
+    for name in ("open.csv", "settled.txt"):
+        with pytest.raises(ConfigError, match=r"must be called settled\.csv"):
+            run_calibrate(tmp_path / "ann.csv", tmp_path / "bob.csv", "--run", run.path, "--settle", name)
 
 
 def test_the_command_says_when_there_is_nothing_to_settle(run: RunDirectory, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.gate.findings import Level
 from ragstone.history.file import read_history
@@ -57,6 +59,21 @@ def test_the_sample_is_random_and_the_same_in_each_job(tmp_path: Path) -> None:
     monitored = monitor_day(tmp_path, log, policy=JUDGED)
     assert (monitored.run, monitored.line.judge) == (None, "none"), "sources without texts are counted, and not judged"
     assert values(monitored)["without_sources"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("source", "is_judged"),
+    [
+        ("鞋子在收到后三十天内可以退货。", True),
+        ("คืนรองเท้าได้ภายในสามสิบวัน", True),
+        ("退货政策.pdf", False),
+        ("Return policy.pdf", False),
+        ("returns", False),
+    ],
+)
+def test_sources_of_any_script_are_judged_if_they_are_texts(tmp_path: Path, source: str, is_judged: bool) -> None:
+    log = write(tmp_path / "a.jsonl", [interaction(0.1, sources=[source])])
+    assert (monitor_day(tmp_path, log, policy=JUDGED).run is not None) is is_judged
 
 
 def test_a_window_is_one_line_of_the_history_without_any_text(tmp_path: Path) -> None:

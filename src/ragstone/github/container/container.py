@@ -28,7 +28,7 @@ from ragstone.github.container.user_environment import (
     SystemSetup,
     base_python,
     container_environ,
-    installing,
+    install_environ,
 )
 from ragstone.golden.sample import Texts
 from ragstone.settings.settings import SystemSettings
@@ -101,7 +101,7 @@ class Container(Struct, frozen=True):
         ConfigError, SystemUnderTestError, TimeLimitReached.
         """
         confinement, directory = self.confinement, self.directory
-        added_names: Texts = ()
+        extra_names: Texts = ()
         if self.base is not None:
             side = "head"
             if base_checkout is not None:
@@ -109,20 +109,22 @@ class Container(Struct, frozen=True):
                 give_to(confinement, base_checkout)
                 workspace = self.workspace.resolve()
                 directory = base_checkout / directory.resolve().relative_to(workspace)
-            environ, added_names = {**environ, SIDE: side}, (SIDE,)
+            environ = {**environ, SIDE: side}
+            extra_names = (SIDE,)
         environ = container_environ(environ, confinement)
         python = system.python or base_python()
         if self.setup.needs_environment:
-            variables = installing(environ, confinement, (*system.env, *added_names))
-            inside = self.setup.run(
+            names = (*system.env, *extra_names)
+            variables = install_environ(environ, confinement, names)
+            own_variables = self.setup.run(
                 Steps(confinement, variables, directory, write, SETUP_LIMIT_S, deadline)
             )
             # A requested environment overrides the interpreter in the config, which is
             # for other places.
-            environ = {**environ, **inside}
-            python = f"{inside['VIRTUAL_ENV']}/bin/python"
+            environ = {**environ, **own_variables}
+            python = f"{own_variables['VIRTUAL_ENV']}/bin/python"
         settings = system.model_copy(update={"python": python})
-        return Installed(settings, environ, confinement.run_as, added_names)
+        return Installed(settings, environ, confinement.run_as, extra_names)
 
     @contextmanager
     def guarding(self) -> Iterator[None]:

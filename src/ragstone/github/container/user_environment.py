@@ -1,5 +1,5 @@
-"""The environment of the user's own system: made with uv for the Python asked for,
-never Ragstone's."""
+"""The virtual environment of the user's system. It is made with uv, for the requested
+Python version, apart from Ragstone's own."""
 
 from __future__ import annotations
 
@@ -29,62 +29,68 @@ from ragstone.system.environment import RunAs, child_environment
 from ragstone.system.response import System
 
 _TAIL_LINES = 30
+"""The last lines of the output, which an error message shows."""
 _DRAIN_S = 1.0
+"""The wait for the rest of the output once the program has ended."""
 _MAX_LINE_BYTES = 8192
-_LEFT_OUT = (
-    f"[ragstone] this is more than {MAX_LOG_BYTES:,} bytes; the rest is left out\n"
+_TRUNCATED = (
+    f"[ragstone] this output exceeds {MAX_LOG_BYTES:,} bytes; the rest is left out\n"
 )
-_NETWORK = frozenset(
+_NETWORK_VARIABLES = frozenset(
     """
     http_proxy https_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
     SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
     """.split()  # noqa: SIM905
 )
-_WRONG_INSIDE = (
+_HOST_ONLY_VARIABLES = (
     "LD_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
     "PYTHONPATH",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
 )
-"""What setup actions leave behind on the host points at paths that are not in the
+"""Variables that setup actions set on the host. Their paths don't exist in the
 container."""
 
 
 class Installed(Struct, frozen=True):
-    """A version of the user's system, with which its processes are started."""
+    """What is needed to start the processes of one version of the user's system: the
+    current one, or that of the base commit."""
 
     settings: SystemSettings
-    """With the interpreter."""
+    """The settings, with the interpreter to use."""
     environ: Environ
-    """Its children get an allow-list of it."""
+    """The whole environment. Processes get only the variables that are allowed."""
     run_as: RunAs | None = None
-    added_names: Texts = ()
-    """Variables that are passed on besides those in the settings."""
+    extra_names: Texts = ()
+    """Names of variables that are passed on besides those in the settings."""
 
     def build(
-        self, settings: SystemSettings, *, root: Path, log: Path, **places: Path | None
+        self, settings: SystemSettings, *, root: Path, log: Path, **folders: Path | None
     ) -> System:
-        """The system with `settings`, not yet started: see `build_system`."""
-        names = (*settings.env, *self.added_names)
+        """Build the system with `settings`, without starting it. `folders` are the
+        arguments `within` and `forbidden_imports` of `build_system`."""
+        names = (*settings.env, *self.extra_names)
         return build_system(
             settings.model_copy(update={"env": names}),
             root=root,
             environ=self.environ,
             log=log,
             run_as=self.run_as,
-            **places,
+            **folders,
         )
 
 
 def container_environ(environ: Environ, confinement: Confinement) -> Environ:
-    """`environ` with what is wrong inside of the container set right. Children get an
-    allow-list of it."""
-    right_inside = {
-        name: value for name, value in environ.items() if name not in _WRONG_INSIDE
+    """`environ` without the variables of the host, and with the PATH, HOME and TMPDIR
+    of the container."""
+    usable = {
+        name: value
+        for name, value in environ.items()
+        if name not in _HOST_ONLY_VARIABLES
     }
     return {
-        **right_inside,
+        **usable,
         "PATH": SAFE_PATH,
         "HOME": str(confinement.run_as.home),
         "TMPDIR": str(confinement.folder / "tmp"),
@@ -106,10 +112,11 @@ class SystemSetup(Struct, frozen=True):
 
     def run(self, steps: Steps) -> Environ:
         """Make the environment, install `requirements` into it, and run `script` with
-        it, as the user. Returns the variables to use it with.
+        it, as the user. Returns the variables with which programs use the
+        environment.
 
-        Raises ConfigError for files that are not there, SystemUnderTestError when
-        something does not install or takes too long, and TimeLimitReached.
+        Raises ConfigError if a requirements file doesn't exist, SystemUnderTestError if
+        a step fails or takes too long, and TimeLimitReached.
         """
         files = []
         for name in self.requirements:
@@ -118,30 +125,33 @@ class SystemSetup(Struct, frozen=True):
                 raise ConfigError(
                     f"requirements file not found: {name}",
                     where="input 'requirements'",
-                    hint="One path a line.",
+                    hint="Write one path on each line, relative to the working directory.",
                 )
             files += ["--requirement", str(path)]
-        places = f"{Path(sys.executable).parent}:{SAFE_PATH}"
-        uv = shutil.which("uv", path=places) or "uv"  # is in the image
+        search_path = f"{Path(sys.executable).parent}:{SAFE_PATH}"
+        # The image has it. Without it, the error of starting the step names it.
+        uv = shutil.which("uv", path=search_path) or "uv"
         target = str(steps.confinement.folder / "env")
         version = self.python_version
         steps.run(
             [uv, "venv", "--seed", "--python", version or base_python(), target],
-            "python-version" if version else "the environment",
+            f"creating the environment for Python {version}"
+            if version
+            else "creating the environment",
         )
         if files:
             install = [uv, "pip", "install", "--python", f"{target}/bin/python"]
-            steps.run([*install, *files], "requirements")
-        inside = {"PATH": f"{target}/bin:{SAFE_PATH}", "VIRTUAL_ENV": target}
+            steps.run([*install, *files], "installing the requirements")
+        variables = {"PATH": f"{target}/bin:{SAFE_PATH}", "VIRTUAL_ENV": target}
         if self.script:
             options = ["--noprofile", "--norc", "-eo", "pipefail", "-c", self.script]
-            steps.run(["/bin/bash", *options], "setup", inside)
-        return inside
+            steps.run(["/bin/bash", *options], "the setup script", variables)
+        return variables
 
 
 class Steps(Struct, frozen=True):
-    """Runs programs of the user's, as the user, and shows what they print as they print
-    it."""
+    """Runs the programs that set up the user's system, as the user, and shows their
+    output while they run."""
 
     confinement: Confinement
     environ: Environ
@@ -150,52 +160,59 @@ class Steps(Struct, frozen=True):
     limit_s: float
     """How long each step may take."""
     deadline: float | None = None
-    """By when, of the monotonic clock, all of them must be done."""
+    """When all steps together must be done, on the monotonic clock; None for no
+    limit."""
 
     def run(
-        self, argv: Sequence[str], what: str, inside: Environ = MappingProxyType({})
+        self,
+        argv: Sequence[str],
+        step: str,
+        extra_environ: Environ = MappingProxyType({}),
     ) -> None:
-        """Run to the end of `argv` itself: what it left in the background (a server)
-        goes on, its output dropped.
+        """Run `argv`, and wait for this process only. What it leaves in the background,
+        such as a server, goes on, and its output is dropped.
 
-        Raises SystemUnderTestError when it fails or takes too long, TimeLimitReached
-        when all together does.
+        `step` says in error messages what is done. Raises SystemUnderTestError if the
+        step fails or takes too long, and TimeLimitReached if the deadline passes.
         """
         process = subprocess.Popen(  # noqa: S603 - what the user asked for, as the user
             list(argv),
             cwd=self.directory,
-            env={**self.environ, **inside},
+            env={**self.environ, **extra_environ},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             **self.confinement.run_as.popen_arguments(),  # type: ignore[call-overload]
         )
-        printed = _Printed(process.stdout, self.write)
-        printed.start()
-        total_s = inf if self.deadline is None else self.deadline - monotonic()
+        output = _OutputReader(process.stdout, self.write)
+        output.start()
+        remaining_s = inf if self.deadline is None else self.deadline - monotonic()
         try:
-            code = process.wait(max(0.0, min(self.limit_s, total_s)))
+            code = process.wait(max(0.0, min(self.limit_s, remaining_s)))
         except subprocess.TimeoutExpired:
             kill_group(process.pid)
             process.wait()
-            printed.end()
-            if total_s < self.limit_s:
-                raise TimeLimitReached(f" by {what}") from None
+            output.end()
+            if remaining_s < self.limit_s:
+                raise TimeLimitReached(
+                    f" during {step}", hint="Raise the limit, or shorten this step."
+                ) from None
             raise SystemUnderTestError(
-                f"{what} did not end within {self.limit_s:g} s:\n{printed.tail()}",
-                hint="Let a server that it starts run in the background.",
+                f"{step} took longer than {self.limit_s:g} s:\n{output.tail()}",
+                hint="If a script starts a server, start it in the background.",
             ) from None
-        printed.end()
+        output.end()
         if code != 0:
             raise SystemUnderTestError(
-                f"{what} ended with exit code {code}:\n{printed.tail()}",
-                hint="Run the same lines in a fresh checkout to see why.",
+                f"{step} failed with exit code {code}:\n{output.tail()}",
+                hint="Repeat this step in a fresh checkout to see why.",
             )
 
 
-class _Printed(Thread):
-    """What a program prints: shown line by line up to a bound, its last lines kept."""
+class _OutputReader(Thread):
+    """Shows the output of a program line by line, up to MAX_LOG_BYTES, and keeps its
+    last lines."""
 
     def __init__(self, stream: IO[bytes], write: Write) -> None:
         super().__init__(daemon=True)
@@ -205,7 +222,7 @@ class _Printed(Thread):
         self._listening = True
 
     def end(self) -> None:
-        """Take in what is there; what comes later is dropped."""
+        """Read what was printed so far. What is printed later is dropped."""
         self.join(_DRAIN_S)
         self._listening = False
 
@@ -213,28 +230,30 @@ class _Printed(Thread):
         return "".join(self._tail).rstrip()
 
     def run(self) -> None:
-        room = MAX_LOG_BYTES
+        remaining_bytes = MAX_LOG_BYTES
         with self._stream:
             while raw := self._stream.readline(_MAX_LINE_BYTES):
                 if not self._listening:
                     continue
                 line = raw.decode("utf-8", "replace")
                 self._tail.append(line)
-                if room > 0:
-                    room -= len(raw)
-                    self._write(line if room > 0 else f"{line}\n{_LEFT_OUT}")
+                if remaining_bytes > 0:
+                    remaining_bytes -= len(raw)
+                    self._write(
+                        line if remaining_bytes > 0 else f"{line}\n{_TRUNCATED}"
+                    )
 
 
-def installing(
-    base: Environ, confinement: Confinement, system_env: Sequence[str]
+def install_environ(
+    environ: Environ, confinement: Confinement, system_env: Sequence[str]
 ) -> Environ:
-    """Variables for installing: what the system itself gets, and how the network is
-    reached, without passwords."""
-    allowed = child_environment(system_env, base, confinement.run_as)
+    """The variables for the steps of a setup: those that the system gets, and those for
+    the network, without passwords."""
+    allowed = child_environment(system_env, environ, confinement.run_as)
     network = {
         name: value
-        for name, value in base.items()
-        if name in _NETWORK and "@" not in value
+        for name, value in environ.items()
+        if name in _NETWORK_VARIABLES and "@" not in value
     }
     return {
         **network,
@@ -247,7 +266,7 @@ def installing(
 
 
 def base_python() -> str:
-    """The image's own Python, which Ragstone's environment was made from and which
-    holds no package of it."""
+    """The image's own Python, from which Ragstone's environment was made. None of
+    Ragstone's packages is installed in it."""
     base: str = getattr(sys, "_base_executable", "") or sys.executable
     return base

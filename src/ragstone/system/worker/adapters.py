@@ -73,14 +73,19 @@ class Parameters:
         ]
 
     @property
-    def names_after_question(self) -> list[str]:
-        """The names of the parameters after the first one, which is for the question,
-        that can be passed by name."""
+    def keyword_names(self) -> list[str]:
+        """The names of the parameters that can be passed by name."""
         by_name = (
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             inspect.Parameter.KEYWORD_ONLY,
         )
-        return [p.name for p in self.all[1:] if p.kind in by_name]
+        return [p.name for p in self.all if p.kind in by_name]
+
+    @property
+    def names_after_question(self) -> list[str]:
+        """The names of the parameters after the first one, which is for the question,
+        that can be passed by name."""
+        return [name for name in self.keyword_names if name != self.all[0].name]
 
 
 def extra_names(available: Collection[str]) -> dict[str, str]:

@@ -48,7 +48,7 @@ _FLOOR_STEP = 0.05
 """A floor is proposed as a multiple of this."""
 
 _MAX_DIFFERENCES = 5
-"""The report shows so many of the samples on which judge and people differ."""
+"""The most samples on which judge and people differ that the report shows."""
 
 Pairs = dict[str, tuple[float, float]]
 """The judge's score and the mean human label, by sample id."""
@@ -92,7 +92,8 @@ class MetricReport(Struct, frozen=True):
     first."""
 
     def floor(self) -> float:
-        """The highest floor on the corrected mean that the labelled run surely keeps."""
+        """The highest multiple of `_FLOOR_STEP` that isn't above the confidence interval
+        of the corrected mean."""
         rounding_error = 1e-9  # 0.15 / 0.05 is a little below 3
         steps = int(self.people_mean.low / _FLOOR_STEP + rounding_error)
         return max(0.0, steps * _FLOOR_STEP)
@@ -104,12 +105,12 @@ class MetricReport(Struct, frozen=True):
             return "all scores and labels are the same"
         if self.labelled < MIN_LABELS:
             labels = counted(self.labelled, "label")
-            return f"{labels}, and it takes {MIN_LABELS}"
+            return f"only {labels}; at least {MIN_LABELS} are needed"
         if alpha.value < min_agreement:
             agreement = score(alpha.value)
             return f"its agreement with people is {agreement}, below {min_agreement:g}"
         if alpha.low is None or alpha.low <= 0.0:
-            return "its agreement with people may be chance"
+            return "its agreement with people may be due to chance"
         return ""
 
 
@@ -308,7 +309,8 @@ def _agreement_of_people(
         for name in annotators
     ]
     values = np.array(rows, dtype=np.float64)
-    table = values.reshape(len(annotators), len(by_sample))  # also without annotators
+    # Without annotators, the array has one dimension.
+    table = values.reshape(len(annotators), len(by_sample))
     is_labelled = ~np.isnan(table)
     kappas = {}
     for first, second in combinations(range(len(annotators)), 2):
@@ -327,13 +329,17 @@ def write_disagreements(path: Path, report: CalibrationReport, labels: Labels) -
     """Write a table of the answers on which people disagree, without the annotators'
     names. Once filled in, it is read with the other tables.
 
-    Raises ConfigError if the file exists, or has a name other than `SETTLED`.
+    Raises ConfigError if the file exists, or is not called settled.csv.
     """
-    if path.stem != SETTLED:
+    if path.name != f"{SETTLED}.csv":
         raise ConfigError(
-            f"must be called {SETTLED}.csv, so that its labels decide.", where=str(path)
+            f"the table must be called {SETTLED}.csv: only labels in a file of this name settle disagreements.",
+            where=str(path),
         )
-    refuse_existing(path, "Name it among LABELS, or remove it.")
+    refuse_existing(
+        path,
+        "To use its labels, pass it with the other tables. To write it anew, remove it first.",
+    )
     metrics = sorted(labels.by_metric)
     rows: dict[str, dict[str, str]] = {}
     for metric, sample_id in sorted(report.unsettled):

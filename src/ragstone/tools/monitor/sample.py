@@ -10,7 +10,9 @@ from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.interactions import Interactions
 from ragstone.evaluation.rescore import rescore
 from ragstone.evaluation.rounds.context import RunContext
+from ragstone.golden.document_names import is_document_name
 from ragstone.golden.sample import ColumnMapping, GoldenSet, Sample
+from ragstone.metrics.limits import word_count
 from ragstone.pipeline.run_plan import run_plan
 from ragstone.settings.settings import Settings
 from ragstone.system import payload
@@ -18,57 +20,64 @@ from ragstone.system.response import Response
 from ragstone.tools.monitor.personal import mask_personal_data
 from ragstone.tools.monitor.window import Window
 
+LoggedAnswer = tuple[Sample, Response]
+"""A question, as a sample, and the response that was logged for it."""
+
 
 async def judge_sample(
     window: Window, size: int, settings: Settings, context: RunContext, out: Path
 ) -> RunDirectory | None:
-    """Judge at most `size` answers of `window`, and write their run to `out`; None if
-    no answer can be judged.
+    """Judge at most `size` answers of `window`, and write their run to `out`. Returns
+    None if no answer can be judged.
 
-    The metrics are those of `settings`, or those that need no reference if it names
-    none. Raises what a run raises.
+    The metrics are those of `settings`, or those that need no reference if the settings
+    name none. Raises what a run raises.
     """
-    sample = draw_sample(window, size)
-    if not sample:
+    drawn = draw_sample(window, size)
+    if not drawn:
         return None
     source = f"interactions of {window.period.name}"
-    answers = Interactions(
-        ColumnMapping(source, "interactions", {}), map(without_personal_data, sample)
-    )
+    mapping = ColumnMapping(file=source, format="interactions", columns={})
+    answers = Interactions(mapping, map(without_personal_data, drawn))
     plan = run_plan(
         settings.with_value("run.out", str(out)),
         context,
-        golden=GoldenSet(()),
+        golden=GoldenSet(()),  # the questions are logged with their answers
         command=None,
     )
     return await rescore(answers, plan, context)
 
 
-def draw_sample(window: Window, size: int) -> list[tuple[Sample, Response]]:
+def draw_sample(window: Window, size: int) -> list[LoggedAnswer]:
     """Draw at most `size` of the answers that a judge can score: those with the lowest
     keys.
 
-    Keys are hashes, so the sample is random, and the same each time. An answer whose
+    Keys are hashes, so the draw is random, and the same each time. An answer whose
     sources are logged without their texts can't be judged.
     """
-    sample: list[tuple[Sample, Response]] = []
+    drawn: list[LoggedAnswer] = []
     for key, interaction in sorted(window.interactions.items()):
-        if len(sample) == size:
+        if len(drawn) == size:
             break
         sources = interaction.sources
         if not interaction.question or not interaction.answer or sources is None:
             continue
         logged = {"answer": interaction.answer, "contexts": list(sources)}
         response = payload.read(key, logged, interaction.latency)
-        # One word is the id of a document rather than its text.
-        has_texts = all(" " in context.text.strip() for context in response.contexts)
+        has_texts = all(_is_passage(context.text) for context in response.contexts)
         if response.failure is None and has_texts:
             question = Sample(key, interaction.question)
-            sample.append((question, response))
-    return sample
+            drawn.append((question, response))
+    return drawn
 
 
-def without_personal_data(answer: tuple[Sample, Response]) -> tuple[Sample, Response]:
+def _is_passage(text: str) -> bool:
+    """Whether a source is logged with its text. A single word is rather the id of a
+    document."""
+    return word_count(text) > 1 and not is_document_name(text)
+
+
+def without_personal_data(answer: LoggedAnswer) -> LoggedAnswer:
     """A question with its response, without the personal data that rules find."""
     sample, response = answer
     contexts = tuple(
