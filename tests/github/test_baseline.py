@@ -276,8 +276,8 @@ def test_an_artifact_of_another_run_or_name_is_not_taken_for_ours(
     ("changed", "says"),
     [
         ({"digest": "sha256:" + "0" * 64}, "does not match the digest"),
-        ({"digest": None}, "no digest"),
-        ({"digest": "md5:00"}, "no digest"),
+        ({"digest": None}, "no SHA-256 digest"),
+        ({"digest": "md5:00"}, "no SHA-256 digest"),
         ({"expired": True}, "expired"),
         ({"size_in_bytes": 10**12}, "larger than"),
     ],

@@ -75,7 +75,7 @@ def test_earlier_answers_are_looked_for_where_the_files_tell_who_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entrypoint: str, version: str | None, more: Any, is_asked: bool
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(evaluate, "find_earlier_run", lambda *arguments: asked.append(arguments))
+    monkeypatch.setattr(evaluate, "find_earlier_run", lambda *arguments, **_: asked.append(arguments))
     name = more.get("name", "pull_request")
     event = build_event(runner(name), more.get("payload", payload_of(name)))
     settings = Settings(system=SystemSettings(entrypoint=entrypoint, version=version))
@@ -88,7 +88,7 @@ def test_earlier_answers_are_looked_for_where_the_files_tell_who_answers(
     assert len(asked) == is_asked
 
 
-TAIL = "x" * evaluate._LOG_TAIL
+TAIL = "x" * evaluate._MAX_SHOWN_LOG_BYTES
 
 
 @pytest.mark.parametrize(
@@ -101,5 +101,5 @@ def test_the_last_part_of_what_a_system_prints_is_shown(
     if text is not None:
         log.write_text(text, encoding="utf-8")
     said: list[str] = []
-    _show_log(log, said.append, of=" at b")
+    _show_log(log, said.append, version=" at b")
     assert said == ([f"-- output of the system under test at b{part} --\n{shown}\n--\n"] if shown else [])

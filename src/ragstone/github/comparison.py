@@ -1,5 +1,5 @@
-"""What a run is compared with: the newest good run, the base commit, or the run that
-the workflow names."""
+"""Finds what a run is compared with: the newest good run, the base commit, or the run
+directory that the workflow names."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ from ragstone.pipeline.baseline_search import Comparison, open_baseline_in
 from ragstone.settings.settings import Settings
 
 _NO_BASE_COMMIT = "This run has no base commit, so it is compared with the newest good run, as with `artifact`."
-_OWN_SETTINGS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
+_BASELINE_KEYS = ("gate.baseline", "gate.baseline_commit", "gate.baseline_entrypoint")
 """Settings with which a config file could choose what it is compared with."""
 
 
 def refuse_own_baseline(job: Job) -> None:
-    """A pull request's own config file must not choose the baseline, nor an input one
-    that nobody reviews.
-
-    Raises ConfigError.
-    """
-    gate, from_file = job.settings.gate, job.settings.from_file
-    chosen = [key for key in _OWN_SETTINGS if key in from_file]
+    """Raise ConfigError if the config file of a pull request chooses the baseline, or
+    an input names a branch that doesn't count as reviewed."""
+    gate = job.settings.gate
+    refused = [key for key in _BASELINE_KEYS if key in job.settings.from_file]
+    # These are refused from any source: jobs on GitHub don't support them.
     if gate.baseline_folder is not None:
-        chosen.append("gate.baseline_folder")
+        refused.append("gate.baseline_folder")
     if gate.baseline_commit is not None:
-        chosen.append("gate.baseline_commit")
-    if chosen:
+        refused.append("gate.baseline_commit")
+    if refused:
         raise ConfigError(
             "on GitHub the workflow chooses the baseline, not a setting.",
-            where=chosen[0],
-            hint="Remove it, and set the input `baseline` (--baseline artifact, commit or none with --github).",
+            where=refused[0],
+            hint="Remove the setting, and set the input `baseline`; with `ragstone gate --github`, use --baseline "
+            "artifact, commit or none.",
         )
     check_baseline_branch(job)
 
 
 def check_baseline_branch(job: Job) -> None:
-    """Raise ConfigError if an input names a branch whose runs nobody needs to have
-    reviewed."""
+    """Raise ConfigError if the input `baseline-branch` names a branch that doesn't
+    count as reviewed."""
     branch = job.inputs.baseline_branch
-    unreviewed = None if branch is None else why_unreviewed(job.api, job.event, branch)
-    if unreviewed is not None:
+    reason = None if branch is None else why_unreviewed(job.api, job.event, branch)
+    if reason is not None:
         raise ConfigError(
-            f"'{branch}' {unreviewed}, so its runs can't be baselines.",
+            f"'{branch}' {reason}, so its runs can't be baselines.",
             where="input 'baseline-branch'",
             hint="Name the default branch or a protected one, and give the job `permissions: contents: read`.",
         )
@@ -66,11 +65,11 @@ def find_comparison(
     notes: list[str],
     write: Write,
 ) -> Comparison:
-    """The baseline to compare with, or none and a note with the reason. Raises
-    BaselineError.
+    """Find the baseline of a run. If there is none, the reason is added to `notes`.
+    Raises BaselineError.
 
-    With a `base_commit`, the run is compared with that, and the baseline only gives
-    judgements and lineage.
+    A run with a `base_commit` is compared with that commit. The baseline then only
+    provides its judgements, history and lineage.
     """
     if job.plan.baseline is BaselineSource.PATH:
         return Comparison(_baseline_at(settings, job.temporary / "baseline"))
@@ -79,10 +78,14 @@ def find_comparison(
     if job.api is None:
         notes.append("No baseline: there is no GitHub token to find earlier runs.")
         return Comparison()
-    event, inputs = job.event, job.inputs
-    run_id, workflow = event.run_id, event.workflow
+    event = job.event
+    inputs = job.inputs
+    run_id = event.run_id
+    workflow = event.workflow
     if event.upstream is not None:
-        run_id, workflow = event.upstream.run_id, None
+        # The workflow of the reported run, whose file the event doesn't name.
+        run_id = event.upstream.run_id
+        workflow = None
     store = GitHubArtifacts(
         job.api,
         run_id=run_id,
@@ -102,21 +105,22 @@ def find_comparison(
         notes.append(_NO_BASE_COMMIT)
     notes += comparison.damage
     if base_commit is not None:
+        # An unreadable baseline leaves nothing unproven: the base commit is asked.
         return replace(comparison, unproven=None)
     return comparison
 
 
 def _baseline_at(settings: Settings, target: Path) -> RunDirectory:
-    """The baseline in the folder named by the workflow, copied out of reach of user
-    code, with recomputed scores."""
-    named = str(settings.gate.baseline)
+    """Copy the baseline that the workflow names to `target`, which the user's code
+    can't change, and check its scores. Raises BaselineError."""
+    path = str(settings.gate.baseline)
     try:
-        source = settings.path(named)
+        source = settings.path(path)
         unpack_run(read_members(source, settings.within, RUN_LIMITS), target)
         return confirm(open_baseline(target))
     except (OSError, RunDirectoryError) as error:
         raise BaselineError(
             f"the baseline can't be used: {error}",
-            where=named,
+            where=path,
             hint="Use a directory in the workspace that was written by `ragstone run` or `ragstone gate`.",
         ) from None

@@ -1,5 +1,5 @@
-"""The evaluating half of a job: from checked settings, through the baseline and the
-user's system, to a verdict."""
+"""Evaluates the user's system in a job, and decides: from checked settings, through the
+baseline, to a verdict."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from ragstone.printable import shown_name
 from ragstone.progress import LineProgress
 from ragstone.system.entrypoint import entrypoint_or_none
 
-_LOG_TAIL = 64 * 1024
-_MOMENT_S = 0.001
-_MERGED = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
+_MAX_SHOWN_LOG_BYTES = 64 * 1024
+_MIN_TIME_LIMIT_S = 0.001
+"""Enough for a run to start, and to report that its time is up."""
+_MERGE_MESSAGE = re.compile(r"^Merge pull request #(\d{1,9}) |\(#(\d{1,9})\)\s*$")
 
 
 async def evaluate(job: Job, write: Write) -> Report:
-    """The verdict, or the error in its place. What can be checked without running user
-    code is checked first."""
+    """Evaluate and decide. An error becomes a report without a verdict."""
     notes: list[str] = []
     changes: list[str] = []
     try:
-        report = await _decided(job, write, notes, changes)
+        report = await _decide(job, write, notes, changes)
     except RagstoneError as error:
         text = job.redact(str(error))
         report = Report(exit_code=error.exit_code, error=error, error_text=text)
@@ -65,21 +65,27 @@ async def evaluate(job: Job, write: Write) -> Report:
     )
 
 
-async def _decided(
+async def _decide(
     job: Job, write: Write, notes: list[str], changes: list[str]
 ) -> Report:
-    """The outcome. Adds what a reader must know to `notes`, and what a pull request
-    changes about the gate to `changes`. Raises RagstoneError."""
-    event, base_files = job.event, BaseFiles(job)
+    """Evaluate and decide. Adds what a reader must know to `notes`, and what a pull
+    request changes about the gate to `changes`. Raises RagstoneError."""
+    # Everything that can be checked without running the user's code comes first.
+    event = job.event
+    base_files = BaseFiles(job)
     _refuse_unreviewed(job)
     refuse_own_baseline(job)
     base_commit = find_base_commit(job)
-    allowed = restrict_to_base(job, base_files, notes)
-    changes += notes  # taken back for this run, in force once they are merged
-    checkout = read_checkout(allowed, base_files, notes)
+    trusted_settings = restrict_to_base(job, base_files, notes)
+    # So far, the notes are values of the checkout that don't count in this run, but
+    # will once they are merged.
+    changes += notes
+    checkout = read_checkout(trusted_settings, base_files, notes)
     judged = choose_judge(job, checkout)
     notes += judged.notes
-    policy, templates, settings = checkout.policy, checkout.templates, judged.settings
+    policy = checkout.policy
+    templates = checkout.templates
+    settings = judged.settings
     if judged.outcome is not None:
         return Report(
             judged.outcome.document,
@@ -90,19 +96,21 @@ async def _decided(
     context = _context(job, write)
     plan = run_plan(settings, context, golden=checkout.golden, command="gate")
     plan = plan.requiring(policy.named_metrics)
-    plan = _comparing_files(plan, job, notes)
+    plan = _with_file_facts(plan, job, notes)
     comparison = find_comparison(job, checkout.settings, base_commit, notes, write)
-    of_gate: list[str] = []
-    unproven = changes_to_the_gate(event.kind, base_files, checkout, of_gate)
-    changes += of_gate
-    notes[:0] = of_gate
+    gate_changes: list[str] = []
+    unproven = changes_to_the_gate(event.kind, base_files, checkout, gate_changes)
+    changes += gate_changes
+    notes[:0] = gate_changes
     baseline = comparison.trusted
     role = _role(job, baseline)
-    compared = run_id = None
+    compared_url = None
+    baseline_run_id = None
     if base_commit is not None:
-        compared = event.address_of("commit", base_commit)
+        compared_url = event.address_of("commit", base_commit)
     elif baseline is not None:
-        compared, run_id = baseline.url, baseline.run_id
+        compared_url = baseline.url
+        baseline_run_id = baseline.run_id
     request = GateRequest(
         run=plan if job.container is None else job.container.staged(plan),
         policy=policy,
@@ -110,9 +118,9 @@ async def _decided(
         baseline=comparison.run,
         baseline_required=settings.gate.baseline is not None,
         earlier=_earlier_run(job, plan, write),
-        past=_past(job.event, comparison, role),
+        past=_history(job.event, comparison, role),
         templates=templates,
-        links=job.links(event.report_sha, event.run_url, compared),
+        links=job.links(event.report_sha, event.run_url, compared_url),
         role=role,
         warnings=tuple(notes),
         folder=_policy_folder(policy, job.settings.root, job.places),
@@ -126,7 +134,7 @@ async def _decided(
         policy=policy,
         run=outcome.run,
         templates=templates,
-        baseline_run_id=run_id,
+        baseline_run_id=baseline_run_id,
     )
 
 
@@ -141,8 +149,8 @@ def _context(job: Job, write: Write) -> RunContext:
     )
 
 
-def _past(event: Event, comparison: Comparison, role: Role) -> RunHistory:
-    """The history that came with the baseline, and what to say of this run in it."""
+def _history(event: Event, comparison: Comparison, role: Role) -> RunHistory:
+    """The history that came with the baseline, and the facts of this run for it."""
     return RunHistory(
         comparison.history,
         is_main=role.refusal is None,
@@ -159,8 +167,8 @@ def _refuse_unreviewed(job: Job) -> None:
         default = job.event.default_branch or "the default branch"
         raise ConfigError(
             job.base.refusal,
-            hint=f"Protect the branch, propose the change for {default}, or leave other branches out of the workflow with "
-            f"`branches: [{default}]` under `on: pull_request`.",
+            hint=f"Protect the branch, or propose the change for {default}. `branches: [{default}]` under "
+            "`on: pull_request` leaves changes for other branches out of the workflow.",
         )
 
 
@@ -172,25 +180,28 @@ async def _run(
     context: RunContext,
     write: Write,
 ) -> GatedRun:
-    """Set up the systems, that of the base commit first, before any code of the
-    checkout runs; then ask the gate."""
+    """Set up the systems, and run the gate. The system of the base commit is set up
+    first, before any code of the checkout runs."""
     plan = request.run
     source = plan.system
-    # In our own error stream, the output of the user's system could act as a command.
+    # The output of the user's system goes to a file: in the log of the job, it could
+    # act as a command.
     log = job.temporary / SYSTEM_LOG
     limit_s = plan.time_limit_s
-    deadline = None if limit_s is None else monotonic() + limit_s
+    deadline_s = None if limit_s is None else monotonic() + limit_s
     base = None
     if base_commit is not None:
-        base = prepare_base(job, base_commit, settings, request, deadline, write)
+        base = prepare_base(job, base_commit, settings, request, deadline_s, write)
     installed = Installed(source.settings, job.environ)
     if job.container is not None:
-        installed = job.container.install(source.settings, job.environ, deadline, write)
+        installed = job.container.install(
+            source.settings, job.environ, deadline_s, write
+        )
         source = replace(source, settings=installed.settings)
         plan = replace(plan, metrics=replace(plan.metrics, system=source))
-    if deadline is not None:
-        # At least a moment for the run to start and to report that it was stopped.
-        plan = replace(plan, time_limit_s=max(_MOMENT_S, deadline - monotonic()))
+    if deadline_s is not None:
+        remaining_s = max(_MIN_TIME_LIMIT_S, deadline_s - monotonic())
+        plan = replace(plan, time_limit_s=remaining_s)
     factory = partial(
         installed.build, root=source.root, log=log, within=source.allowed_folder
     )
@@ -202,36 +213,38 @@ async def _run(
     finally:
         _show_log(log, write)
         if base is not None and base.log is not None:
-            _show_log(base.log, write, of=f" at {base.name}")
+            _show_log(base.log, write, version=f" at {base.name}")
 
 
-def _comparing_files(plan: RunPlan, job: Job, notes: list[str]) -> RunPlan:
-    """`plan` that says which files its commit has, and how many of the checkout differ,
-    before any code of it runs.
+def _with_file_facts(plan: RunPlan, job: Job, notes: list[str]) -> RunPlan:
+    """Add to `plan` which tree its commit has, and how many files of the checkout
+    differ from it, before any code of the checkout runs.
 
-    Which ones differ is a note: a step before the gate may have edited them.
+    Files can differ because a step before the gate edited them. Adds their names to
+    `notes`.
     """
     if job.api is None or plan.invocation is None:
         return plan
     sha = job.event.sha
-    commit, count = f"commit {sha[:12]}", None
+    commit = f"commit {sha[:12]}"
+    changed_count = None
     changed = changed_files(job.api, sha, job.places.workspace)
     if changed is None:
         notes.append(
             f"It is not known whether files of this checkout differ from {commit}."
         )
     else:
-        count = len(changed)
+        changed_count = len(changed)
         if changed:
             names = join_first(list(map(shown_name, changed)))
             notes.append(f"Files of this checkout differ from {commit}: {names}.")
-    facts = {"changed": count, "tree": tree_of(job.api, sha)}
+    facts = {"changed": changed_count, "tree": tree_of(job.api, sha)}
     return replace(plan, invocation=plan.invocation.model_copy(update=facts))
 
 
 def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
-    """A run that this pull request had before of the same files, if they tell which
-    system answers."""
+    """Find an earlier run of this pull request with the same files. Returns None if
+    there is none, or if its system may have been another one."""
     pull = job.event.pull_request
     tree = None if plan.invocation is None else plan.invocation.tree
     if job.api is None or tree is None or pull is None or pull.is_fork:
@@ -239,8 +252,9 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
     system = job.settings.system
     entrypoint = entrypoint_or_none(system.entrypoint)
     if entrypoint is not None:
+        # A system that runs elsewhere is the same only if it has the same version.
         is_in_files = entrypoint.kind.runs_users_code or system.version is not None
-        if not (entrypoint.kind.can_be_asked_again and is_in_files):
+        if not is_in_files or not entrypoint.kind.can_be_asked_again:
             return None
     folder = job.temporary / "earlier"
     return find_earlier_run(
@@ -254,23 +268,25 @@ def _earlier_run(job: Job, plan: RunPlan, write: Write) -> RunDirectory | None:
 
 
 def _policy_folder(policy: Policy, root: Path, places: Places) -> str | None:
-    """The policy's path for readers of the comment, relative to the root of the
-    repository."""
+    """The folder of the policy, relative to the root of the repository; None if it is
+    outside."""
     return places.within(str(policy_folder(policy, root).absolute()))
 
 
 def merged_pull_request(message: str | None) -> int | None:
-    """The pull request merged by a commit with this `message`, in GitHub's wording;
-    None if there is none."""
-    merge = _MERGED.search((message or "").partition("\n")[0])
-    if merge is None:
+    """The number of the pull request that a commit with this `message` merged; None if
+    it is not worded as GitHub words merges."""
+    first_line = (message or "").partition("\n")[0]
+    match = _MERGE_MESSAGE.search(first_line)
+    if match is None:
         return None
-    return int(merge[1] or merge[2]) or None
+    # A number 0 is none.
+    return int(match[1] or match[2]) or None
 
 
 def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
-    """The role of this run for later ones: a baseline of its branch, if nobody else can
-    start such a run."""
+    """The role of this run for later runs: it can be a baseline of its branch if only
+    people with write access can start such a run."""
     event = job.event
     branch = event.merge_base_branch or event.branch
     refusal = None
@@ -281,22 +297,26 @@ def _role(job: Job, baseline: TrustedBaseline | None) -> Role:
     if baseline is None:
         return Role(refusal)
     carries = refusal is None and baseline.branch == branch
+    # The baseline was read from its run's artifact, or from that of a run that carried
+    # it.
+    artifact_run_id = baseline.carried_by or baseline.run_id
     return Role(
         refusal,
-        carries,
-        baseline.run_id,
-        (baseline.carried_by or baseline.run_id, job.inputs.artifact_name),
+        carries=carries,
+        run_id=baseline.run_id,
+        artifact=(artifact_run_id, job.inputs.artifact_name),
     )
 
 
-def _show_log(log: Path, write: Write, of: str = "") -> None:
+def _show_log(log: Path, write: Write, version: str = "") -> None:
+    """Write the end of a system's log to that of the job, if there is any output."""
     try:
         output = log.read_bytes()
     except OSError:
         return
-    text = output[-_LOG_TAIL:].decode("utf-8", "replace")
+    text = output[-_MAX_SHOWN_LOG_BYTES:].decode("utf-8", "replace")
     part = ""
-    if len(output) > _LOG_TAIL:
+    if len(output) > _MAX_SHOWN_LOG_BYTES:
         part = " (last part)"
     if text.strip():
-        write(f"-- output of the system under test{of}{part} --\n{text}\n--\n")
+        write(f"-- output of the system under test{version}{part} --\n{text}\n--\n")

@@ -1,5 +1,5 @@
 """Finds what a pull request changes about its own gate, for the first lines of its
-report."""
+report: policy, golden set, settings and metrics."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ from ragstone.report.summary import GATE_CHANGE_PREFIX
 from ragstone.settings.settings import METRICS, TABLES, Settings
 from ragstone.system.functions import MAX_SOURCE_BYTES, source_digest, source_file
 
-_MAX_SHOWN = 80
-_MAX_SETTINGS = 6
-_SAID_ELSEWHERE = (
+_MAX_VALUE_CHARACTERS = 80
+_MAX_SHOWN_SETTINGS = 6
+_LEFT_OUT_KEYS = (
+    # Changes of these files have sentences of their own.
     *("golden.paths", "gate.thresholds"),
-    # Speed, place and bookkeeping
+    # Nothing that is measured or required depends on these.
     *("judge.concurrency", "judge.patience_s", "judge.timeout_s"),
     *("system.concurrency", "system.version", "run.dask", "run.history", "run.out"),
     *("run.resume", "run.workers"),
 )
-"""Settings whose change is another sentence, or changes nothing that is measured or
-required."""
+"""Settings, or the beginnings of their keys, whose changes are not listed."""
 
 
 def changes_to_the_gate(
     kind: EventKind, base_files: BaseFiles, checkout: Checkout, sentences: list[str]
 ) -> str | None:
-    """Add to `sentences` what a pull request changes about policy, golden set and
-    settings, from the files of its base. Nothing for other events.
+    """Compare the checkout of a pull request with the files of its base, and add to
+    `sentences` what it changes about the gate. For other events, do nothing.
 
-    Returns what of it keeps the run from passing, in a short sentence.
+    Returns a sentence if one of the changes keeps the run from passing, else None.
     """
     if kind not in (EventKind.PULL_REQUEST, EventKind.MERGE_GROUP):
         return None
-    settings, policy, golden = checkout.settings, checkout.policy, checkout.golden
+    settings = checkout.settings
+    policy = checkout.policy
+    golden = checkout.golden
     unproven = None
     try:
         files = base_files.commit
@@ -62,14 +64,19 @@ def changes_to_the_gate(
         moved = moved_must_pass(policy, base_golden, golden)
         if moved:
             unproven = f"Not proven: another question has the id of a must-pass one ({join_first(moved)})."
-        then, now = _hashes(base_golden), _hashes(golden)
+        base_hashes = _hashes(base_golden)
+        hashes = _hashes(golden)
         drafts = {sample.id for sample in golden if sample.is_draft}
         phrases = in_turns(
             [rule for rule in rules if rule.startswith("accepts ")],
-            setting_changes(base, _of_file(settings, base), in_force=settings),
+            setting_changes(base, _file_settings(settings, base), in_force=settings),
             [rule for rule in rules if not rule.startswith("accepts ")],
-            loosened_bounds(_bounds(base_golden), _bounds(golden), new_ids(now, then)),
-            sample_changes(then, now, drafts=drafts),
+            loosened_bounds(
+                _bounds(base_golden),
+                _bounds(golden),
+                new_ids(hashes, base_hashes),
+            ),
+            sample_changes(base_hashes, hashes, drafts=drafts),
             _metric_changes(files, base, settings),
         )
     except (GitHubApiError, RagstoneError) as error:
@@ -82,42 +89,43 @@ def changes_to_the_gate(
 
 
 def in_turns(*kinds: Iterable[str]) -> list[str]:
-    """The first of each kind, then the second of each, and so on: many changes of one
-    kind hide no other kind."""
+    """The first phrase of each kind, then the second of each, and so on, so that many
+    changes of one kind can't hide another kind."""
     phrases = chain.from_iterable(zip_longest(*kinds))
     return [phrase for phrase in phrases if phrase is not None]
 
 
 def changes_by_a_fork(files: CommitFiles, settings: Settings, policy: Policy) -> Texts:
-    """Sentences on what a fork's commit changes, compared with the `policy` of this
-    checkout, which decides."""
+    """What a fork's commit, with these `files`, changes about the gate of this
+    checkout, in sentences."""
     try:
-        files.list()  # check that GitHub knows the commit: else all of its files would seem removed
+        # Raises an error if GitHub doesn't know the commit, of which all files would
+        # seem to be removed.
+        files.list()
         fork_settings = files.settings
         rules = policy_changes(policy, files.policy())
-        decided = (*rules, *_metric_changes(files, settings, fork_settings))
-        of_file = _of_file(settings, fork_settings)
-        measured = setting_changes(of_file, fork_settings, in_force=fork_settings)
+        uncounted = (*rules, *_metric_changes(files, settings, fork_settings))
+        base = _file_settings(settings, fork_settings)
+        counted = setting_changes(base, fork_settings, in_force=fork_settings)
     except (GitHubApiError, RagstoneError) as error:
         return (
             f"Can't read what this pull request changes about the gate ({_reason(error)}).",
         )
-    # The verdict uses the files of this checkout, so no change of the policy counts
-    # here; but the fork ran its system.
-    uncounted = [f"{phrase} (not counted in this report)" for phrase in decided]
-    return tuple(
-        f"{GATE_CHANGE_PREFIX}{phrase}." for phrase in in_turns(measured, uncounted)
-    )
+    # The fork's settings applied to its run. Its policy and metrics don't: the verdict
+    # uses those of this checkout.
+    remarks = [f"{phrase} (not counted in this report)" for phrase in uncounted]
+    phrases = in_turns(counted, remarks)
+    return tuple(f"{GATE_CHANGE_PREFIX}{phrase}." for phrase in phrases)
 
 
 def _metric_changes(
     files: CommitFiles, base: Settings, head: Settings
 ) -> Iterator[str]:
-    """The metrics of the project that differ between two settings, one of them those of
-    the commit with `files`.
+    """Phrases on the custom metrics that differ between two settings, of which one
+    belongs to the commit with `files`, the other to the checkout.
 
-    A function's file is compared with that of the checkout. Raises GitHubApiError and
-    ConfigError.
+    The file of a function is compared between that commit and the checkout. Raises
+    GitHubApiError and ConfigError.
     """
     root = files.workspace
     folder = root / files.inside(files.checkout.system.working_directory or ".")
@@ -127,36 +135,38 @@ def _metric_changes(
         if spec is not None and spec == head.metrics[name].python:
             file = source_file(spec, folder, where=f"metrics.{name}.python")
             paths[name] = files.inside(folder / file)
-    of_commit = files.read(paths.values(), files.new_folder())
+    commit_copies = files.read(paths.values(), files.new_folder())
     changed = {}
     for name, path in paths.items():
-        own = read_regular(root / path, within=root, limit=MAX_SOURCE_BYTES)
-        copy = of_commit.get(path)
-        if copy is None or source_digest(copy.read_bytes()) != source_digest(own):
+        source = read_regular(root / path, within=root, limit=MAX_SOURCE_BYTES)
+        digest = source_digest(source)
+        copy = commit_copies.get(path)
+        if copy is None or source_digest(copy.read_bytes()) != digest:
             changed[name] = path
     return metric_changes(base.metrics, head.metrics, changed)
 
 
 def setting_changes(base: Settings, head: Settings, *, in_force: Settings) -> list[str]:
-    """What `head` sets otherwise of what is measured, how, and against what; not of how
-    fast it is. One phrase at most.
+    """The settings in which `head` differs from `base`, in one phrase; empty if there
+    are none. Settings of speed and bookkeeping are left out.
 
-    The system's entrypoint is named first. A value that does not count, because that of
-    `base` is `in_force`, is left out.
+    The system's entrypoint is named first. If the value of `base` is `in_force` all the
+    same, the change does not count, and is left out.
     """
-    then = _flat_tables(base)
-    now = _flat_tables(head)
-    used = _flat_tables(in_force)
+    base_values = _flat_tables(base)
+    head_values = _flat_tables(head)
+    values_in_force = _flat_tables(in_force)
     changes = [
-        f"{key} from {_shown(then.get(key))} to {_shown(now.get(key))}"
-        for key in sorted(then.keys() | now.keys(), key=_by_weight)
-        if then.get(key) not in (now.get(key), used.get(key))
-        and not key.startswith(_SAID_ELSEWHERE)
+        f"{key} from {_shown(base_values.get(key))} to {_shown(head_values.get(key))}"
+        for key in sorted(base_values.keys() | head_values.keys(), key=_sort_key)
+        if base_values.get(key) not in (head_values.get(key), values_in_force.get(key))
+        and not key.startswith(_LEFT_OUT_KEYS)
     ]
-    return [f"changes {join_first(changes, _MAX_SETTINGS)}"] if changes else []
+    return [f"changes {join_first(changes, _MAX_SHOWN_SETTINGS)}"] if changes else []
 
 
-def _by_weight(key: str) -> tuple[bool, bool, str]:
+def _sort_key(key: str) -> tuple[bool, bool, str]:
+    """Sorts the entrypoint first, then other settings of the system, then the rest."""
     return key != "system.entrypoint", not key.startswith("system."), key
 
 
@@ -165,20 +175,21 @@ def _flat_tables(settings: Settings) -> dict[str, object]:
     return dict(_flat(settings.model_dump(include=tables), ""))
 
 
-def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+def _flat(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    """The values in nested tables, by dotted keys that begin with `prefix`."""
     for key, value in table.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{key}.")
+            yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{before}{key}", value
+            yield f"{prefix}{key}", value
 
 
-def _of_file(settings: Settings, otherwise: Settings) -> Settings:
-    """Those of the config file alone; `otherwise` for a file that is not valid by
+def _file_settings(settings: Settings, fallback: Settings) -> Settings:
+    """The settings in the config file alone; `fallback` if the file is not valid by
     itself."""
     if settings.file is None:
         return Settings()
-    return settings.file_settings or otherwise
+    return settings.file_settings or fallback
 
 
 def _shown(value: object) -> str:
@@ -189,12 +200,12 @@ def _shown(value: object) -> str:
             text = ", ".join(map(str, value))
         case _:
             text = str(value)
-    return clipped(text, _MAX_SHOWN)
+    return clipped(text, _MAX_VALUE_CHARACTERS)
 
 
 def _reason(error: Exception) -> str:
-    why = error.message if isinstance(error, RagstoneError) else str(error)
-    return why.rstrip(".")
+    message = error.message if isinstance(error, RagstoneError) else str(error)
+    return message.rstrip(".")
 
 
 def _hashes(golden: GoldenSet) -> dict[str, str]:

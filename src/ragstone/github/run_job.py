@@ -1,5 +1,5 @@
-"""One job on GitHub, from event to exit code: what the action and `ragstone gate
---github` both do."""
+"""Runs one job on GitHub, from its event to its exit code, for the action and for
+`ragstone gate --github`."""
 
 from __future__ import annotations
 
@@ -48,16 +48,13 @@ _WITHOUT_SECRETS = "This pull request comes from a fork or from Dependabot: no s
 
 
 def workspace_of(environ: Environ) -> Path:
-    """The checkout: the folder that all files it names must be in."""
+    """The folder of the checkout, which all files that it names must be in."""
     return Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
 
 
 def end_job(work: Callable[[], int], environ: Environ, out: TextIO) -> int:
-    """The exit code of `work`, one job. An error becomes an annotation and outputs on
-    GitHub.
-
-    Raises only for signals.
-    """
+    """Do `work`, one job, and return its exit code. Any error becomes an annotation,
+    outputs and an exit code; only KeyboardInterrupt and SystemExit are raised."""
     redact = Redactor(known_secrets(environ, Settings()))
     try:
         return work()
@@ -68,8 +65,9 @@ def end_job(work: Callable[[], int], environ: Environ, out: TextIO) -> int:
     except Exception:
         with commands_stopped(out) as write:
             write(redact(traceback.format_exc()))
-        fault = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
-        annotation, code = Annotation(Level.ERROR, fault, "Ragstone"), EXIT_BUG
+        message = "Ragstone itself failed, so there is no verdict. Please report the traceback from the log."
+        annotation = Annotation(Level.ERROR, message, "Ragstone")
+        code = EXIT_BUG
     print_annotations([replace(annotation, message=redact(annotation.message))], out)
     try:
         write_outputs(output_path(environ), {"verdict": "error", "passed": "false"})
@@ -90,11 +88,11 @@ async def run_on_github(
 ) -> int:
     """Handle the event, publish the result on GitHub, and return the exit code.
 
-    `inputs` None: they come from ``RAGSTONE_*`` (`ragstone gate --github`), and
-    ``settings.gate.baseline`` can be ``artifact`` or ``none`` as well as a path. If
-    GitHub refuses a request, that becomes a notice: neither the verdict nor the exit
-    code depends on it. A RagstoneError is published (annotation, summary, comment,
-    outputs) and becomes its exit code; other errors propagate.
+    Without `inputs` (`ragstone gate --github`), they come from the variables
+    ``RAGSTONE_*``, and ``settings.gate.baseline`` can also be ``artifact``, ``commit``
+    or ``none``. Neither the verdict nor the exit code depends on whether GitHub accepts
+    what is published. A RagstoneError of the gate itself is published too; one from
+    before it or from a job that only reports is raised, like all other errors.
     """
     inputs, settings = _baseline_input(inputs or read_variables(environ), settings)
     event = load_event(environ)
@@ -102,10 +100,11 @@ async def run_on_github(
     workspace = workspace_of(environ)
     settings = settings.model_copy(update={"within": workspace})
     token = inputs.github_token.get_secret_value()
-    names = {}
+    replacements = {}
     if container is not None:
-        names[str(container.staging)] = settings.run.out
-    redact = Redactor((*known_secrets(environ, settings), token), names)
+        # Users know the run directory by the path to which it is copied in the end.
+        replacements[str(container.staging)] = settings.run.out
+    redact = Redactor((*known_secrets(environ, settings), token), replacements)
     for secret in settings.judge.secrets():
         if len(secret) >= MIN_SECRET_CHARACTERS:
             mask(secret, out)
@@ -136,8 +135,10 @@ async def run_on_github(
                 temporary=Path(temporary),
                 now=now,
             )
-            reports = plan.task is JobTask.REPORT
-            report = await (_report_of_pull(job) if reports else _gate(job))
+            if plan.task is JobTask.REPORT:
+                report = await _report_pull_request(job)
+            else:
+                report = await _gate(job)
             publish(job, report)
             return report.exit_code
     finally:
@@ -148,16 +149,20 @@ async def run_on_github(
 def _baseline_input(
     inputs: ActionInputs, settings: Settings
 ) -> tuple[ActionInputs, Settings]:
-    """A baseline among the settings overrides the input; a path stays there."""
-    chosen = settings.gate.baseline or inputs.baseline
-    path = None if chosen in tuple(BaselineSource) else chosen
-    return replace(inputs, baseline=chosen), settings.with_value("gate.baseline", path)
+    """Put the baseline of the settings, if there is one, in the place of the input's.
+    In the settings, only the path of a run directory is left."""
+    baseline = settings.gate.baseline or inputs.baseline
+    path = None if baseline in tuple(BaselineSource) else baseline
+    inputs = replace(inputs, baseline=baseline)
+    return inputs, settings.with_value("gate.baseline", path)
 
 
 async def _gate(job: Job) -> Report:
+    """Evaluate and decide, and move the run directory to where the user expects it."""
+    # Manifests have times without fractions of a second.
     started = job.now().replace(microsecond=0)
     container = job.container
-    # Before any code of the checkout runs, which could hide it.
+    # Looked for before any code of the checkout runs, which could hide the token.
     warnings = warn_of_token(job.places.workspace, job.environ.get("RUNNER_TEMP"))
     try:
         with commands_stopped(job.out) as write:
@@ -191,20 +196,20 @@ async def _gate(job: Job) -> Report:
     return replace(report, directory=directory)
 
 
-def _stopped_run(place: Path, started: datetime) -> RunDirectory | None:
-    """The run in `place` that was started since `started` and could not be finished. It
-    can't be a baseline, but is kept."""
+def _stopped_run(folder: Path, started: datetime) -> RunDirectory | None:
+    """The run in `folder` if it began at or after `started` and was stopped; None for
+    any other one. It can't be a baseline, but its answers are kept."""
     try:
-        run = RunDirectory.open(place)
+        run = RunDirectory.open(folder)
         created = datetime.fromisoformat(run.manifest.created_at)
     except (RunDirectoryError, ValueError):
         return None
     return run if run.manifest.state == "stopped" and created >= started else None
 
 
-async def _report_of_pull(job: Job) -> Report:
-    """The result of a pull request's own run. The exit code is 0: that run already has
-    its own."""
+async def _report_pull_request(job: Job) -> Report:
+    """Decide on the run that a pull request had without secrets. The exit code is 0,
+    because that run had its own."""
     if job.api is None:
         raise ConfigError(
             "reporting for a pull request needs a GitHub token.",
