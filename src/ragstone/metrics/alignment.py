@@ -62,8 +62,8 @@ def used_contexts(texts: Sequence[str], supporting: Iterable[str]) -> UsedContex
         best_rank = rank_by_text.setdefault(flat_text, rank)
         if flat_text:
             rank_by_id[context_id(rank)] = best_rank
-    used = {rank_by_id[one] for one in supporting if one in rank_by_id}
-    return UsedContexts(tuple(rank_by_text.values()), tuple(sorted(used)))
+    used_ranks = {rank_by_id[name] for name in supporting if name in rank_by_id}
+    return UsedContexts(tuple(rank_by_text.values()), tuple(sorted(used_ranks)))
 
 
 class _Alignment(BaseMetric):

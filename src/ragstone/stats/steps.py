@@ -202,7 +202,7 @@ def recovered_since(
     healthy = range(max(0, start - MAX_RUNS_BEFORE), start)
     min_runs = _RUNS_TO_END_SHOWN_LOSS if was_shown else _RUNS_TO_END_SUSPECTED_LOSS
     # Upside down, so that a rise is a fall.
-    mirrored = [replace(one, scores=1.0 - one.scores) for one in series]
+    mirrored = [replace(member, scores=1.0 - member.scores) for member in series]
     for runs in NEWEST_RUNS:
         first = t - runs
         if first <= start:
@@ -216,15 +216,15 @@ def recovered_since(
         )
         if not is_half_lost:
             rise_p_value = min(
-                one.fall_p_value(lost, newest, min_errors=_MIN_ERRORS_OF_STEP)
-                for one in mirrored
+                member.fall_p_value(lost, newest, min_errors=_MIN_ERRORS_OF_STEP)
+                for member in mirrored
             )
             if rise_p_value <= (
                 error_rate / _STRICTER_FOR_ONE_RUN if runs == 1 else error_rate
             ):
                 return first
         if runs >= min_runs and all(
-            one.fall_p_value(healthy, newest) > _MAX_P_SUSPECTED for one in series
+            member.fall_p_value(healthy, newest) > _MAX_P_SUSPECTED for member in series
         ):
             return first
     return None

@@ -109,9 +109,9 @@ def _keys_by_sentence(statement: Sentence, context: Passage) -> dict[int, set[st
     return by_position
 
 
-def _share(keys: Set[T], found: Set[T]) -> float:
-    """The share of `keys` that is `found`; 1 if there are no keys."""
-    return len(keys & found) / len(keys) if keys else 1.0
+def _share(keys: Set[T], present: Set[T]) -> float:
+    """The share of `keys` that is `present`; 1 if there are no keys."""
+    return len(keys & present) / len(keys) if keys else 1.0
 
 
 def find_key(key: str, positions: Mapping[str, Sequence[int]]) -> Sequence[int]:

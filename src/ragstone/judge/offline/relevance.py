@@ -114,11 +114,11 @@ def is_of_kind(question: Question, sentence: Sentence) -> bool:
         case "who" | "where":
             # A word with a capital. The first word has one in any sentence, so that it
             # counts only in a short phrase.
-            known = set(map(str.lower, question.sentence.surface_forms))
+            question_words = set(map(str.lower, question.sentence.surface_forms))
             first = int(len(sentence.surface_forms) > _MAX_NAME_TOKENS)
             tokens = sentence.surface_forms[first:]
             names = [token for token in tokens if token[0].isupper()]
-            return not known.issuperset(map(str.lower, names))
+            return not question_words.issuperset(map(str.lower, names))
     return bool(new)
 
 

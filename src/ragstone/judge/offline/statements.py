@@ -55,17 +55,17 @@ def split_statements(text: str, language: Language) -> list[Sentence]:
     """
     statements: list[Sentence] = []
     questions: list[Sentence] = []
-    others: list[Sentence] = []
+    without_claims: list[Sentence] = []
     for sentence, claimed in claimed_sentences(text, language):
         if not claimed:
-            others.append(Sentence(sentence, language))
+            without_claims.append(Sentence(sentence, language))
             continue
         for clause in _split_clauses(claimed, language):
             if clause.text.rstrip(_QUOTES).endswith(_QUESTION_MARKS):
                 questions.append(clause)
             else:
                 statements.append(clause)
-    return statements or questions or others
+    return statements or questions or without_claims
 
 
 def answer_abstains(answer: str) -> bool:

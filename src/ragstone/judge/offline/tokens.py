@@ -116,11 +116,11 @@ class Keys:
         """The keys of units."""
         opposites = []
         for row in forms.get("opposite", ()):
-            left, right = (
-                frozenset(map(self.key, side.split())) - {FUNCTION}
-                for side in row.split("/")
+            side, opposite_side = (
+                frozenset(map(self.key, words_of_side.split())) - {FUNCTION}
+                for words_of_side in row.split("/")
             )
-            opposites += [(left, right), (right, left)]
+            opposites += [(side, opposite_side), (opposite_side, side)]
         self.opposites: Opposites = opposites
 
     def key(self, word: str) -> str:
