@@ -204,6 +204,31 @@ def test_a_template_can_not_run_away(tmp_path: Path, source: str, monkeypatch: p
 
 
 @pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("{{ report.title + report.title }}", "the operator + is not allowed: print the values one after another"),
+        ("{{ 'a' ~ report.title }}", "the operator ~ is not allowed: print the parts one after another"),
+        ("{{ [report.title] | join }}", "a list can have only constants"),
+        ("{{ (report.title, 1) | join }}", "a tuple can have only constants"),
+        ("{{ {'a': 1} | length }}", "a dict is not allowed"),
+        (
+            "{% autoescape false %}{{ report.title }}{% endautoescape %}",
+            "{% autoescape %} is not allowed: all values are escaped",
+        ),
+    ],
+)
+def test_an_error_names_the_syntax_and_what_to_do_instead(tmp_path: Path, source: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        render(helpdesk_report(), "md", templates=with_template(tmp_path, source))
+
+
+def test_a_template_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragstone.report.sandbox.MAX_SECONDS", 0.0)
+    with pytest.raises(ConfigError, match="takes more than 0 seconds"):
+        render(helpdesk_report(), "md", templates=with_template(tmp_path, "{{ report.title }}"))
+
+
+@pytest.mark.parametrize(
     ("source", "names", "line"),
     [("{% block footer %}\n\n{{ report.titel }}\n{% endblock %}", "titel", 4), ("\n{% blok x %}", "blok", 3)],
     ids=["an unknown name", "a syntax error"],

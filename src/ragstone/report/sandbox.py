@@ -52,16 +52,14 @@ _FILTERS = (
 """Jinja's filters whose result is not much larger than their input."""
 
 _FORBIDDEN = {
-    nodes.Concat: "the operator ~",
-    nodes.Dict: "a dict",
-    nodes.List: "a list of anything but constants",
-    nodes.Tuple: "a tuple of anything but constants",
-    nodes.ScopedEvalContextModifier: "{% autoescape %}",
+    nodes.Concat: "the operator ~ is not allowed: print the parts one after another",
+    nodes.Dict: "a dict is not allowed",
+    nodes.List: "a list can have only constants",
+    nodes.Tuple: "a tuple can have only constants",
+    nodes.ScopedEvalContextModifier: "{% autoescape %} is not allowed: all values are escaped for Markdown",
 }
-"""The syntax that templates can't use, in words. Texts and lists that are made from each
-other could double with every line, and autoescape is for HTML."""
-
-_HINT = "print the parts one after another, or use a filter"
+"""The error for each kind of syntax that templates can't use. Texts and lists that are
+made from each other could double with every line."""
 
 
 class SafeText(str):
@@ -129,7 +127,9 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
         left: Any,  # noqa: ARG002
         right: Any,  # noqa: ARG002
     ) -> NoReturn:
-        raise SecurityError(f"the operator {operator} is not allowed: {_HINT}")
+        raise SecurityError(
+            f"the operator {operator} is not allowed: print the values one after another, or use a filter"
+        )
 
     def _spend(self, steps: int) -> None:
         """Count `steps`. Raises SecurityError if they or the time are used up."""
@@ -192,9 +192,8 @@ class ReportEnvironment(ImmutableSandboxedEnvironment):
             items = node.items if isinstance(node, nodes.List | nodes.Tuple) else [node]
             if is_target or all(isinstance(item, nodes.Const) for item in items):
                 continue
-            syntax = _FORBIDDEN[type(node)]
             raise TemplateAssertionError(
-                f"{syntax} is not allowed: {_HINT}", node.lineno, name, filename
+                _FORBIDDEN[type(node)], node.lineno, name, filename
             )
         # Every loop iterates through this filter, which counts its rounds.
         for loop in tree.find_all(nodes.For):
