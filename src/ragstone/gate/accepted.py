@@ -76,6 +76,7 @@ class AcceptedEntry(BaseModel):
 
     @model_validator(mode="after")
     def _check_edit(self) -> AcceptedEntry:
+        """Raise ValueError if an edit has no fingerprint, or anything else has one."""
         has_edit = self.edit is not None
         if self.is_edit != has_edit:
             raise ValueError(
@@ -90,6 +91,7 @@ class AcceptedEntry(BaseModel):
 
     @property
     def target(self) -> Target:
+        """What the entry accepts a loss of."""
         return self.metric, self.edit if self.is_edit else self.slice
 
     @property
@@ -220,20 +222,20 @@ def find_entries_in_force(
     in_force = []
     removal_notes = []
     for entry in entries:
-        why = ""
+        cause = ""
         if entry.id in spent:
-            why = "is spent, because the baseline includes the change"
+            cause = "is spent, because the baseline includes the change"
         elif entry.expires is not None and today > entry.expires:
-            why = f"expired on {entry.expires}"
+            cause = f"expired on {entry.expires}"
         elif entry.baseline in lineage:
             in_force.append(entry)
         elif lineage:
-            why = (
+            cause = (
                 "is bound to a baseline that this run's baseline does not descend from"
             )
-        if why:
+        if cause:
             removal_notes.append(
-                f"{ACCEPTED_FILE}: the accepted {entry.title} ({entry.id}) {why}: remove it."
+                f"{ACCEPTED_FILE}: the accepted {entry.title} ({entry.id}) {cause}: remove it."
             )
     return EntriesInForce(tuple(in_force), tuple(removal_notes))
 

@@ -105,14 +105,16 @@ def drops_of(pairing: Pairing, rules: Sequence[Rule]) -> Iterator[Drop]:
         # An accepted drop is expected, not suspected: nothing up to its size is
         # inconclusive.
         expected = 0.0 if rule.accepted is None else bound
-        now = answer_table(rule, samples, pairing.current)
-        then = answer_table(rule, samples, pairing.baseline)
-        if then.shape[1] > 1:
+        after = answer_table(rule, samples, pairing.current)
+        before = answer_table(rule, samples, pairing.baseline)
+        if before.shape[1] > 1:
             # Runs of the history, whose scores are rounded: equal ones must stay equal.
-            now = np.rint(now * SCORE_STEPS) / SCORE_STEPS
-            then = np.rint(then * SCORE_STEPS) / SCORE_STEPS
+            after = np.rint(after * SCORE_STEPS) / SCORE_STEPS
+            before = np.rint(before * SCORE_STEPS) / SCORE_STEPS
         units = np.array([index_of[sample_id] for sample_id in samples])
-        change = Change(units, after=now, before=then, groups=groups, expected=expected)
+        change = Change(
+            units, after=after, before=before, groups=groups, expected=expected
+        )
         yield Drop(rule, samples, bound, change)
 
 

@@ -155,6 +155,7 @@ def difference_of_halves(current: RunScores, baseline: RunScores) -> str | None:
 
 
 def _part_of(run: RunScores) -> str:
+    """The half of the system that was asked, in words."""
     return f"{run.part} alone" if run.part else "the whole system"
 
 
@@ -264,6 +265,7 @@ def _content(facts: SampleFacts) -> str | None:
 
 
 def _question(facts: SampleFacts) -> str | None:
+    """The hash of the question, which is the first of the hashes of its parts."""
     return next(iter(facts.parts), None)
 
 

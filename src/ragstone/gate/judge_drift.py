@@ -87,5 +87,5 @@ def attribution_unless_judge_changed(
     changed."""
     if attribution is None or not is_judge_changed(current.rounds.judge.canaries):
         return attribution
-    why = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
-    return Attribution(Side.UNCLEAR, why)
+    reason = f"the judge's behaviour changed, so the drop can't be attributed ({attribution.reason})"
+    return Attribution(Side.UNCLEAR, reason)

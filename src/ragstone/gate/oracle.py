@@ -53,6 +53,7 @@ def oracle_shares(
 def _shares(
     name: str, normal: RunScores, oracle: RunScores, confidence: float
 ) -> MetricShares:
+    """The shares of one metric, over the samples with a score in both halves."""
     title = metric_title(name)
     values = normal.metrics[name].values
     oracle_values = oracle.metrics[name].values

@@ -241,6 +241,7 @@ class PolicyTable(_Table):
     @field_validator("must_pass", mode="before")
     @classmethod
     def _expand_short_form(cls, value: object) -> object:
+        """The table for a list of ids, for "all", or for "baseline"."""
         table = value if isinstance(value, dict) else {"samples": value}
         samples = table.get("samples")
         if samples in ("all", "baseline"):

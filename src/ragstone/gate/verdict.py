@@ -399,15 +399,15 @@ class GateVerdict(Struct, frozen=True):
     inconclusive_blocks: bool = False
     """Whether an inconclusive run ends the job with an error code."""
 
-    def as_unproven(self, why: str) -> GateVerdict:
+    def as_unproven(self, reason: str) -> GateVerdict:
         """This verdict, but inconclusive instead of passed: the run was not checked in
-        full, for the reason `why` (a sentence)."""
+        full, for the `reason` (a sentence)."""
         if self.status is not Status.PASS:
             return self
         return replace(
             self,
             status=Status.INCONCLUSIVE,
-            reason=f"{why} For the rest, {self.reason}",
+            reason=f"{reason} For the rest, {self.reason}",
         )
 
     def with_findings(

@@ -69,13 +69,13 @@ def unchecked_preference(evidence: Evidence) -> Iterator[str]:
     has_rule = any(rule.metric == name for rule in evidence.rules)
     # Answers that are the same or as good as each other are no fault of the setup.
     reasons = [
-        why
-        for why in scores.not_applicable.values()
-        if why not in (SAME, NEITHER_IS_BETTER, DEPENDS_ON_ORDER)
+        reason
+        for reason in scores.not_applicable.values()
+        if reason not in (SAME, NEITHER_IS_BETTER, DEPENDS_ON_ORDER)
     ]
     if reasons and has_rule and not scores.applies_to:
-        why = most_common(reasons)
-        yield f"{name} was not checked: {why}."
+        reason = most_common(reasons)
+        yield f"{name} was not checked: {reason}."
 
 
 def without_contexts(evidence: Evidence) -> Iterator[str]:
@@ -89,10 +89,14 @@ def without_contexts(evidence: Evidence) -> Iterator[str]:
         yield f"{NO_CONTEXTS_RETURNED}: {RETURN_THEM}."
     without_texts: set[str] = set()
     for scores in run.metrics.values():
-        failed = {name: failure.reason for name, failure in scores.failed.items()}
+        failed = {
+            sample_id: failure.reason for sample_id, failure in scores.failed.items()
+        }
         reasons = scores.not_applicable | failed
         without_texts |= {
-            name for name, why in reasons.items() if why.startswith(NO_TEXTS)
+            sample_id
+            for sample_id, reason in reasons.items()
+            if reason.startswith(NO_TEXTS)
         }
     if without_texts:
         answers = counted(len(without_texts), "answer")

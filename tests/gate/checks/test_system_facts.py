@@ -221,4 +221,4 @@ def test_a_limit_on_what_one_side_does_not_report_is_an_error_or_said() -> None:
     assert "the policy has max_token_rise, but the system reports no tokens" in check.reason
     verdict = risen(using(*[(1_000, 0)] * N), using(n=N), max_token_rise=0.5)
     assert not checks_of(verdict, CheckKind.SYSTEM_RISE)
-    assert "max_token_rise is not checked: no question has such a figure in both runs." in verdict.warnings
+    assert "max_token_rise is not checked: no question has a value in both runs." in verdict.warnings

@@ -60,17 +60,17 @@ def _check(
             return
         status = Status.INCONCLUSIVE
         action = Action.WARN
-        why = "there are no human labels for it"
+        problem = "there are no human labels for it"
     elif not is_same_judge(calibration, run):
         judge = calibration.judge.label() if calibration.judge else "another evaluator"
-        why = f"the human labels were compared with {judge}"
+        problem = f"the human labels were compared with {judge}"
     elif not is_same_version(calibration, rule.metric, run):
-        why = "its formula changed since the human labels were compared"
+        problem = "its formula changed since the human labels were compared"
     else:
         if required is not None:
             yield _agreement_check(rule, calibrated, required)
         return
-    reason = f"{why}; run ragstone calibrate with labels for a run of this judge."
+    reason = f"{problem}; run ragstone calibrate with labels for a run of this judge."
     check = rule.check(CheckKind.AGREEMENT, status, action, reason)
     yield replace(check, threshold=required)
 

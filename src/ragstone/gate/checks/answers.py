@@ -26,10 +26,10 @@ _ASSUMED_FLOORS = {"answer_relevancy": 0.4, "answer_correctness": 0.3}
 """Floors of metrics without a default floor. No system that answers its questions has a
 mean of half as much."""
 
-MIN_ALIKE = 2
+MIN_ALIKE_QUESTIONS = 2
 """The same answer to at least this many questions with different references counts as
 one answer to everything."""
-MIN_ALIKE_UNREFERENCED = 5
+MIN_ALIKE_QUESTIONS_UNREFERENCED = 5
 """The same if there are no references: fewer questions may all be answered "Yes."."""
 
 
@@ -97,13 +97,13 @@ class NoAnswer(Answers):
         if run.is_unanswered and evidence.is_finished:
             n = len(run.samples)
             samples = counted(n, "sample")
-            why = usual_reason(failures[sample_id] for sample_id in run.samples)
+            most_often = usual_reason(failures[sample_id] for sample_id in run.samples)
             yield Check(
                 "system.answers",
                 CheckKind.ANSWERS,
                 Status.ERROR,
                 Action.BLOCK,
-                f"the system under test failed on all of {samples}: {why}.",
+                f"the system under test failed on all of {samples}: {most_often}.",
                 n=n,
             )
 
@@ -173,5 +173,5 @@ def _are_all_alike(
     references = {run.samples[sample_id].reference for sample_id in answered}
     references.discard(None)
     if not references:
-        return len(questions) >= MIN_ALIKE_UNREFERENCED
-    return len(references) > 1 and len(questions) >= MIN_ALIKE
+        return len(questions) >= MIN_ALIKE_QUESTIONS_UNREFERENCED
+    return len(references) > 1 and len(questions) >= MIN_ALIKE_QUESTIONS

@@ -107,7 +107,9 @@ def _rarely_applicable(evidence: Evidence) -> Iterator[tuple[Check, bool]]:
         excused = [
             excuses[sample_id] for sample_id in inapplicable if sample_id in excuses
         ]
-        of_golden_set = sum(why.startswith(REASONS_OF_GOLDEN_SET) for why in excused)
+        of_golden_set = sum(
+            reason.startswith(REASONS_OF_GOLDEN_SET) for reason in excused
+        )
         is_by_answers = 2 * of_golden_set < len(excused)
         count = len(applies)
         total = len(inapplicable) + count

@@ -46,7 +46,7 @@ most 0.0025.
 MAX_P_SUSPECTED_RISE = 0.02
 """The same for a check to be inconclusive."""
 
-MIN_ALIKE = 5
+MIN_ALIKE_REFERENCES = 5
 """The same answer to questions with at least this many different references answers none
 of them."""
 
@@ -114,6 +114,7 @@ class _Change(Struct, frozen=True):
 
     @property
     def rise(self) -> float:
+        """The change of the share."""
         return (self.now - self.before) / max(1, self.samples)
 
 
@@ -219,8 +220,8 @@ def _check(
         allowed = max(allowed, system.max_empty)
     max_count = allowed * n
     allowed_share = percent(allowed)
-    only_compared = guard.name == COMPARED_GUARD
-    is_over = not only_compared and count > max_count
+    is_only_compared = guard.name == COMPARED_GUARD
+    is_over = not is_only_compared and count > max_count
     max_rise = _max_rise(guard.name, evidence)
     is_suspected = change.p_value <= MAX_P_SUSPECTED_RISE
     has_risen = is_suspected and change.rise > max_rise
@@ -228,22 +229,22 @@ def _check(
     # before must not pass in silence, so that is inconclusive.
     was_over = change.before > max_count and not has_risen
     status = Status.INCONCLUSIVE
-    beyond = f"more than the {allowed_share} allowed"
+    comparison = f"more than the {allowed_share} allowed"
     if is_over and _is_shown(hits, samples, allowed, evidence.current):
         if not was_over:
             status = Status.FAIL
     elif has_risen and change.p_value <= MAX_P_RISE:
         status = Status.FAIL
-        beyond = "more than chance explains"
+        comparison = "more than chance explains"
     elif has_risen:
-        beyond = "which may be more than chance"
+        comparison = "which may be more than chance"
     elif is_over:
-        beyond += ", but too few to decide"
-    elif only_compared:
+        comparison += ", but too few to decide"
+    elif is_only_compared:
         return
     else:
         status = Status.PASS
-        beyond = "no more than is allowed"
+        comparison = "no more than is allowed"
     verb = "is" if count == 1 else "are"
     counts = Counter(_SIGNS[sign] for sign in signs if sign)
     by_sign = ""
@@ -263,7 +264,7 @@ def _check(
         guard.name,
         CheckKind.SHARE,
         status,
-        f"{broken}, {beyond}{by_sign}.",
+        f"{broken}, {comparison}{by_sign}.",
         value=count / n,
         limit=allowed,
         n=n,
@@ -354,7 +355,7 @@ def _alike(run: RunScores, kinds: Mapping[str, AnswerKind]) -> Iterator[str]:
     for samples in samples_by_answer.values():
         references = {run.samples[sample_id].reference for sample_id in samples}
         references.discard(None)
-        if len(references) >= MIN_ALIKE:
+        if len(references) >= MIN_ALIKE_REFERENCES:
             yield from samples
 
 

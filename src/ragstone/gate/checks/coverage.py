@@ -80,11 +80,11 @@ class Unfinished(Coverage):
         if manifest is None or evidence.is_finished:
             return
         total = counted(manifest.golden.samples, "sample")
-        why = manifest.stop_reason or "it was interrupted"
-        why = why.rstrip(".")
+        stop_reason = manifest.stop_reason or "it was interrupted"
+        stop_reason = stop_reason.rstrip(".")
         samples = len(run.samples)
         yield _error(
-            f"the run did not finish: it has {samples} of {total} ({why}). Continue with --resume."
+            f"the run did not finish: it has {samples} of {total} ({stop_reason}). Continue with --resume."
         )
 
 
@@ -107,13 +107,13 @@ class NothingDecided(Coverage):
         if manifest is not None and manifest.golden.samples and not run.samples:
             # Drafts are evaluated, but left out of the scores.
             drafts = counted(manifest.golden.samples, "sample")
-            why = f"each of {drafts} is a draft. Drafts count once a person has reviewed them (ragstone review)."
+            problem = f"each of {drafts} is a draft. Drafts count once a person has reviewed them (ragstone review)."
         elif not any(scores.values for scores in run.metrics.values()):
             samples = counted(len(run.samples), "sample")
-            why = f"none of {samples} of {run.label} has a score."
+            problem = f"none of {samples} of {run.label} has a score."
         elif not checks or (manifest is None and not has_decision):
             metrics = ", ".join(sorted(run.metrics))
-            why = (
+            problem = (
                 f"the policy has no rule for a metric of {run.label} ({metrics}) that "
                 "needs no baseline. Set a floor or a ceiling for it, or name a baseline."
             )
@@ -121,10 +121,11 @@ class NothingDecided(Coverage):
                 status = Status.INCONCLUSIVE
         else:
             return
-        yield replace(_error(f"nothing to decide: {why}"), status=status)
+        yield replace(_error(f"nothing to decide: {problem}"), status=status)
 
 
 def _error(reason: str) -> Check:
+    """A check of the whole run that ends in an error."""
     return Check("coverage", CheckKind.COVERAGE, Status.ERROR, Action.BLOCK, reason)
 
 
@@ -213,8 +214,8 @@ def unscored_metric_sentences(evidence: Evidence) -> Iterator[str]:
     """A sentence on each metric that is not checked because this system can't be scored
     by it."""
     for metric, reason in _unscorable(evidence):
-        why = reason.rstrip(".")
-        yield f"{metric} has no score: {why}. It is not checked."
+        clause = reason.rstrip(".")
+        yield f"{metric} has no score: {clause}. It is not checked."
 
 
 def _checks_of_lost_metrics(evidence: Evidence) -> Iterator[Check]:

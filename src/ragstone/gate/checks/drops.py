@@ -43,9 +43,9 @@ from ragstone.stats.flips import GAP
 from ragstone.stats.intervals import mean_interval
 from ragstone.stats.losses import Change, loss_test, mean_change
 
-COLLAPSE = 0.5
+MIN_COLLAPSE = 0.5
 """A loss of at least this size never passes for lack of samples."""
-MIN_TAGGED = 5
+MIN_TAGGED_SAMPLES = 5
 """A tag of fewer samples is not tested: not even their total collapse would show."""
 MAX_TAGS = 50
 """If there are more tags, those with the most samples are tested."""
@@ -133,7 +133,8 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
     tags = [
         tag
         for tag, ids in members.items()
-        if len(tag) <= MAX_TAG_CHARACTERS and MIN_TAGGED <= len(ids) < len(samples)
+        if len(tag) <= MAX_TAG_CHARACTERS
+        and MIN_TAGGED_SAMPLES <= len(ids) < len(samples)
     ]
     tags.sort(key=lambda tag: (-len(members[tag]), tag))
     decided_places = {drop.rule.place for drop in drops}
@@ -148,7 +149,7 @@ def drops_by_tag(drops: Sequence[Drop], evidence: Evidence) -> tuple[Drop, ...]:
                 tag_rule = replace(rule, slice=tag, samples=tagged, written=False)
                 tag_rules.append(tag_rule)
     tag_drops = drops_of(evidence.pairing, tag_rules)
-    return tuple(drop for drop in tag_drops if len(drop.samples) >= MIN_TAGGED)
+    return tuple(drop for drop in tag_drops if len(drop.samples) >= MIN_TAGGED_SAMPLES)
 
 
 def decide_drops(
@@ -193,12 +194,12 @@ def _mean_check(
     status = Status.PASS
     if estimate < allowed - ROUNDING:
         status = _loss_status(p_value, evidence)
-    why = _WORDS_FOR_MEAN[status]
+    conclusion = _WORDS_FOR_MEAN[status]
     names = [drop.rule.direction.rising_name(drop.rule.metric) for drop in drops]
     metrics = listed(names)
     moved = change(estimate)
     questions = counted(n, "question")
-    reason = f"The mean of {metrics} changed by {moved} on {questions}: {why}."
+    reason = f"The mean of {metrics} changed by {moved} on {questions}: {conclusion}."
     action = drops[0].rule.drop_action
     return Check(
         "mean.drop",
@@ -274,7 +275,7 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
             groups=drop.change.labels,
         )
         interval = reported_interval(limits, direction.reported_change)
-    status, why = _decision(drop, p_value, limits, evidence)
+    status, ending = _decision(drop, p_value, limits, evidence)
     estimate = drop.estimate
     moved = direction.reported_change(estimate)
     digits = digits_for(estimate, [drop.bound])
@@ -285,7 +286,7 @@ def _check(drop: Drop, p_value: float, evidence: Evidence) -> Check:
     if rule.accepted is not None:
         accepted_size = bound(max_drop)
         limit = f"{accepted_size} is accepted ({rule.accepted})"
-    change_words = f"changed by {moved_words} from the baseline on {samples}{why}"
+    change_words = f"changed by {moved_words} from the baseline on {samples}{ending}"
     return Check(
         rule.name_of(direction.change_kind),
         direction.change_kind,
@@ -331,7 +332,7 @@ def _decision(
         return status, _WORDS_FOR_LOSS[status]
     rule = drop.rule
     unexpected = drop.estimate - drop.change.expected
-    is_collapse = unexpected <= -COLLAPSE
+    is_collapse = unexpected <= -MIN_COLLAPSE
     # Tags are too many for a doubt that comes from few samples.
     is_of_rule = rule.slice is None or rule.written
     if is_of_rule and (is_collapse or _is_part_of_broken(drop, evidence)):

@@ -50,16 +50,16 @@ class ErrorRate(Checker):
             return
         noun = "answer" if times_asked > n else "sample"
         requests = counted(times_asked, noun)
-        why = ""
+        cause = ""
         if run.system.failures:
             most_often = usual_reason(run.system.failures.values())
-            why = f" (most often: {most_often})"
+            cause = f" (most often: {most_often})"
         failed_words = f"failed on {failures} of {requests} ({percent(rate)})"
         yield limit_check(
             "system.error_rate",
             CheckKind.ERROR_RATE,
             status,
-            f"the system under test {failed_words}, {limit}{why}.",
+            f"the system under test {failed_words}, {limit}{cause}.",
             value=rate,
             limit=allowed,
             n=n,

@@ -51,7 +51,7 @@ def _check(floor: Floor, evidence: Evidence) -> Check:
     direction = rule.direction
     gate = evidence.policy.gate
     labels = _labels_of(floor, evidence)
-    why = ""
+    ending = ""
     unsettled = False
     if labels is None:
         mean = mean_of(
@@ -62,17 +62,17 @@ def _check(floor: Floor, evidence: Evidence) -> Check:
         judged_mean = direction.reported(floor.current)
         judged = figure(judged_mean)
         pairs = len(labels.pairs)
-        why = f", as people would score it (the judge gives {judged}, corrected by {pairs:,} labels)"
+        ending = f", as people would score it (the judge gives {judged}, corrected by {pairs:,} labels)"
     status = Status.PASS
     is_below = mean.estimate < floor.bound - ROUNDING
     if gate.decision == "assured":
         if mean.low < floor.bound:
             status = Status.FAIL
-        why += ", which its whole interval must reach"
+        ending += ", which its whole interval must reach"
     elif is_below and labels is not None:
         status = Status.FAIL if mean.high < floor.bound else Status.INCONCLUSIVE
     elif is_below:
-        status, why, unsettled = _decide_below(floor, mean, evidence)
+        status, ending, unsettled = _decide_below(floor, mean, evidence)
     limit = direction.reported(floor.bound)
     estimate = direction.reported(mean.estimate)
     value = figure(estimate, limit)
@@ -84,7 +84,7 @@ def _check(floor: Floor, evidence: Evidence) -> Check:
         direction.level_kind,
         status,
         rule.floor_action,
-        f"{rule.title} is {value} on {samples}, {side} the {limit_words}{why}.",
+        f"{rule.title} is {value} on {samples}, {side} the {limit_words}{ending}.",
         rule.metric,
         rule.slice,
         estimate=estimate,
@@ -116,8 +116,8 @@ def _decide_below(
     if mean.estimate + noise >= floor.bound:
         return Status.INCONCLUSIVE, ", by no more than its answers vary", True
     if not rule.written and mean.high >= floor.bound:
-        why = ", which nobody wrote, by no more than other questions would vary"
-        return Status.INCONCLUSIVE, why, False
+        ending = ", a default floor, by no more than other questions would vary"
+        return Status.INCONCLUSIVE, ending, False
     # More answers say nothing new if there are several already, or if all are known to
     # be the same.
     is_asked_once = answers_per_sample(run) == 1

@@ -49,21 +49,21 @@ class MustPass(Checker):
         passed = 0
         not_compared = []
         for sample_id, bounds in bounds_by_sample.items():
-            status, why, unsettled = _decide(evidence, sample_id, bounds)
+            status, reason, unsettled = _decide(evidence, sample_id, bounds)
             own_bounds = evidence.current.facts_of(sample_id).bounds
             is_named = sample_id in must_pass.ids or bool(own_bounds)
             if status is Status.PASS:
                 passed += 1
             elif status is Status.ERROR and not is_named:
-                not_compared.append(f"{sample_id}: {why}")
+                not_compared.append(f"{sample_id}: {reason}")
             else:
                 yield Check(
                     f"must_pass.{sample_id}",
                     CheckKind.MUST_PASS,
                     status,
                     must_pass.action,
-                    f"must-pass sample {sample_id}: {why}.",
-                    short_reason=f"{why}.",
+                    f"must-pass sample {sample_id}: {reason}.",
+                    short_reason=f"{reason}.",
                     sample=sample_id,
                     n=1,
                     unsettled=unsettled,
@@ -105,6 +105,7 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Bounds]:
     floors = {}
     for rule in written or rules:
         floor = rule.min or 0.0
+        # `min` replaces floors; ceilings, where lower is better, stay as they are.
         if must_pass.min is not None and not rule.lower_is_better:
             floor = must_pass.min
         direction = rule.direction
@@ -135,12 +136,12 @@ def must_pass_samples(evidence: Evidence) -> dict[str, Bounds]:
 
 def shortfalls(evidence: Evidence) -> dict[str, dict[str, float]]:
     """By how much must-pass samples miss their bounds, by sample id and metric."""
-    shortfalls = {}
+    gaps_by_sample = {}
     for sample_id, bounds in must_pass_samples(evidence).items():
         gaps = _compare(evidence.current, sample_id, bounds).gaps
         if gaps:
-            shortfalls[sample_id] = gaps
-    return shortfalls
+            gaps_by_sample[sample_id] = gaps
+    return gaps_by_sample
 
 
 class _Compared(Struct, frozen=True):
@@ -167,13 +168,13 @@ def _compare(run: RunScores, sample_id: str, bounds: Bounds) -> _Compared:
         scores = run.scores_of(metric)
         if sample_id in scores.failed:
             failure = scores.failed[sample_id]
-            by_system = failure.by == "system"
-            reasons = compared.by_system if by_system else compared.unscored
+            is_by_system = failure.by == "system"
+            reasons = compared.by_system if is_by_system else compared.unscored
             reasons.append(f"{metric} could not be scored: {failure.reason}")
         elif sample_id not in scores.values:
-            why = scores.not_applicable.get(sample_id, "it was not measured")
-            if metric not in run.metrics or why.startswith((NO_TEXTS, NO_CONTEXTS)):
-                compared.unscored.append(f"{metric}: {why}")
+            reason = scores.not_applicable.get(sample_id, "it was not measured")
+            if metric not in run.metrics or reason.startswith((NO_TEXTS, NO_CONTEXTS)):
+                compared.unscored.append(f"{metric}: {reason}")
         else:
             value = scores.values[sample_id]
             limit = threshold(bound)
@@ -211,8 +212,8 @@ def _decide(
     crashes = run.system.failed_answers.get(sample_id, 0)
     if 2 * crashes > times_asked:
         failure = run.system.failures.get(sample_id, "no answer")
-        why = f"the system under test failed on it: {failure}"
-        return Status.FAIL, why, 2 * crashes <= most_asked
+        reason = f"the system under test failed on it: {failure}"
+        return Status.FAIL, reason, 2 * crashes <= most_asked
     compared = _compare(run, sample_id, bounds)
     failing = len(compared.failing)
     scored = len(compared.scored)
@@ -222,8 +223,8 @@ def _decide(
         majority = ""
         if scored > 1:
             majority = f"{failing} of {scored} answers fail: "
-        why = f"{majority}{join_first(compared.misses)}"
-        return Status.FAIL, why, 2 * failing <= most_asked
+        reason = f"{majority}{join_first(compared.misses)}"
+        return Status.FAIL, reason, 2 * failing <= most_asked
     unscored = [*compared.unscored, *compared.by_system]
     if unscored:
         return Status.ERROR, join_first(unscored), False

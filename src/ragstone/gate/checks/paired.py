@@ -47,14 +47,14 @@ class Paired(Checker):
         if total == 0 or paired >= required * total:
             return
         share = paired / total
-        why = f"{unscored:,} have no score there"
+        problem = f"{unscored:,} have no score there"
         if failures:
             most_often = usual_reason(failures)
-            why = f"the baseline's system failed on {len(failures):,} (most often: {most_often})"
+            problem = f"the baseline's system failed on {len(failures):,} (most often: {most_often})"
         total_samples = counted(total, "sample")
         reason = (
             f"only {paired:,} of {total_samples} of the baseline can be compared ({percent(share)}, "
-            f"required {percent(required)}): {why}. Find out why, and run the gate again: a change can starve the base "
+            f"required {percent(required)}): {problem}. Find out why, and run the gate again: a change can starve the base "
             "of what both use, such as connections, ports and rate limits. Or compare with a baseline that has those "
             "answers and scores."
         )

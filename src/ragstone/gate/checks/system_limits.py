@@ -59,16 +59,16 @@ class SystemLimits(Checker):
         for key, limit in system.limits.items():
             kind = CheckKind.LATENCY if "latency" in key else CheckKind.USAGE
             name = key.removesuffix("_s")
-            why = why_not_measured(key, run)
+            problem = why_not_measured(key, run)
             check = Check(
                 f"system.{name}",
                 kind,
                 Status.ERROR,
                 system.action,
-                why,
+                problem,
                 threshold=limit,
             )
-            if not check.reason:
+            if not problem:
                 check = _limit_check(check, limit, evidence)
             yield check
         if not evidence.has_baseline:
@@ -79,16 +79,16 @@ class SystemLimits(Checker):
             max_rise = system.rises.get(figure.limit_key)
             if max_rise is None:
                 continue
-            why = why_not_measured(figure.limit_key, run)
+            problem = why_not_measured(figure.limit_key, run)
             check = Check(
                 f"system.{figure.name}_rise",
                 CheckKind.SYSTEM_RISE,
                 Status.ERROR,
                 system.action,
-                why,
+                problem,
             )
             usage = paired.get(figure)
-            if check.reason:
+            if problem:
                 yield check
             elif usage is not None and usage.is_telling:
                 yield _rise_check(check, usage, max_rise, evidence.policy)
@@ -115,7 +115,7 @@ def unchecked_rises(evidence: Evidence) -> Iterator[str]:
     checked = {usage.figure.limit_key for usage in usages}
     for key in evidence.policy.system.rises:
         if key not in checked:
-            yield f"{key} is not checked: no question has such a figure in both runs."
+            yield f"{key} is not checked: no question has a value in both runs."
 
 
 def _figure(check: Check) -> Figure:
@@ -128,6 +128,7 @@ def _figure(check: Check) -> Figure:
 
 
 def _factor(rise: float) -> str:
+    """Write a rise as a factor: ``× 1.50`` for 0.5."""
     return format_factor(1.0 + rise)
 
 
@@ -223,18 +224,20 @@ def why_not_measured(key: str, run: RunScores) -> str:
     them, since an answer without tokens may be the dearest. Empty if it can."""
     reported = len(run.system.usage)
     answers = len(run.samples) - len(run.system.failures)
-    why = ""
+    problem = ""
     if "latency" in key:
         if not run.system.latencies_s:
-            why = "this run did not measure the latency."
+            problem = "this run did not measure the latency."
     elif not reported:
-        why = (
+        problem = (
             "the system reports no tokens. It can return them with each answer: "
             '"usage": {"input_tokens": …, "output_tokens": …}.'
         )
     elif "cost" in key and run.price is None:
-        why = "this run has no token price; set [system.price] in the config."
+        problem = "this run has no token price; set [system.price] in the config."
     elif reported < MIN_REPORTED_SHARE * answers:
         total = counted(answers, "answer")
-        why = f"only {reported} of {total} report their tokens."
-    return why and f"the policy has {key}, but {why}"
+        problem = f"only {reported} of {total} report their tokens."
+    if not problem:
+        return ""
+    return f"the policy has {key}, but {problem}"
