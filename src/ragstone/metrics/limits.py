@@ -33,7 +33,9 @@ class _Quantity(Struct, frozen=True):
     title: str
     """The title of the metric, with a place for the limit."""
     measure: Callable[[Response], float | None]
-    """Measures a response; None if it was recorded without the quantity."""
+    """Measures a response; None if the quantity was not recorded."""
+    not_recorded: str = ""
+    """The reason for no score if the quantity was not recorded."""
     blames: Blames = "both"
     needs_no_answer: bool = True
 
@@ -51,20 +53,18 @@ class LimitMetric(BaseMetric):
             needs_no_answer=quantity.needs_no_answer,
         )
         self._limit = float(limit)
-        self._measure = quantity.measure
+        self._quantity = quantity
 
     def rate(self, sample: Sample, response: Response, judgements: Judgements) -> Score:
-        # Without recorded contexts or steps, an answer would be within any limit.
+        # Without recorded contexts, an answer would be within any limit.
         if (
             self.info.blames == "retrieval"
             and response.missing_texts_reason is not None
         ):
             return NotApplicable(response.missing_texts_reason)
-        if self.info.name.startswith("steps") and not response.steps:
-            return NotApplicable(NO_STEPS)
-        measured = self._measure(response)
+        measured = self._quantity.measure(response)
         if measured is None:
-            return NotApplicable("the answer was recorded without a latency")
+            return NotApplicable(self._quantity.not_recorded)
         return Scored(float(measured <= self._limit), note=f"{measured:g}")
 
 
@@ -99,9 +99,16 @@ def _words_of_contexts(response: Response) -> float:
     return float(sum(word_count(context.text) for context in response.contexts))
 
 
+def _count_steps(response: Response) -> float | None:
+    """The number of steps; None if no steps were recorded."""
+    return float(len(response.steps)) or None
+
+
 _QUANTITIES: Mapping[str, _Quantity] = {
     "latency_within": _Quantity(
-        "Answers within {} s", lambda response: response.latency_s
+        "Answers within {} s",
+        lambda response: response.latency_s,
+        not_recorded="the answer was recorded without a latency",
     ),
     "words_within": _Quantity(
         "Answers within {} words",
@@ -112,6 +119,6 @@ _QUANTITIES: Mapping[str, _Quantity] = {
         "Retrieved text within {} words", _words_of_contexts, blames="retrieval"
     ),
     "steps_within": _Quantity(
-        "Answers within {} steps", lambda response: float(len(response.steps))
+        "Answers within {} steps", _count_steps, not_recorded=NO_STEPS
     ),
 }
