@@ -38,7 +38,7 @@ def test_a_judge_that_waits_for_the_network_stays_here_and_the_user_is_told() ->
     said: list[str] = []
     assert build_workers(round_of(Own(), dask="tcp://127.0.0.1:1"), 10_000, said.append) is None
     (line,) = said
-    assert line.startswith("run.dask is not used, and answers are judged in this process: ")
+    assert line.startswith("run.dask is ignored, and answers are judged in this process: ")
     assert isinstance(build_workers(round_of(OfflineJudge(), dask="tcp://127.0.0.1:1"), 1, said.append), DaskWorkers)
     assert isinstance(build_workers(round_of(OfflineJudge(), workers=2), 1, said.append), ProcessWorkers)
     assert build_workers(round_of(OfflineJudge(), workers=2), 0, said.append) is None

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from scipy.stats import binom
 
-from ragstone.evaluation.round_facts import Canaries, JudgeFacts, Observed, RoundFacts
+from ragstone.evaluation.round_facts import CanaryCounts, JudgeFacts, Observed, RoundFacts
 from ragstone.evaluation.rounds.judge_watch import DEFAULT_CANARY_COUNT
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.judge_drift import MAX_P_STEADY, MAX_STEADY_SHARE, is_judge_changed, model_warnings
@@ -51,8 +51,8 @@ def test_another_name_is_another_judge(now: Any, then: Any, compared: bool, warn
     assert all(part in " ".join(texts) for part in warned)
 
 
-def canaries(differing: int, asked: int = DEFAULT_CANARY_COUNT, **more: Any) -> Canaries:
-    return Canaries(asked=asked, differing=differing, supported_then=18, supported_now=18 - differing, **more)
+def canaries(differing: int, asked: int = DEFAULT_CANARY_COUNT, **more: Any) -> CanaryCounts:
+    return CanaryCounts(asked=asked, differing=differing, supported_then=18, supported_now=18 - differing, **more)
 
 
 def test_a_judge_that_moved_is_the_first_warning() -> None:
@@ -66,7 +66,7 @@ def test_a_judge_that_moved_is_the_first_warning() -> None:
 
 
 @pytest.mark.parametrize("found", [canaries(1, unanswered=2), None])
-def test_a_verdict_or_two_that_differ_are_no_warning(found: Canaries | None) -> None:
+def test_a_verdict_or_two_that_differ_are_no_warning(found: CanaryCounts | None) -> None:
     verdict = decide(run(score=0.3, canaries=found), run())
     assert not any("judge" in warning for warning in verdict.warnings)
     attribution = verdict.explanation.attribution

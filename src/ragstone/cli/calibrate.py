@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.context import run_to_end
+from ragstone.cli.context import run_until_done
 from ragstone.cli.options import (
     COLUMNS,
     CONFIG,
@@ -136,7 +136,7 @@ def command(
         _refuse_options(label_options, "does not go with --method")
         if len(places) != 1:
             raise ConfigError("--method takes one file of pairs.")
-        results = run_to_end(
+        results = run_until_done(
             _ask_about_pairs(settings, places[0], columns_from(columns), method)
         )
         show(format_name, results.document, results.text)

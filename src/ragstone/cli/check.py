@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from ragstone.cli.context import run_context, run_to_end
+from ragstone.cli.context import run_context, run_until_done
 from ragstone.cli.options import CHECK, CONFIG, settings_from, with_options
 from ragstone.cli.output import say
 from ragstone.formatting import dollars, seconds
@@ -37,7 +37,7 @@ def command(**flags: object) -> int:
     settings = settings_from(flags)
     with run_context(settings) as context:
         with open_request(settings, context) as opened:
-            result = run_to_end(check(opened.request, context))
+            result = run_until_done(check(opened.request, context))
         hosts = [f"{host}:443" for host in HOSTS]
         hosts = [*judge_hosts(settings.judge, context.environ), *hosts]
     judge = result.judge

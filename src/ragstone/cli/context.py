@@ -47,8 +47,8 @@ def run_context(settings: Settings) -> Iterator[RunContext]:
         )
 
 
-def end_of_run(run: RunDirectory) -> int:
-    """Print what was scored, and return the exit code. Raises JudgeError if the judge
+def report_run(run: RunDirectory) -> int:
+    """Print what was scored, and return the exit code of the command. Raises JudgeError if the judge
     let the planted wrong answers pass."""
     counts = run.manifest.counts
     say(
@@ -64,7 +64,7 @@ def end_of_run(run: RunDirectory) -> int:
     return 0
 
 
-def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+def run_until_done(work: Coroutine[Any, Any, Result]) -> Result:
     """Run `work`. Ctrl-C and ENDING_SIGNALS cancel it, so that it can save what it has,
     and then raise Interrupted."""
     ending_signal = signal.SIGINT

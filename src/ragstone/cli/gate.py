@@ -51,7 +51,7 @@ def command(
     With --output, the report is written to that file in the given format, and the
     verdict is still printed as text.
     """
-    from ragstone.cli.context import run_context, run_to_end
+    from ragstone.cli.context import run_context, run_until_done
     from ragstone.errors import ConfigError
     from ragstone.pipeline.gate import REPORT_FILES, GatedRun, gate
     from ragstone.pipeline.open_request import open_request
@@ -75,7 +75,7 @@ def command(
         def run_job() -> int:
             settings = settings_from(flags, within=workspace_of(os.environ))
             job = run_on_github(settings, environ=os.environ, out=sys.stdout)
-            return run_to_end(job)
+            return run_until_done(job)
 
         return end_job(run_job, os.environ, sys.stdout)
     if output is not None:
@@ -100,7 +100,7 @@ def command(
 
     with run_context(settings) as context:
         with open_request(settings, context) as opened:
-            outcome = run_to_end(gate(opened.request, context))
+            outcome = run_until_done(gate(opened.request, context))
         show(outcome)
         if settings.gate.save_baseline:
             opened.save(outcome, context)

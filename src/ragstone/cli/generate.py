@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.context import redactor, run_to_end
+from ragstone.cli.context import redactor, run_until_done
 from ragstone.cli.golden_file import check_target, write_samples
 from ragstone.cli.options import (
     CONFIG,
@@ -182,7 +182,7 @@ def _generate(
             await judge.close()
 
     try:
-        generated = run_to_end(write())
+        generated = run_until_done(write())
     except Interrupted:
         folder = shown_name(str(cache.parent))
         say(

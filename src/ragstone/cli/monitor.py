@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.context import run_context, run_to_end
+from ragstone.cli.context import run_context, run_until_done
 from ragstone.cli.options import (
     CONFIG,
     OUTPUT,
@@ -101,7 +101,7 @@ def command(
                 f"A random sample of the logged answers goes to {settings.judge.name}, without the personal data that "
                 "rules find."
             )
-        monitored = run_to_end(monitor(plan, settings, context))
+        monitored = run_until_done(monitor(plan, settings, context))
         render = monitor_text if format_name == "text" else monitor_markdown
         text = context.redact(render(monitored))
         address = os.environ.get(NOTIFY, "").strip()

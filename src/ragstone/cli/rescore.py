@@ -50,7 +50,7 @@ def command(source: Path, golden: tuple[str, ...], **flags: object) -> int:
       ragstone rescore ragstone-run --metrics answer_correctness --out with-correctness
       ragstone rescore interactions.jsonl --out production
     """
-    from ragstone.cli.context import end_of_run, run_context, run_to_end
+    from ragstone.cli.context import report_run, run_context, run_until_done
     from ragstone.evaluation.rescore import open_source, rescore
     from ragstone.golden.sample import GoldenSet
     from ragstone.pipeline.run_plan import read_golden_set, run_plan
@@ -62,5 +62,5 @@ def command(source: Path, golden: tuple[str, ...], **flags: object) -> int:
         plan = run_plan(settings, context, golden=references, command=None)
         fields = answer_fields(settings.system)
         answers = open_source(source, settings.golden.columns, fields)
-        run = run_to_end(rescore(answers, plan, context))
-    return end_of_run(run)
+        run = run_until_done(rescore(answers, plan, context))
+    return report_run(run)

@@ -3,7 +3,6 @@ a sample."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +18,11 @@ Lookup = Callable[[str], SampleRecord | None]
 
 
 class RecordsFile:
-    """The records in the file `path`. Unless it `is_complete`, its last line may be cut
-    off, because a run was killed."""
+    """The records in the file `path`.
+
+    `is_complete` says whether the run that wrote the file has finished. If not, the last
+    line may be cut off, and is then left out.
+    """
 
     def __init__(self, path: Path, *, is_complete: bool) -> None:
         self.path = path
@@ -39,8 +41,8 @@ class RecordsFile:
     def read(
         self, digest: Callable[[bytes], None] = lambda _line: None
     ) -> Iterator[tuple[SampleRecord, str]]:
-        """Every record with the file and line that it is from; `digest` is called with
-        each line. Afterwards, `lookup` knows where the records are."""
+        """Yield every record with the file and line that it is from, and call `digest`
+        with each line. Afterwards, `lookup` knows where the records are."""
         positions: dict[str, tuple[int, int]] = {}
         number = 0
         offset = 0
@@ -49,7 +51,11 @@ class RecordsFile:
                 number += 1
                 where = f"{self.path}:{number}"
                 if len(line) > MAX_LINE_BYTES:
-                    raise RunDirectoryError("a line longer than 64 MiB.", where=where)
+                    raise RunDirectoryError(
+                        f"the line is longer than {MAX_LINE_BYTES:,} bytes.",
+                        where=where,
+                        hint="The file is damaged: evaluate again.",
+                    )
                 if number > MAX_SAMPLES:
                     raise RunDirectoryError(
                         f"the run has more than {MAX_SAMPLES:,} samples.",
@@ -60,6 +66,7 @@ class RecordsFile:
                     break  # the record that was being written when the run was killed
                 digest(line)
                 record = record_from_line(line, where)
+                # Of records with the same id, the first counts.
                 positions.setdefault(record.sample.id, (number, offset))
                 yield record, where
                 offset += len(line)
@@ -67,14 +74,15 @@ class RecordsFile:
 
     @contextmanager
     def lookup(self) -> Iterator[Lookup]:
-        """Look up any number of records by id. The file is opened once, and no record
-        stays in memory.
+        """Look up any number of records by id, without keeping them in memory. If the
+        file was not read before, it is read from start to end first.
 
         Raises RunDirectoryError for an invalid record, here or when it is looked up.
         """
         with self._stream() as stream:
             if not self._positions:
-                deque(self.read(), maxlen=0)  # only for the positions
+                for _ in self.read():
+                    pass  # only for the positions
             positions = self._positions
 
             def record_of(sample_id: str) -> SampleRecord | None:

@@ -32,7 +32,7 @@ class Observed(Summed):
     ways: tuple[str, ...] = ()
 
 
-class Canaries(Part):
+class CanaryCounts(Part):
     """The result of repeating judgements of the baseline.
 
     - `asked`: how many were repeated and did not fail.
@@ -73,7 +73,7 @@ class JudgeFacts(Part):
     observed or not tried."""
 
     observed: Observed | None = None
-    canaries: Canaries | None = None
+    canaries: CanaryCounts | None = None
     planted: Planted | None = None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragstone.evaluation.round_facts import Canaries
+from ragstone.evaluation.round_facts import CanaryCounts
 from ragstone.evaluation.scores import RunScores
 from ragstone.gate.evidence import Evidence
 from ragstone.gate.observed_judge import new_names, quoted
@@ -22,7 +22,7 @@ MAX_P_STEADY = 0.05
 chance."""
 
 
-def is_judge_changed(canaries: Canaries | None) -> bool:
+def is_judge_changed(canaries: CanaryCounts | None) -> bool:
     """Whether more of the repeated verdicts differ than an unchanged judge explains;
     False if none were repeated."""
     if canaries is None:

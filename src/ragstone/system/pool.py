@@ -23,6 +23,7 @@ from ragstone.system.payload import failed
 from ragstone.system.response import Response, System, SystemFailureKind
 
 MAX_START_FAILURES = 3
+"""So many children in a row may fail to start."""
 MAX_PARALLEL_STARTS = 8
 """Imports are expensive: more at a time could run into the startup timeout."""
 _RETRIED_KINDS = (
@@ -47,6 +48,8 @@ class PoolSession(SystemWrapper):
 
 
 class Pool:
+    """A system whose questions are answered by a pool of child processes."""
+
     can_be_asked_again = True
 
     def __init__(
@@ -104,10 +107,10 @@ class Pool:
                 await self._put_back(session.peer, is_reusable=True)
 
     async def ask_in(self, session: PoolSession, sample: Sample) -> Response:
-        """Ask the child of `session`, again after failures that may not recur.
+        """Ask the child of `session`, and again after a failure that may not recur.
 
-        The message of a failure that names a variable which the system doesn't get says
-        how to pass it.
+        If a failure names an environment variable that the system isn't given, its
+        message says how to pass it.
         """
         failure = None
         for _ in range(self._retries + 1):
@@ -133,6 +136,8 @@ class Pool:
         self._context.log.close()
 
     async def _ask_once(self, session: PoolSession, sample: Sample) -> Response:
+        """Ask one child after another until one gives a response or fails at the
+        question. A child that ended before it got the question gives no response."""
         while True:
             peer = session.peer or await self._take()
             if peer is None:
@@ -166,30 +171,30 @@ class Pool:
                     return peer
                 except Exception as error:
                     # Other questions must not wait forever, whatever the error.
-                    await self._note_start_failure(error)
+                    await self._handle_start_failure(error)
         except BaseException:
             self._slots.release()
             raise
         self._slots.release()
         return None
 
-    async def _note_start_failure(self, error: Exception) -> None:
+    async def _handle_start_failure(self, error: Exception) -> None:
         """Count a child that could not be started, for which the caller has a slot.
 
-        After too many failures, wait for the slot of a child that runs. The caller's
-        own slot is never released, so the pool gets smaller by one child. If no child
-        runs, no more questions are asked.
+        After too many failures, wait until a running child releases its slot, and
+        acquire this as well. The caller has two slots then and releases only one, so
+        the pool gets smaller by one child. If no child runs, no more questions are
+        asked.
         """
         self._start_failures += 1
+        # The caller tries once more, or takes the idle child.
         if self._start_failures < MAX_START_FAILURES or self._idle:
             return
         if self._busy:
             await self._slots.acquire()
             return
         reason = getattr(error, "message", error)
-        self._stop_reason = (
-            f"it could not be started again ({self._start_failures} attempts). {reason}"
-        )
+        self._stop_reason = f"the system could not be started again after {self._start_failures} attempts. {reason}"
 
     async def _start_peer(self) -> LinePeer:
         """Start a child, which counts as busy. Raises SystemUnderTestError."""

@@ -2,7 +2,8 @@
 canaries and planted answers were judged.
 
 A canary is a judgement of the baseline that is repeated, to notice a judge that has
-changed.
+changed. A planted answer is a wrong one that Ragstone makes, to see whether the judge
+lets it pass.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ragstone.errors import JudgeError
 from ragstone.evaluation.directory import RunDirectory
 from ragstone.evaluation.manifest import Cost
 from ragstone.evaluation.record import SampleRecord
-from ragstone.evaluation.round_facts import Canaries, Observed
+from ragstone.evaluation.round_facts import CanaryCounts, Observed
 from ragstone.evaluation.rounds.planted import judge_planted
 from ragstone.evaluation.rounds.round import add_cost
 from ragstone.evaluation.writer import update_rounds
@@ -37,17 +38,18 @@ async def watch_judge(
     `baseline`, and judge planted answers.
 
     No judgement is repeated if the judge differs from the baseline's or can't change.
-    No answer is planted if no judgement of the run is new, or if it was done before the
-    run was resumed. If judgements of the baseline were reused, the models observed
+    No answer is planted if no judgement of the run is new, or if planted answers were
+    judged before the run was resumed. If judgements of the baseline were reused, the models observed
     there are recorded, too.
     """
+    # Only a judge that can change has one.
     observed_judge: ObservedJudge | None = getattr(judge, "observed_judge", None)
     facts = run.rounds.judge
     if planted_count and facts.planted is None and run.manifest.cost.calls:
         planted, ledger = await judge_planted(judge, run, baseline, planted_count)
         facts = facts.model_copy(update={"planted": planted})
         run = update_rounds(add_cost(run, Cost.of(ledger)), judge=facts)
-    if observed_judge is None:  # a judge that can't change
+    if observed_judge is None:
         return run
     models = set(observed_judge.models)
     observed = Observed(
@@ -66,12 +68,12 @@ async def watch_judge(
     ):
         observed_judge.models.clear()  # to see which models judge the canaries
         canaries = choose_canaries(baseline.records(), canary_count)
-        repeated, ledger = await repeat_judgements(judge, canaries)
+        counts, ledger = await repeat_judgements(judge, canaries)
         if canaries:
-            repeated = repeated.model_copy(
+            counts = counts.model_copy(
                 update={"models": tuple(sorted(observed_judge.models))}
             )
-            facts = facts.model_copy(update={"canaries": repeated})
+            facts = facts.model_copy(update={"canaries": counts})
         observed_judge.models |= models
         run = add_cost(run, Cost.of(ledger))
     return update_rounds(run, judge=facts)
@@ -96,12 +98,13 @@ class Canary(Struct, frozen=True):
 
 
 def choose_canaries(
-    records: Iterable[SampleRecord], n: int = DEFAULT_CANARY_COUNT
+    records: Iterable[SampleRecord], max_count: int = DEFAULT_CANARY_COUNT
 ) -> tuple[Canary, ...]:
-    """Choose at most `n` judgements in `records` by a hash of their ids: the same ones
+    """Choose at most `max_count` judgements in `records` by a hash of their ids: the same ones
     each time."""
     canaries: list[Canary] = []
     for record in records:
+        # One answer is enough: the answers to a question resemble each other.
         judged = record.answers[0].judged
         sample_id = record.sample.id
         statements, table = judged.statements, judged.support
@@ -119,13 +122,13 @@ def choose_canaries(
                 Canary(record, statements, chosen.statement_id, chosen.verdict)
             )
     canaries.sort(key=lambda canary: _hash(canary.record.sample.id))
-    return tuple(canaries[:n])
+    return tuple(canaries[:max_count])
 
 
 async def repeat_judgements(
     judge: Judge, canaries: Sequence[Canary]
-) -> tuple[Canaries, Ledger]:
-    """Judge `canaries` again: how many verdicts differ, and the cost.
+) -> tuple[CanaryCounts, Ledger]:
+    """Judge `canaries` again. Returns how many verdicts differ, and the cost.
 
     A failed judgement counts as unanswered, and so do all that remain if the judge
     fails as a whole.
@@ -152,7 +155,7 @@ async def repeat_judgements(
         for canary, verdict in zip(canaries, verdicts, strict=True)
         if verdict is not None
     ]
-    return Canaries(
+    return CanaryCounts(
         asked=len(verdict_pairs),
         differing=sum(earlier is not current for earlier, current in verdict_pairs),
         unanswered=len(canaries) - len(verdict_pairs),

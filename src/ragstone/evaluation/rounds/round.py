@@ -53,10 +53,11 @@ class Round(Struct, frozen=True):
       round.
     - `out`: the run directory to write.
     - `deadline`: when the round is stopped, on the event loop's clock.
-    - `whole_golden`: the golden set that `samples` are a part of, if they are.
+    - `whole_golden`: the golden set, if `samples` are only a part of it.
     - `recorded_system`: the system to write into the manifest, if it is not `system`.
     - `check_system`: called with the started system before anything is written.
-    - `baseline`: what the run is for later runs until it has a verdict.
+    - `baseline`: what the manifest says, until there is a verdict, about whether later
+      runs may use this run as their baseline.
     - `stale_folders`: folders of an earlier run in the directory, which are removed.
     """
 
@@ -131,21 +132,22 @@ async def run_round(round_: Round, context: RunContext) -> RunDirectory:
     with ExitStack() as after_closing:
         async with AsyncExitStack() as closing:
             closing.push_async_callback(round_.system.close)
-            if round_.recorded_system is None:  # stored answers need no contexts
+            # With a recorded system, `system` plays back answers, and needs no contexts.
+            if round_.recorded_system is None:
                 refuse_missing_contexts(round_.samples, plan.system.settings.part)
             if plan.dask is not None:
                 refuse_without_dask()
-            measures = plan.metrics.measures(round_.metrics, context)
-            closing.push_async_callback(measures.close)
-            no_grades = NO_MODEL.format(round_.judge.identity.label())
+            custom = plan.metrics.measures(round_.metrics, context)
+            closing.push_async_callback(custom.close)
             can_grade = hasattr(round_.judge, "grade")
             for metric in round_.metrics:
                 if isinstance(metric, RubricMetric) and not can_grade:
-                    context.say(f"{metric.info.name} is not scored: {no_grades}.")
+                    reason = NO_MODEL.format(round_.judge.identity.label())
+                    context.say(f"{metric.info.name} is not scored: {reason}.")
             async with limit_time(round_.deadline):
                 await round_.system.start()
                 round_.check_system(round_.system)
-                await measures.start()
+                await custom.start()
             manifest = round_.describe(context)
             for folder in round_.stale_folders:
                 remove_inner_run(round_.out, folder)
@@ -162,7 +164,7 @@ async def run_round(round_: Round, context: RunContext) -> RunDirectory:
                 repeats=plan.repeats,
                 answers_per_sample=plan.answers_per_sample,
                 progress=context.progress,
-                custom=measures.by_name,
+                custom=custom.by_name,
                 keeps_contexts=plan.keeps_contexts,
             )
             workers = build_workers(round_, len(pending), context.say)
@@ -193,11 +195,11 @@ async def _evaluate(
     workers: Workers | None,
 ) -> RunDirectory:
     """Evaluate the samples that are not finished yet, and finish or stop the run."""
-    golden = round_.samples
+    samples = round_.samples
     start_s = monotonic()
     try:
         async with limit_time(round_.deadline):
-            context.progress.start(len(golden) - len(writer.finished_ids))
+            context.progress.start(len(samples) - len(writer.finished_ids))
             try:
                 if workers is not None:
                     await workers.start()
@@ -210,10 +212,12 @@ async def _evaluate(
             reason = error.message
         writer.stop(context.redact(reason), wall_s=monotonic() - start_s)
         context.say(
-            f"{len(writer.finished_ids)} of {len(golden)} samples are saved in {writer.path}; continue with --resume."
+            f"{len(writer.finished_ids)} of {len(samples)} samples are saved in {writer.path}; continue with --resume."
         )
         raise
-    return writer.finish((sample.id for sample in golden), wall_s=monotonic() - start_s)
+    return writer.finish(
+        (sample.id for sample in samples), wall_s=monotonic() - start_s
+    )
 
 
 def add_cost(run: RunDirectory, cost: Cost) -> RunDirectory:
@@ -243,8 +247,8 @@ def refuse_missing_contexts(golden: GoldenSet, part: str | None) -> None:
 def build_workers(
     round_: Round, sample_count: int, say: Callable[[str], None]
 ) -> Workers | None:
-    """The workers to judge so many samples of a round with, not yet started; None to
-    judge in this process."""
+    """Build the workers that judge `sample_count` samples, without starting them.
+    Returns None if this process judges."""
     plan = round_.plan
     is_judged = any(
         needed_judgements(round_.metrics, sample) for sample in round_.samples
@@ -273,8 +277,8 @@ def build_workers(
         return ProcessWorkers(count, task)
     if plan.dask is not None:
         say(
-            "run.dask is not used, and answers are judged in this process: workers of a cluster get neither the keys of "
-            "a judge nor the project's own metrics."
+            "run.dask is ignored, and answers are judged in this process: only an offline or a fitted judge can run on a "
+            "cluster, and none of the project's own metrics."
         )
     return None
 

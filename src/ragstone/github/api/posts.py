@@ -1,4 +1,5 @@
-"""The one comment of a gate on a pull request, found again by its marker and author."""
+"""Posts and updates the one comment of a gate on a pull request, which is found again by
+its marker and author."""
 
 from __future__ import annotations
 
@@ -146,7 +147,9 @@ def post_comment(
         comment = create_once(api, lambda: issue.create_comment(text), find)
         # A comment that another job created at the same time stays in place of ours.
         if comment.body not in (None, text):
-            comment.edit(updated(comment.body) or comment.body)
+            new_text = updated(comment.body)
+            if new_text is not None:
+                comment.edit(new_text)
     with suppress(GitHubApiError):
         for duplicate in own[1:]:
             duplicate.delete()

@@ -144,6 +144,7 @@ class GitHubArtifacts(BaselineStore):
             try:
                 return self.api.workflow_run(self.run_id).complete().workflow_id
             except GitHubApiError as api_error:
+                # The file of the workflow will do, if GitHub doesn't tell the run's.
                 if self.workflow is None or api_error.lacks_permission:
                     raise
         return workflow_id(self.api, self.baseline_workflow or self.workflow or "")
@@ -193,9 +194,10 @@ class GitHubArtifacts(BaselineStore):
             refused = "the artifact has expired"
         elif not self._has_commit(run.head_sha):
             refused = f"its commit is not {self.extent}"
+        read = partial(read_artifact, self.api, artifact)
         return StoredRun(
             f"run {run.id}",
-            _store_failures()(partial(read_artifact, self.api, artifact)),
+            _store_failures()(read),
             self._has_commit,
             commit=run.head_sha,
             refused=refused,

@@ -16,19 +16,21 @@ from ragstone.judge.protocol import total_usd
 from ragstone.settings.settings import JudgeSettings
 
 _CHARACTERS_PER_TOKEN = 4
-_MARKS_TOKENS = 60
-"""Tokens of a request's marks between texts, and of its last line."""
+_DELIMITER_TOKENS = 60
+"""The tokens of the marks between the texts of a request, and of its last line."""
 
 
 class CallTally:
     """The numbers of calls, and of their tokens by price."""
 
     def __init__(self, settings: JudgeSettings) -> None:
-        provider, model = split_name(settings.name)
-        self.layout = layout_of(provider, model, settings.prices)
-        self._reasoning_tokens = reasoning_tokens(settings, provider, model)
-        self._tariff = tariff_of(provider, model, settings.prices)
-        self._embeddings_model = embeddings_model(settings, provider_of(provider))
+        provider_name, model = split_name(settings.name)
+        self.layout = layout_of(provider_name, model, settings.prices)
+        self._reasoning_tokens = reasoning_tokens(settings, provider_name, model)
+        self._tariff = tariff_of(provider_name, model, settings.prices)
+        self._embeddings_model = embeddings_model(settings, provider_of(provider_name))
+        """The names of its provider and of the model; None if there are no
+        embeddings."""
         self._embeddings_tariff: Tariff | None = None
         if self._embeddings_model is not None:
             self._embeddings_tariff = tariff_of(
@@ -47,21 +49,21 @@ class CallTally:
         self,
         prompt: str,
         characters: float,
-        received: int,
+        output_tokens: int,
         *,
         calls: int = 1,
         cached_calls: int = 0,
     ) -> None:
-        """Count `calls` with `prompt`, each with so many characters sent and tokens
-        received.
+        """Count `calls` calls with `prompt`, each of which sends `characters` and
+        receives `output_tokens`.
 
-        The first `cached_calls` of them use the provider's cache, if it is known to
-        take the prompt.
+        `cached_calls` of them share the prompt through the provider's cache, if it is
+        known to take it: the very first writes it, and the others read it.
         """
         prefix = prefix_tokens(self.layout.prompts[prompt])
-        data = round(characters) // _CHARACTERS_PER_TOKEN + _MARKS_TOKENS
+        data = round(characters) // _CHARACTERS_PER_TOKEN + _DELIMITER_TOKENS
         self._calls += calls
-        self._output_tokens += calls * (received + self._reasoning_tokens)
+        self._output_tokens += calls * (output_tokens + self._reasoning_tokens)
         self._input_tokens += calls * data
         uncached_calls = calls
         if cached_calls and prompt in self.layout.cached_prompts:
@@ -80,7 +82,7 @@ class CallTally:
             self._embedded_tokens += characters // _CHARACTERS_PER_TOKEN
 
     def estimate(self, assumptions: str, *, times: int = 1) -> CostEstimate:
-        """The cost of all calls, made so many `times`."""
+        """The cost if all calls are made `times` times."""
         chat_usage = Usage(
             input_tokens=self._input_tokens,
             cached_input_tokens=self._cached_input_tokens,

@@ -223,9 +223,9 @@ class Completer(Struct, eq=False, kw_only=True):
                 static=form.prompt.static,
                 data=render_data(pending) + pending_form.request + hint,
                 schema=pending_form.schema,
-                is_cached=form.prompt.name in self.layout.cached_prompts,
+                is_cacheable=form.prompt.name in self.layout.cached_prompts,
                 needs_breakpoint=self.layout.needs_breakpoints,
-                is_graded=form.prompt.name in GRADED,
+                needs_logprobs=form.prompt.name in GRADED,
                 max_output_tokens=min(MAX_OUTPUT_TOKENS, output_tokens * output_factor),
             )
             key = self.keys.key(
@@ -274,7 +274,7 @@ class Completer(Struct, eq=False, kw_only=True):
 
         `on_late` is called with a reply that comes after the caller was cancelled.
         """
-        likely_usage = Usage(
+        max_usage = Usage(
             input_tokens=tokens_at_most(request.static) + tokens_at_most(request.data),
             output_tokens=output_tokens,
         )
@@ -287,7 +287,7 @@ class Completer(Struct, eq=False, kw_only=True):
             self.calls.book(reply.usage, call)
             return reply
 
-        reply = await self.calls.run(attempt, likely_usage, on_late=on_late)
+        reply = await self.calls.run(attempt, max_usage, on_late=on_late)
         for names, name in (
             (self.observed_judge.models, reply.model),
             (self.observed_judge.request_modes, reply.request_mode),

@@ -49,8 +49,8 @@ class EmbeddingSimilarity(Struct, eq=False, kw_only=True):
             on_result(result)
             return result
 
-        likely_usage = Usage(input_tokens=sum(map(tokens_at_most, texts)))
-        return await self.calls.run(attempt, likely_usage)
+        max_usage = Usage(input_tokens=sum(map(tokens_at_most, texts)))
+        return await self.calls.run(attempt, max_usage)
 
     async def close(self) -> None:
         """Wait for the requests in flight, and close the connections."""

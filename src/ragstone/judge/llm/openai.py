@@ -151,7 +151,7 @@ class OpenAIProvider(SdkProvider):
                 "type": "json_schema",
                 "json_schema": json_schema,
             }
-        if request.is_graded and LOGPROBS.name in features:
+        if request.needs_logprobs and LOGPROBS.name in features:
             body |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         if PROMPT_CACHE_KEY.name in features:
             body["prompt_cache_key"] = f"ragstone-{request.name}"
@@ -166,7 +166,7 @@ class OpenAIProvider(SdkProvider):
         if SYSTEM_ROLE not in features:
             return [{"role": "user", "content": f"{request.static}\n\n{data}"}]
         static: object = request.static
-        sets_breakpoint = request.is_cached and request.needs_breakpoint
+        sets_breakpoint = request.is_cacheable and request.needs_breakpoint
         if sets_breakpoint and PROMPT_CACHE_OPTIONS.name in features:
             content_part = {
                 "type": "text",

@@ -25,24 +25,25 @@ class PaidCalls(Struct, frozen=True, eq=False):
     async def run(
         self,
         attempt: Attempt[_T],
-        likely_usage: Usage,
+        max_usage: Usage,
         *,
         on_late: LateCallback[_T] = None,
     ) -> _T:
         """Call `attempt` until it succeeds, as `Scheduler.run` does, and return its
         result.
 
-        `likely_usage` is an upper estimate of what a success uses; `attempt` records
-        what it did use with `book`. Raises JudgementFailed or JudgeError.
+        `max_usage` is an upper estimate of what a success uses, which `attempt` records
+        with `book`. Raises JudgementFailed or JudgeError.
         """
-        likely_usd = self.tariff.cost_usd(likely_usage) if self.tariff else 0.0
-        await self.budget.reserve(likely_usd)
+        # Without prices, nothing is reserved; a cost that the gateway reports is booked.
+        max_usd = self.tariff.cost_usd(max_usage) if self.tariff else 0.0
+        await self.budget.reserve(max_usd)
         try:
             return await self.scheduler.run(attempt, on_late=on_late)
         except Rejected as fault:
             reason = fault.reason
         finally:
-            self.budget.release(likely_usd)
+            self.budget.release(max_usd)
         # Not in the except block, so that the failure is not chained to the fault.
         raise JudgementFailed(reason)
 

@@ -27,11 +27,11 @@ class ChatRequest(Struct, frozen=True):
     """The JSON schema of the reply, closed and with every property required, as strict
     modes demand."""
     max_output_tokens: int
-    is_cached: bool = False
+    is_cacheable: bool = False
     """Whether the provider's cache is known to take the static part."""
     needs_breakpoint: bool = False
     """Whether the request must mark where the static part ends."""
-    is_graded: bool = False
+    needs_logprobs: bool = False
     """Whether the log-probabilities of the reply's tokens are needed."""
 
 

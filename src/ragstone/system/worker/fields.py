@@ -14,17 +14,18 @@ from typing import Any, Dict, NamedTuple  # noqa: UP035 - for Python 3.8
 
 from ragstone.golden.aliases import SYSTEM_NAMES
 
-_ANSWERS = "|".join(SYSTEM_NAMES["answer"][:5])
-_CONTEXTS = "|".join(SYSTEM_NAMES["contexts"][:7])
-_ITEMS = "text|page_content|content|node"
+# The first names of a part are the most common ones, which a message shows.
+_ANSWER_NAMES = "|".join(SYSTEM_NAMES["answer"][:5])
+_CONTEXTS_NAMES = "|".join(SYSTEM_NAMES["contexts"][:7])
+_TEXT_NAMES = "text|page_content|content|node"
 EXPECTED = (
-    f"Expected a string, or a mapping or object with the answer under {_ANSWERS} and, optionally, contexts under "
-    f"{_CONTEXTS} (strings, or mappings or objects with {_ITEMS}). Where it has another name, set its path under "
-    '[system], such as answer_field = "result.text".'
+    f"Expected a string, or a mapping or object with the answer under {_ANSWER_NAMES} and, optionally, contexts under "
+    f"{_CONTEXTS_NAMES} (strings, or mappings or objects with {_TEXT_NAMES}). If a field has another name, set its "
+    'path under [system], for example answer_field = "result.text".'
 )
 EXPECTED_CONTEXTS = (
-    f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_ITEMS}; or a '
-    f"mapping or object with such a list under {_CONTEXTS}."
+    f'Expected contexts, since part = "retrieval": a list of strings, or of mappings or objects with {_TEXT_NAMES}; or '
+    f"a mapping or object with such a list under {_CONTEXTS_NAMES}."
 )
 
 
@@ -59,8 +60,15 @@ Json = Dict[str, Any]  # noqa: UP006 - for Python 3.8
 """An object in plain JSON types."""
 
 _TYPES_WITHOUT_FIELDS = (
-    *(type(None), str, int, float, bytes),
-    *(list, tuple, set, frozenset),
+    type(None),
+    str,
+    int,
+    float,
+    bytes,
+    list,
+    tuple,
+    set,
+    frozenset,
 )
 """Types whose attributes are not fields of an answer."""
 
@@ -71,8 +79,8 @@ ABSENT = object()
 
 
 def first(holder: object, names: Iterable[str], absent: object = None) -> Any:
-    """The value of the first of `names` that is a field of `holder`, and not None;
-    `absent` if there is none."""
+    """The value of the first of `names` that is a field of `holder`, and neither None
+    nor a method; `absent` if there is none."""
     for name in names:
         value = get(holder, name)
         if value is not None and not inspect.ismethod(value):
@@ -81,8 +89,8 @@ def first(holder: object, names: Iterable[str], absent: object = None) -> Any:
 
 
 def named(holder: object, part: str, absent: object = None) -> Any:
-    """The value of the first field of `holder` with a name of `part` in SYSTEM_NAMES;
-    `absent` if there is none."""
+    """The value of the first field of `holder` that has one of the names of `part` in
+    SYSTEM_NAMES; `absent` if there is none."""
     return first(holder, SYSTEM_NAMES[part], absent)
 
 
@@ -137,15 +145,15 @@ def token_usage(usage: object) -> dict[str, int] | None:
 
 
 def number(value: object) -> float | None:
-    """`value` as a float; None unless it is a finite number. Texts and booleans are no
-    numbers."""
+    """`value` as a float; None unless it is a finite number. Strings and booleans don't
+    count."""
     if isinstance(value, (bool, str, bytes)):
         return None
     try:
-        number = float(value)  # type: ignore[arg-type]
+        converted = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    return converted if math.isfinite(converted) else None
 
 
 def seconds(value: object) -> float | None:
@@ -159,7 +167,7 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     none.
 
     Each part of a path is a key, an attribute, an index into a list, or ``*`` for all
-    items of a list.
+    items of a list. An item without the rest of the path gives None.
     """
     if isinstance(value, Mapping) and path in value:
         return value[path]  # the last part of the path, or a key with dots in it
@@ -168,8 +176,8 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
     if has_indexes and name == "*":
         return [at_path(item, tail) if tail else item for item in value]  # type: ignore[attr-defined]
     if has_indexes and name.isdecimal():
-        items = value[int(name) :]  # type: ignore[index]
-        child = items[0] if items else ABSENT
+        index = int(name)
+        child = value[index] if index < len(value) else ABSENT  # type: ignore[index,arg-type]
     elif isinstance(value, Mapping):
         child = value.get(name, ABSENT)
     else:
@@ -180,8 +188,8 @@ def at_path(value: object, path: str, absent: object = None) -> Any:
 
 
 def parsed_json(value: object) -> object:
-    """Parse a text that is a list or an object as JSON. Any other value is returned as
-    it is."""
+    """Parse a string that looks like a list or an object in JSON. Any other value is
+    returned as it is."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:
