@@ -14,7 +14,7 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
     inconclusive for other reasons can, since nothing is shown against it. So can a run
     that only lacked a baseline, or there would never be a first one.
     """
-    losses = CHANGE_KINDS | {CheckKind.DRIFT}
+    loss_kinds = CHANGE_KINDS | {CheckKind.DRIFT}
     failed: list[str] = []
     unsettled: list[str] = []
     undecided: list[str] = []
@@ -23,8 +23,9 @@ def eligibility(verdict: GateVerdict) -> tuple[bool, str]:
             match check.status:
                 case Status.FAIL:
                     failed.append(check.name)
-                case Status.INCONCLUSIVE if check.kind in losses:
+                case Status.INCONCLUSIVE if check.kind in loss_kinds:
                     unsettled.append(check.name)
+                # A missing baseline says nothing against the run.
                 case Status.ERROR if check.kind != CheckKind.BASELINE:
                     undecided.append(check.name)
     reasons = {

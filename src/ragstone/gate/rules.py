@@ -114,12 +114,12 @@ def resolve_rules(
     if offline is None:
         offline = run.offline
     rules: list[Rule] = []
-    in_force = policy.rules_in_force
-    for name, table in in_force.items():
+    rules_in_force = policy.rules_in_force
+    for name, table in rules_in_force.items():
         rule = _rule_of_table(name, table, policy)
         if name not in policy.metrics:
             rule = _with_default_actions(rule, offline=offline)
-        members = metrics_of(name, run, in_force)
+        members = metrics_of(name, run, rules_in_force)
         rules += [replace(rule, metric=metric) for metric in members]
     if not policy.gate.only_named:
         named = {rule.metric for rule in rules}
