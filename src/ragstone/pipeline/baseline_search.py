@@ -21,8 +21,7 @@ from ragstone.history.file import History, parse_history
 MAX_READ = 10
 """How many archives are read at most."""
 
-_MAX_REASONS = 3
-"""How many refused runs a message explains."""
+_MAX_SHOWN_REFUSALS = 3
 
 
 class StoreFailed(Exception):  # noqa: N818 - an outcome to report
@@ -146,7 +145,6 @@ class BaselineSearch(Struct):
     runs_seen: int = 0
     archives_read: int = 0
     refusals: list[str] = []
-    """Why runs can't be baselines, a clause for each."""
     reason: str = ""
     """Why there is no baseline, in a sentence."""
     is_unread: bool = False
@@ -175,7 +173,7 @@ class BaselineSearch(Struct):
         if self.runs_seen:
             because = ""
             if self.refusals:
-                reasons = "; ".join(self.refusals[:_MAX_REASONS])
+                reasons = "; ".join(self.refusals[:_MAX_SHOWN_REFUSALS])
                 because = f" ({reasons})"
             self.reason = (
                 f"None of the newest runs {store.where} can be a baseline{because}."

@@ -58,7 +58,6 @@ class CheckResult(Struct, frozen=True):
     estimate: CostEstimate
     """What judging all rounds costs."""
     baseline: str | None
-    """The name of the baseline; None without one."""
     resolution: str | None
     """A sentence on the drop that the golden set detects."""
     agreement: str

@@ -62,8 +62,8 @@ class Git(Struct, frozen=True):
                 arguments, f"it took more than {self.timeout_s:g} s"
             ) from None
         if process.returncode != 0:
-            errors = process.stderr.decode("utf-8", "replace").strip()
-            lines = errors.splitlines() or [f"status {process.returncode}"]
+            lines = process.stderr.decode("utf-8", "replace").strip().splitlines()
+            lines = lines or [f"status {process.returncode}"]
             fatal = (line for line in lines if line.startswith("fatal: "))
             line = _USER_IN_URL.sub("//***@", next(fatal, lines[-1]))
             raise GitFailed(arguments, line.rstrip(".")[:_MAX_LINE_CHARACTERS])

@@ -30,13 +30,12 @@ _SETTING = "gate.baseline_folder"
 
 
 class OpenedRequest(Struct, frozen=True):
-    """What the gate is asked for, and where to save its run."""
+    """What the gate is asked for, and where to save its run, under which commit."""
 
     request: GateRequest
     folder: BaselineFolder | None = None
     """The folder to save the run in; None if the settings name none."""
     commit: str = ""
-    """The commit as which the run is saved."""
     refusal: str | None = None
     """Why the run must not be saved, as a clause."""
 

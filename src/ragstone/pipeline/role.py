@@ -17,14 +17,14 @@ MAX_SPENT = 200
 
 
 class Role(Struct, frozen=True):
-    """The role of a run for later runs."""
+    """The role of a run for later runs. `run_id` is the id of its baseline's run on
+    GitHub."""
 
     refusal: str | None = None
     """Why it can't be a baseline whatever its verdict, as a clause."""
     carries: bool = False
     """Whether it carries the baseline that it was compared with, if it can't be one."""
     run_id: int | None = None
-    """The id of that baseline's run on GitHub."""
     artifact: tuple[int, str] | None = None
     """Where that baseline was found: the id of a run, and the name of its artifact."""
 
